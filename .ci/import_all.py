@@ -1,0 +1,37 @@
+"""Import every module that a wheel holds, from where it was installed; each module once, CuPy not needed.
+
+Run it with the Python of the environment where the wheel is installed: ``python import_all.py graphdb-….whl``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import zipfile
+from collections import Counter
+
+names = Counter(
+    file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    for file in zipfile.ZipFile(sys.argv[1]).namelist()
+    if file.endswith(".py")
+)
+if twice := [name for name, count in names.items() if count > 1]:
+    sys.exit(f"in the wheel twice: {twice}")
+if strangers := [name for name in names if not (name == "graphdb" or name.startswith("graphdb."))]:
+    sys.exit(f"outside the package: {strangers}")
+
+# As for a user: the current folder, decoys and all, comes first.
+sys.path.insert(0, "")
+skipped = []
+for name in sorted(names):
+    if name.endswith("__main__"):
+        continue
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "cupy":
+            raise
+        skipped.append(name)
+    else:
+        assert "site-packages" in str(module.__file__), f"{name} comes from {module.__file__}"
+print(f"{len(names)} modules imported" + (f", without CuPy all but {', '.join(skipped)}" if skipped else ""))

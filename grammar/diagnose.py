@@ -1,0 +1,306 @@
+"""What to say when the parser stops: not supported yet, or a mistake, and then what was expected there.
+
+The grammar holds only what runs.  Where it stops at a construct of openCypher or GQL that it leaves out, the tokens
+around the place tell which one, and the error is :class:`NotSupportedError` with that name; anything else is a
+:class:`ParseError`.  None of this costs a correct statement anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lark import Token
+
+from graphdb.errors import GraphDBError, NotSupportedError, ParseError, nearest
+from graphdb.grammar.lexing import QUANTIFIERS, SHORTEST, brackets
+from graphdb.grammar.spelling import KEYWORDS
+
+_CLAUSES = {
+    "OPTIONAL": "OPTIONAL MATCH is",
+    "WITH": "WITH is",
+    "UNWIND": "UNWIND is",
+    "UNION": "UNION is",
+    "CREATE": "CREATE is",
+    "MERGE": "MERGE is",
+    "SET": "SET is",
+    "REMOVE": "REMOVE is",
+    "DELETE": "DELETE is",
+    "DETACH": "DETACH DELETE is",
+    "INSERT": "INSERT is",
+    "CALL": "CALL is",
+    "YIELD": "YIELD is",
+    "FOREACH": "FOREACH is",
+    "MINE": "MINE is",
+    "FILTER": "FILTER is",
+    "LET": "LET is",
+    "FOR": "FOR is",
+    "FINISH": "FINISH is",
+    "NEXT": "NEXT is",
+    "GROUP": "GROUP BY is",
+    "EXCEPT": "EXCEPT is",
+    "INTERSECT": "INTERSECT is",
+    "OTHERWISE": "OTHERWISE is",
+    "NULLS": "NULLS FIRST and NULLS LAST are",
+    "USE": "USE is",
+}
+_CREATED = {
+    "CONTINUOUS": "CREATE CONTINUOUS QUERY is",
+    "CONSTRAINT": "CREATE CONSTRAINT is",
+    "VIEW": "CREATE VIEW … AS MATCH is",
+}
+_PATHS = {
+    "WALK": "path modes are",
+    "TRAIL": "path modes are",
+    "SIMPLE": "path modes are",
+    "ACYCLIC": "path modes are",
+    "ANY": "path selectors (ANY, ALL, SHORTEST) are",
+    "ALL": "path selectors (ANY, ALL, SHORTEST) are",
+    "SHORTEST": "path selectors (ANY, ALL, SHORTEST) are",
+} | dict.fromkeys(SHORTEST, "shortestPath() and allShortestPaths() are")
+_SUBQUERIES = {"EXISTS", "COUNT", "COLLECT", "VALUE"}
+_TEMPORAL = {"DATE", "TIME", "DATETIME", "TIMESTAMP", "DURATION"}
+_ITERATORS = {"REDUCE": "reduce() is"} | dict.fromkeys(
+    QUANTIFIERS, "the predicates all(), any(), none() and single() are"
+)
+
+_READABLE = {
+    "NAME": "a name",
+    "IRI": "an IRI",
+    "STRING": "a string",
+    "INTEGER": "a number",
+    "$END": "the end of the statement",
+    "COMMA": "','",
+    "COLON": "':'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "DOT": "'.'",
+    "MINUS": "'-'",
+    "MORETHAN": "'>'",
+    "LESSTHAN": "'<'",
+    "EQUAL": "'='",
+    "VBAR": "'|'",
+    "AMPERSAND": "'&'",
+    "PERCENT": "'%'",
+    "BANG": "'!'",
+    "STAR": "'*'",
+}
+_SHOWN = 6
+_LONGEST = 40
+
+
+def diagnose(text: str, end: int, tokens: list[Token], index: int, expected: set[str]) -> GraphDBError:
+    """Return the error for a parser that stopped at ``tokens[index]`` (at ``end`` if that is past the last).
+
+    ``expected`` names the terminals it would have accepted there.
+    """
+    place = _Place(tokens, index, expected)
+    found = _unsupported(place)
+    if found is not None:
+        what, at = found
+        return NotSupportedError(f"{what} not supported yet", text=text, position=tokens[at].start_pos)
+    position = tokens[index].start_pos if index < len(tokens) else end
+    stopped = f"unexpected {_quoted(tokens[index])}" if index < len(tokens) else "the statement ends too early"
+    wanted = _expectation(expected)
+    message = f"{stopped}: expected {wanted}" if wanted else stopped
+    return ParseError(message, text=text, position=position, hint=_hint(place))
+
+
+class _Place:
+    """The token where the parser stopped, and the tokens around it."""
+
+    def __init__(self, tokens: list[Token], index: int, expected: set[str]) -> None:
+        self.tokens = tokens
+        self.index = index
+        self.expected = expected
+        _, self.unclosed = brackets(tokens[:index])
+        self.opening = self.unclosed[-1] if self.unclosed else -1
+        self.value = self.at(0)
+        self.operand = "INTEGER" in expected
+        """An expression may begin here."""
+        self.operator = "SLASH" in expected
+        """An expression may go on here."""
+        self.node = "LPAR" in expected and not self.operand and not self.operator
+        """A node pattern may begin here."""
+
+    def at(self, offset: int, base: int | None = None) -> str:
+        """The text of a token near the place (or near ``base``), words in capitals; "" past either end."""
+        index = (self.index if base is None else base) + offset
+        return self.tokens[index].value.upper() if 0 <= index < len(self.tokens) else ""
+
+    def is_word(self, offset: int = 0) -> bool:
+        text = self.at(offset)
+        return bool(text) and (text[0].isalpha() or text[0] in "_`")
+
+    def is_string(self, offset: int = 0) -> bool:
+        return self.at(offset)[:1] in ("'", '"')
+
+
+def _unsupported(place: _Place) -> tuple[str, int] | None:
+    """The construct that stands here and is not supported yet, and the index of the token to show."""
+    if place.index < len(place.tokens):
+        for recognise in (_in_path, _in_element, _in_expression, _clause):
+            found = recognise(place)
+            if found is not None:
+                return found
+    return None
+
+
+def _in_path(place: _Place) -> tuple[str, int] | None:
+    """Around nodes and edges: path variables, modes, selectors, quantifiers."""
+    value, index = place.value, place.index
+    before = place.at(-1)
+    if place.node:
+        if before in ("-", ">", "]") and value in ("+", "*", "{"):
+            return "quantified patterns are", index
+        if value == "=" and place.is_word(-1):
+            return "path variables are", index - 1
+        if place.is_word() and place.at(1) == "=":
+            return "path variables are", index
+        if value in _PATHS:
+            return _PATHS[value], index
+    if value in ("+", "*", "{", "(") and before == ")" and not place.operand and not place.operator:
+        return "quantified path patterns are", index
+    if "LSQB" in place.expected and before == "-" and value in ("(", ">") and not place.operand:
+        return "abbreviated edge patterns (-> for -->) are", index - 1
+    if value == "~" or (value == "<" and place.at(1) == "~"):
+        return "edge patterns with ~ are", index
+    return None
+
+
+def _in_element(place: _Place) -> tuple[str, int] | None:
+    """Inside a node's or an edge's brackets."""
+    value, index = place.value, place.index
+    if place.opening < 0 or place.operand or place.operator:
+        return None
+    inside_edge = place.at(0, place.opening) == "[" and place.at(-1, place.opening) == "-"
+    if inside_edge and value == "*":
+        return "variable-length patterns are", index
+    inside_node = place.at(0, place.opening) == "("
+    if inside_node and place.opening == index - 1 and value == "(":
+        return "parenthesized path patterns are", index
+    if inside_node and place.opening == index - 2 and value == "=":
+        return "path variables are", index - 1
+    if value.startswith("$") and (inside_edge or inside_node):
+        dynamic = place.at(-1) in (":", "|", "&", "!")
+        return ("dynamic labels are" if dynamic else "parameters in the place of a property map are"), index
+    return None
+
+
+def _in_expression(place: _Place) -> tuple[str, int] | None:
+    """Where an expression begins or goes on."""
+    value, index = place.value, place.index
+    if place.operand and value == "CASE":
+        return "CASE expressions are", index
+    if value == "..":
+        return "list slices are", index
+    around, head = place.at(0, place.opening), place.at(-1, place.opening)
+    if place.opening >= 0 and value in ("WHERE", "|") and place.operator:
+        if around == "[":
+            inner = place.opening + 1
+            pattern = place.at(0, inner) == "(" or place.at(1, inner) == "="
+            return ("pattern comprehensions are" if pattern else "list comprehensions are"), place.opening
+        if head in _ITERATORS:
+            return _ITERATORS[head], place.opening - 1
+    if not place.operator:
+        return None
+    if value == "[":
+        return "list indexing and slicing are", index
+    if value == "{" and place.is_word(-1):
+        before = place.at(-1)
+        return (f"{before} {{ … }} is" if before in _SUBQUERIES else "map projections are"), index - 1
+    if place.is_string() and place.at(-1) in _TEMPORAL:
+        return "temporal literals are", index - 1
+    if place.at(-2) == "TRIM" and place.at(-1) in ("BOTH", "LEADING", "TRAILING"):
+        return "trim specifications are", index - 1
+    if value == "|" and place.at(1) == "|":
+        return "the operator || is", index
+    if value == "*" and place.at(-1) == "." and place.is_word(-2):
+        return "RETURN n.* is", index
+    return None
+
+
+def _clause(place: _Place) -> tuple[str, int] | None:
+    """A clause or statement, outside all brackets."""
+    value, index = place.value, place.index
+    if place.opening >= 0:
+        return None
+    if value in _CREATED and "CREATE" in (place.at(-1), place.at(-2), place.at(-3), place.at(-4)):
+        return _CREATED[value], index
+    if place.at(-1) == "CREATE" and (value == "(" or place.at(1) == "="):
+        return "CREATE is", index - 1
+    if place.at(-1) == "LOAD" and value == "CSV":
+        return "LOAD CSV is", index - 1
+    if value in _CLAUSES:
+        return _CLAUSES[value], index
+    return None
+
+
+def _quoted(token: Token) -> str:
+    text = token.value if len(token.value) <= _LONGEST else token.value[:_LONGEST] + "…"
+    return f"'{text}'" if token.type == "OPERATOR" else text
+
+
+def _expectation(expected: set[str]) -> str:
+    """The terminals in words, at most six, those that say most first."""
+    left = {name for name in expected if not name.startswith("_")}
+    phrases = []
+    if {"INTEGER", "STRING"} <= left:
+        phrases.append("an expression")
+        left -= {"INTEGER", "FLOAT", "STRING", "NAME", "IRI", "LPAR", "LSQB", "LBRACE", "PARAMETER", "PLUS", "MINUS"}
+        left -= {"TRUE", "FALSE", "NULL", "NOT", "DISTINCT", "ALL"}
+    if "SLASH" in left:
+        left -= {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CIRCUMFLEX", "EQUAL", "UNEQUAL", "LESSTHAN", "MORETHAN"}
+        left -= {"AT_MOST", "AT_LEAST", "STARTS", "ENDS", "CONTAINS", "IN", "IS", "DOT", "LPAR", "COLON", "AND", "OR"}
+        left -= {"XOR", "LBRACE"}
+        phrases.append("an operator")
+    left -= {name for name in left if name not in _READABLE and name not in KEYWORDS}
+    if "NAME" in left:
+        left.discard("KEYWORD_NAME")
+    signs = sorted((name for name in left if name in _READABLE), key=list(_READABLE).index)
+    words = sorted(name for name in left if name not in _READABLE)
+    phrases = [*(_READABLE[name] for name in signs if name != "$END"), *words, *phrases]
+    if "$END" in left:
+        phrases.append(_READABLE["$END"])
+    if len(phrases) > _SHOWN:
+        phrases = [*phrases[:_SHOWN], "…"]
+        return ", ".join(phrases)
+    return " or ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
+
+
+def _hint(place: _Place) -> str | None:
+    """What was probably meant."""
+    before, value, after = place.at(-1), place.value, place.at(1)
+    adjoining = {(before, value), (value, after)}
+    if ("=", "=") in adjoining:
+        return "equality is written ="
+    if ("!", "=") in adjoining:
+        return "inequality is written <>"
+    if ("&", "&") in adjoining:
+        return "write AND"
+    if ("=", ">") in adjoining:
+        return "at least is written >=, an edge -->"
+    if place.is_word():
+        words = _words(place.expected)
+        close = nearest(value, words, 1)
+        if close and len(value) > 2 and close[0] != value:
+            return f"did you mean {close[0]}?"
+        if value in KEYWORDS and "NAME" in place.expected:
+            return f"a name that is also a keyword can stand in back-quotes: `{place.tokens[place.index].value}`"
+    if place.unclosed and (place.index >= len(place.tokens) or place.is_word() or value in ")]}"):
+        opening = place.tokens[place.opening]
+        closing = {"(": ")", "[": "]", "{": "}"}[opening.value]
+        if value != closing:
+            return f"the {opening.value} in column {_column(place, opening)} is not closed: is a {closing} missing?"
+    return None
+
+
+def _column(place: _Place, token: Token) -> int:
+    return int(token.start_pos or 0) + 1
+
+
+def _words(expected: Iterable[str]) -> list[str]:
+    return [name for name in expected if name in KEYWORDS]

@@ -1,0 +1,238 @@
+"""Tokens of the pattern language, and the filter between lexer and parser.
+
+:func:`scan` cuts text into tokens that say only how they are spelt.  :class:`TokenFilter`, the lexer that the
+parser sees, gives each its grammatical type while the parser runs: a word is a keyword where the parser's state
+accepts that keyword and a name elsewhere (``n.count``, ``:Order``, ``AS limit``), and a ``(`` in an expression is
+marked where it opens a pattern, found by looking ahead to its closing bracket.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from lark import Token
+from lark.lexer import Lexer
+
+from graphdb.errors import NotSupportedError, ParseError
+from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
+
+DEEPEST = 100
+"""Brackets that may stand inside each other."""
+
+_TOKEN = re.compile(
+    rf"""(?P<TRIVIA>{TRIVIA})
+    |(?P<WORD>[^\W\d]\w*)
+    |(?P<IRI>{IRI})
+    |(?P<FLOAT>\d[\d_]*\.\d[\d_]*(?:[eE][+-]?\d+)?[fFdD]?\b|\.\d[\d_]*(?:[eE][+-]?\d+)?[fFdD]?\b|\d[\d_]*[eE][+-]?\d+[fFdD]?\b)
+    |(?P<INTEGER>\d\w*)
+    |(?P<STRING>{STRING})
+    |(?P<NAME>{QUOTED})
+    |(?P<PARAMETER>\$(?:\w+|{QUOTED}))
+    |(?P<OPERATOR><=|>=|<>|=~|\.\.|[-+*/%^=<>()\[\]{{}},.:;|&!~?$])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+QUANTIFIERS = frozenset({"ALL", "ANY", "NONE", "SINGLE"})
+SHORTEST = frozenset({"SHORTESTPATH", "ALLSHORTESTPATHS"})
+
+
+def scan(text: str, start: int, end: int) -> list[Token]:
+    """Return the tokens of ``text[start:end]``, with positions in ``text``; white space and comments are left out.
+
+    Types are WORD, NAME (in back-quotes), IRI, INTEGER, FLOAT, STRING, PARAMETER and OPERATOR.
+
+    Raises
+    ------
+    ParseError
+        A character that begins no token, or a string, comment or quoted name that is not closed.
+    """
+    tokens = []
+    match = _TOKEN.match
+    while start < end:
+        found = match(text, start, end)
+        if found is None:
+            raise ParseError(_unreadable(text, start), text=text, position=start)
+        kind = found.lastgroup
+        if kind != "TRIVIA":
+            tokens.append(Token(str(kind), found.group(), start, None, None, None, None, found.end()))
+        start = found.end()
+    return tokens
+
+
+def _unreadable(text: str, at: int) -> str:
+    if text[at] in "'\"":
+        return "the string that begins here is not closed"
+    if text[at] == "`":
+        return "the quoted name that begins here is not closed"
+    if text.startswith("/*", at):
+        return "the comment that begins here is not closed"
+    return f"unexpected character {text[at]!r}"
+
+
+def brackets(tokens: list[Token]) -> tuple[dict[int, int], list[int]]:
+    """Return where each opening bracket closes (indices into ``tokens``), and the brackets that stay open."""
+    closing: dict[int, int] = {}
+    stack: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.type != "OPERATOR":
+            continue
+        if token.value in _CLOSING:
+            stack.append(index)
+        elif stack and _CLOSING[tokens[stack[-1]].value] == token.value:
+            closing[stack.pop()] = index
+    return closing, stack
+
+
+class TokenFilter(Lexer):
+    """The lexer that the LALR parser reads from: :func:`scan`, then a type for each token by the parser's state."""
+
+    __future_interface__ = 2
+
+    def __init__(self, lexer_conf: Any) -> None:
+        self.spellings: dict[str, str] = {
+            terminal.pattern.value: terminal.name for terminal in lexer_conf.terminals if terminal.pattern.type == "str"
+        }
+
+    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
+        """Yield the tokens of the text slice in ``lexer_state``, typed as the parser's state asks."""
+        source = lexer_state.text
+        tokens = scan(source.text, source.start, source.end)
+        if not tokens:
+            return
+        look = _Lookahead(source.text, tokens)
+        states, stack = parser_state.parse_conf.states, parser_state.state_stack
+        depth = 0
+        for index, token in enumerate(tokens):
+            accepted = states[stack[-1]]
+            if token.type == "WORD":
+                token.type = self._word(look, index, accepted)
+            elif token.type == "OPERATOR":
+                token.type = self._operator(look, index, accepted)
+                depth += (token.value in "([{") - (token.value in ")]}")
+                if depth > DEEPEST:
+                    raise ParseError(
+                        f"brackets are nested deeper than {DEEPEST}", text=source.text, position=token.start_pos
+                    )
+            yield token
+
+    def _word(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
+        word = str(look.tokens[index].value).upper()
+        keyword = self.spellings.get(word)
+        if keyword in accepted and (word in RESERVED or "NAME" not in accepted or not look.stands_as_name(index)):
+            return str(keyword)
+        if word in RESERVED:
+            return "KEYWORD_NAME" if "KEYWORD_NAME" in accepted else word
+        if "INTEGER" in accepted and word in QUANTIFIERS and look.iterates(index + 1):
+            raise look.unsupported("the predicates all(), any(), none() and single() are", index)
+        if "INTEGER" in accepted and word in SHORTEST and look.value(index + 1) == "(":
+            raise look.unsupported("shortestPath() and allShortestPaths() are", index)
+        return "NAME"
+
+    def _operator(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
+        operator = str(look.tokens[index].value)
+        if operator == "(" and "_PATTERN_OPEN" in accepted and look.opens_pattern(index):
+            return "_PATTERN_OPEN"
+        if operator == ":":
+            if "PROPERTY_COLON" in accepted and look.joins_words(index):
+                return "PROPERTY_COLON"
+            if "KEY_COLON" in accepted and look.joins_words(index) and look.value(index + 2) == ":":
+                return "KEY_COLON"
+        if operator == "[" and "INTEGER" in accepted and look.iterates(index) and not look.has_comma(index):
+            raise look.unsupported("list comprehensions are", index)
+        return self.spellings.get(operator, "OPERATOR")
+
+
+class _Lookahead:
+    """Questions about the tokens that follow, for what one token of lookahead cannot tell apart."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.closing, _ = brackets(tokens)
+
+    def value(self, index: int) -> str:
+        """The token's text, or "" past the end; a word in capitals, so that it compares with keywords."""
+        if not 0 <= index < len(self.tokens):
+            return ""
+        token = self.tokens[index]
+        return token.value.upper() if token.type in ("WORD", "KEYWORD_NAME") else str(token.value)
+
+    def is_word(self, index: int) -> bool:
+        return 0 <= index < len(self.tokens) and self.tokens[index].type not in (
+            "OPERATOR",
+            "INTEGER",
+            "FLOAT",
+            "STRING",
+            "PARAMETER",
+            "IRI",
+        )
+
+    def stands_as_name(self, index: int) -> bool:
+        """Whether what follows leaves a word no sense but that of a name: ``(is:A)``, ``RETURN all AS x``."""
+        return self.value(index + 1) in ("", ")", ",", ".", "=", ":", "]", "AS") or (
+            self.value(index) == "ALL" and self.value(index + 1) == "("
+        )
+
+    def iterates(self, index: int) -> bool:
+        """Whether a bracket stands here and opens ``(x IN`` or ``[x IN``."""
+        return self.value(index) in ("(", "[") and self.is_word(index + 1) and self.value(index + 2) == "IN"
+
+    def has_comma(self, index: int) -> bool:
+        """Whether a comma stands directly inside the bracket at ``index``."""
+        end, at = self.closing.get(index, len(self.tokens)), index + 1
+        while at < end:
+            if self.value(at) == ",":
+                return True
+            at = self.closing.get(at, at) + 1
+        return False
+
+    def joins_words(self, index: int) -> bool:
+        """Whether the colon here has a word on both sides and no space: a prefixed name."""
+        if not (self.is_word(index - 1) and self.is_word(index + 1)):
+            return False
+        before, colon, after = self.tokens[index - 1 : index + 2]
+        return bool(before.end_pos == colon.start_pos and colon.end_pos == after.start_pos)
+
+    def opens_pattern(self, index: int) -> bool:
+        """Whether the ``(`` here is a node's, with an edge after it, and not that of an expression."""
+        close = self.closing.get(index)
+        if close is None or not self._fills_node(index + 1, close):
+            return False
+        at = close + 1
+        if self.value(at) == "<":
+            at += 1
+            if self.value(at + 1) not in ("-", "["):
+                return False
+        if self.value(at) != "-":
+            return False
+        at += 1
+        if self.value(at) == "[":
+            line = self.closing.get(at)
+            if line is None or not self._fills_edge(at + 1):
+                return False
+            at = line + 1
+        if self.value(at) != "-":
+            return False
+        at += 1
+        return self.value(at) in ("(", ">", "*", "+", "{")
+
+    def _fills_node(self, index: int, close: int) -> bool:
+        if self.is_word(index):
+            index += 1
+        elif self.value(index) not in (")", ":", "{", "IS", "WHERE") and self.tokens[index].type != "IRI":
+            return False
+        return (
+            index >= close
+            or self.value(index) in (":", "{", "IS", "WHERE", ")")
+            or self.tokens[index].type in ("IRI", "PARAMETER")
+        )
+
+    def _fills_edge(self, index: int) -> bool:
+        return self.is_word(index) or self.value(index) in ("]", ":", "*", "{")
+
+    def unsupported(self, what: str, index: int) -> NotSupportedError:
+        position = self.tokens[index].start_pos
+        return NotSupportedError(f"{what} not supported yet", text=self.text, position=position)

@@ -1,0 +1,106 @@
+"""Text to syntax trees: the door of the grammar.
+
+A script is cut into statements (:mod:`routing`), each goes to DuckDB as written or through the token filter
+(:mod:`lexing`), Lark's LALR(1) parser over ``pattern.lark`` and the builder (:mod:`build`) to a frozen tree
+(:mod:`syntax`).  Where the parser stops, :mod:`diagnose` finds the words.  Lark is imported at the first pattern.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from graphdb.errors import ParseError, nearest
+from graphdb.grammar import routing
+from graphdb.grammar.routing import Language, Piece
+from graphdb.grammar.spelling import KEYWORDS
+from graphdb.grammar.syntax import Span, Sql, Statement
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+__all__ = ["KEYWORDS", "is_complete", "parse", "parse_script", "split"]
+
+
+@lru_cache(maxsize=512)
+def parse(text: str) -> Statement:
+    """Return the one statement in ``text``.
+
+    Raises
+    ------
+    ParseError
+        The statement does not follow the grammar, or there is not exactly one.
+    NotSupportedError
+        It uses a construct of openCypher or GQL that does not run yet.
+    """
+    found = list(routing.pieces(text))
+    if not found:
+        raise ParseError("expected a statement", text=text, position=len(text))
+    if len(found) > 1:
+        raise ParseError("expected one statement, and here begins another", text=text, position=found[1].start)
+    return _statement(text, found[0])
+
+
+def parse_script(text: str) -> tuple[Statement, ...]:
+    """Return the statements of ``text``, which ``;`` separates; spans count from the beginning of ``text``.
+
+    ``PREFIX`` lines may stand before a statement without ``;``.  Raises as :func:`parse` does.
+    """
+    return tuple(_statement(text, piece) for piece in routing.pieces(text))
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the text of each statement of a script, without ``;`` and without parsing it."""
+    return tuple(text[piece.start : piece.end] for piece in routing.pieces(text))
+
+
+def is_complete(text: str) -> bool:
+    """Whether ``;`` ends the last statement of ``text``, outside quotes, comments and IRIs."""
+    return routing.ends(text)
+
+
+def _statement(text: str, piece: Piece) -> Statement:
+    if piece.language is Language.UNKNOWN:
+        _refuse_misspelt(text, piece)
+    if piece.language in (Language.SQL, Language.UNKNOWN):
+        return Sql(text[piece.start : piece.end], Span(piece.start, piece.end))
+    return _pattern_statement(text, piece.start, piece.end)
+
+
+def _refuse_misspelt(text: str, piece: Piece) -> None:
+    """A first word that is nobody's, and nearest to one of ours, is a slip; else DuckDB will say what is wrong."""
+    word = text[piece.start : piece.end].split(maxsplit=1)[0].split("(")[0]
+    close = nearest(word, sorted(routing.STARTERS | routing.SQL_STARTERS), 1)
+    if close and close[0] in routing.STARTERS:
+        raise ParseError(f"unknown statement {word}", text=text, position=piece.start, hint=f"did you mean {close[0]}?")
+
+
+def _pattern_statement(text: str, start: int, end: int) -> Statement:
+    from lark import UnexpectedToken
+    from lark.utils import TextSlice
+
+    from graphdb.grammar.build import build
+    from graphdb.grammar.diagnose import diagnose
+    from graphdb.grammar.lexing import scan
+
+    try:
+        tree = _lark().parse(TextSlice(text, start, end))
+    except UnexpectedToken as stop:
+        tokens = scan(text, start, end)
+        ended = stop.token.type == "$END"
+        index = len(tokens) if ended else [token.start_pos for token in tokens].index(stop.token.start_pos)
+        expected = set(stop.accepts or stop.expected)
+        raise diagnose(text, end, tokens, index, expected) from None
+    return build(tree, text)
+
+
+@cache
+def _lark() -> Lark:
+    """The LALR(1) parser, built at its first use."""
+    from lark import Lark
+
+    from graphdb.grammar.lexing import TokenFilter
+
+    grammar = resources.files(__package__).joinpath("pattern.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer=TokenFilter, propagate_positions=True, maybe_placeholders=True)

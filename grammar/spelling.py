@@ -1,0 +1,24 @@
+"""How the language is spelt: its keywords, and the regular expressions of quotes and IRIs that all readers share.
+
+Nothing here imports Lark, so completion, highlighting and the cutting of scripts start at once.
+"""
+
+from __future__ import annotations
+
+KEYWORDS = frozenset(
+    """ALL AND AS ASC ASCENDING BY CONTAINS CREATE DESC DESCENDING DIFFERENT DISTINCT EDGES ELEMENTS ENDS ERROR EXISTS
+    EXPLAIN FALSE FORMAT IF IN INDUCED IS LIMIT LOAD MATCH NODES NOT NULL OFFSET ON OR ORDER PREFIX PROFILE
+    RELATIONSHIPS REPEATABLE REPLACE RETURN SKIP STARTS STOP TABLE TEMP TEMPORARY TRUE WHERE WITH XOR""".split()
+)
+"""The keywords of the pattern language, for completion and highlighting."""
+
+RESERVED = frozenset(
+    """AND AS CALL CASE CREATE DELETE DETACH DISTINCT ELSE END FALSE IN MATCH MERGE NOT NULL OPTIONAL OR REMOVE RETURN
+    SET THEN TRUE UNION UNWIND WHEN WHERE WITH XOR""".split()
+)
+"""Words that cannot name a variable; as label, edge label, property key and alias they can."""
+
+IRI = r"<[A-Za-z][A-Za-z0-9+.\-]*:[^<>\"{}|\\^`\x00-\x20]*>"
+STRING = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
+QUOTED = r"`(?:[^`\\]|\\.|``)*`"
+TRIVIA = r"\s+|//[^\n]*|/\*.*?\*/"

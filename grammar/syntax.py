@@ -1,0 +1,433 @@
+"""The syntax tree of a statement: frozen nodes, each with the span of text it came from.
+
+Nothing here knows a catalog: names stay as written, and :mod:`graphdb.pattern.bind` gives them their meaning.
+Spans do not take part in equality, so two trees are equal when their statements say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Character offsets ``[start, end)`` into the statement's text."""
+
+    start: int
+    end: int
+
+
+_HERE = Span(0, 0)
+
+
+class MatchMode(Enum):
+    """What must differ between the elements that one MATCH clause binds."""
+
+    DIFFERENT_EDGES = "DIFFERENT EDGES"
+    """No data edge twice: openCypher's semantics, and the default."""
+    REPEATABLE_ELEMENTS = "REPEATABLE ELEMENTS"
+    """Homomorphism: SPARQL's basic graph patterns."""
+    DIFFERENT_NODES = "DIFFERENT NODES"
+    """Subgraph isomorphism: no vertex and no edge twice."""
+    INDUCED = "INDUCED"
+    """Vertex-induced subgraph isomorphism: no further edge between matched vertices."""
+
+
+class Direction(Enum):
+    """How an edge pattern is written, seen from its left vertex."""
+
+    OUT = "->"
+    IN = "<-"
+    BOTH = "--"
+
+
+# --- names and label expressions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One written name part: an identifier (back-quotes removed) or a full IRI (angle brackets removed)."""
+
+    text: str
+    is_iri: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChain:
+    """Names joined by colons, ``A:B``: the binder reads a declared prefix with its local name, else labels that
+    must all hold."""
+
+    words: tuple[Word, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAny:
+    """``%``: any label."""
+
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNot:
+    """``!x``."""
+
+    operand: LabelExpression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAnd:
+    """``x & y``."""
+
+    operands: tuple[LabelExpression, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOr:
+    """``x | y``."""
+
+    operands: tuple[LabelExpression, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+LabelExpression: TypeAlias = LabelChain | LabelAny | LabelNot | LabelAnd | LabelOr
+
+
+@dataclass(frozen=True, slots=True)
+class KeyName:
+    """A property key: one word (bare name or IRI), or two (prefix and local name)."""
+
+    words: tuple[Word, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The key as a user would write it."""
+        return ":".join(f"<{w.text}>" if w.is_iri else w.text for w in self.words)
+
+
+# --- expressions -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``."""
+
+    value: int | float | str | bool | None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IriLiteral:
+    """``<http://…>`` as a value: the resource with that IRI."""
+
+    iri: str
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``$name``."""
+
+    name: str
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable's name, where it is declared and where it is used."""
+
+    name: str
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """``base.key``."""
+
+    base: Expression
+    key: KeyName
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """``name([DISTINCT] a, b)``; the name as written, dots included."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    distinct: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CountStar:
+    """``count(*)``."""
+
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``NOT x``, ``-x``, ``+x``."""
+
+    operator: str
+    operand: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Arithmetic: ``+ - * / % ^``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """``AND``, ``OR``, ``XOR`` over two or more operands."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``a < b <= c``: ``operands`` is one longer than ``operators`` (``= <> < <= > >=``)."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StringPredicate:
+    """``STARTS WITH``, ``ENDS WITH``, ``CONTAINS``, ``=~``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``x IN list``."""
+
+    item: Expression
+    collection: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``x IS [NOT] NULL``."""
+
+    operand: Expression
+    negated: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    """``[a, b]``."""
+
+    items: tuple[Expression, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MapLiteral:
+    """``{key: value}``."""
+
+    items: tuple[tuple[KeyName, Expression], ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPredicate:
+    """``n:Person`` as a condition."""
+
+    operand: Expression
+    labels: LabelExpression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPredicate:
+    """``(a)-[:knows]->()`` as a condition: true if the pattern has a match."""
+
+    pattern: PathPattern
+    span: Span = field(default=_HERE, compare=False)
+
+
+Expression: TypeAlias = (
+    Literal
+    | IriLiteral
+    | Parameter
+    | Variable
+    | Property
+    | FunctionCall
+    | CountStar
+    | Unary
+    | Binary
+    | Boolean
+    | Comparison
+    | StringPredicate
+    | In
+    | IsNull
+    | ListLiteral
+    | MapLiteral
+    | LabelPredicate
+    | PatternPredicate
+)
+
+
+# --- patterns --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """``(v:Label {key: value} WHERE …)``, or ``(v <http://…>)`` for the one resource with that IRI."""
+
+    variable: Variable | None = None
+    labels: LabelExpression | None = None
+    iri: IriLiteral | None = None
+    properties: MapLiteral | None = None
+    where: Expression | None = None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePattern:
+    """``-[e:label {key: value} WHERE …]->``."""
+
+    direction: Direction
+    variable: Variable | None = None
+    labels: LabelExpression | None = None
+    properties: MapLiteral | None = None
+    where: Expression | None = None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """Nodes and the edges between them, in the order written: ``len(nodes) == len(edges) + 1``."""
+
+    nodes: tuple[NodePattern, ...]
+    edges: tuple[EdgePattern, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+# --- clauses and statements ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MatchClause:
+    """``MATCH [mode] pattern, … [WHERE …]``."""
+
+    patterns: tuple[PathPattern, ...]
+    mode: MatchMode = MatchMode.DIFFERENT_EDGES
+    where: Expression | None = None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnItem:
+    """``expression [AS alias]``; ``text`` is the expression as written, which names the column without an alias."""
+
+    expression: Expression
+    alias: str | None
+    text: str
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """``expression [ASC | DESC]``."""
+
+    expression: Expression
+    descending: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnClause:
+    """``RETURN [DISTINCT] items | * [ORDER BY …] [SKIP …] [LIMIT …]``; ``star`` stands before the items."""
+
+    items: tuple[ReturnItem, ...]
+    star: bool = False
+    distinct: bool = False
+    order_by: tuple[OrderItem, ...] = ()
+    skip: Expression | None = None
+    limit: Expression | None = None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """``MATCH … [MATCH …] RETURN …``; ``matches`` may be empty (``RETURN 1``)."""
+
+    matches: tuple[MatchClause, ...]
+    returns: ReturnClause
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """``PREFIX name: <iri>``."""
+
+    name: str
+    iri: str
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``LOAD 'path' [, 'path'] [FORMAT name] [ON ERROR STOP | SKIP]``."""
+
+    paths: tuple[str, ...]
+    format: str | None = None
+    on_error: str = "stop"
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """``CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS MATCH …``; ``name`` has up to three parts."""
+
+    name: tuple[str, ...]
+    query: Query
+    replace: bool = False
+    temporary: bool = False
+    if_not_exists: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``."""
+
+    query: Query
+    profile: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """Any other statement: DuckDB's SQL, as written."""
+
+    text: str
+    span: Span = field(default=_HERE, compare=False)
+
+
+Statement: TypeAlias = Query | Prefix | Load | CreateTable | Explain | Sql

@@ -1,0 +1,46 @@
+"""graphdb: an embedded graph database that loads RDF and answers pattern queries by subgraph matching.
+
+>>> import graphdb
+>>> db = graphdb.connect()                      # or connect("family.duckdb")
+>>> db.query("RETURN 1 + 2 AS three").scalar()
+3
+>>> db.close()
+"""
+
+from graphdb._version import __version__
+from graphdb.database import Database, connect
+from graphdb.elements import Node, Relationship
+from graphdb.errors import (
+    BindError,
+    ExecutionError,
+    GraphDBError,
+    LoadError,
+    MemoryLimitError,
+    NotSupportedError,
+    ParameterError,
+    ParseError,
+    QueryTimeout,
+    StorageError,
+    TypeMismatchError,
+)
+from graphdb.result import Result
+
+__all__ = [
+    "BindError",
+    "Database",
+    "ExecutionError",
+    "GraphDBError",
+    "LoadError",
+    "MemoryLimitError",
+    "Node",
+    "NotSupportedError",
+    "ParameterError",
+    "ParseError",
+    "QueryTimeout",
+    "Relationship",
+    "Result",
+    "StorageError",
+    "TypeMismatchError",
+    "__version__",
+    "connect",
+]

@@ -1,0 +1,3 @@
+"""The version, in its one place: ``pyproject.toml`` reads it from here, and so does ``graphdb.__version__``."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,243 @@
+"""Candidate sets before the match: labels and constants by the data graph, property predicates by SQL.
+
+Every condition on a single vertex becomes a sorted array of data vertices here; the executor sees arrays only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.connection import Connection
+from graphdb.elements import Node
+from graphdb.errors import ParameterError
+from graphdb.expressions import Compiler, Scope
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
+from graphdb.pattern.graph import PatternVertex
+from graphdb.pattern.names import Names
+from graphdb.rows import NAMES_VIEW, Parameters, Rows, property_relation
+from graphdb.storage.catalog import Catalog
+from graphdb.storage.dictionary import Kind
+from graphdb.storage.graph import DataGraph
+from graphdb.storage.triples import TripleStore
+from graphdb.typed import Typed
+from graphdb.values import NODE, TERM, Type, list_of, literal_sql, type_of_kinds
+
+Ids = NDArray[np.int64]
+
+_NOT_STRICT = (ast.IsNull, ast.LabelPredicate)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a statement sees of the database: one state of names and data."""
+
+    connection: Connection
+    names: Names
+    store: TripleStore
+    graph: DataGraph
+    scales: Mapping[int, int]
+    """Digits after the point of each decimal property."""
+
+
+def variable(vertex: VertexInfo, sql: str) -> Typed:
+    """Return what a pattern vertex is in an expression: a vertex, a literal, or either."""
+    if not vertex.kinds:
+        return Typed(sql, NODE)
+    return Typed(sql, TERM if vertex.resource else Type(TERM.base, type_of_kinds(vertex.kinds)))
+
+
+class Candidates:
+    """Finds the candidate sets of one statement's pattern vertices.
+
+    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        arguments: Mapping[str, object],
+        matches_of: Callable[[ast.PatternPredicate], Ids],
+    ) -> None:
+        self._snapshot = snapshot
+        self._text = text
+        self._arguments = arguments
+        self._matches_of = matches_of
+
+    def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
+        """Return the pattern's vertices with their candidate sets."""
+        return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
+
+    def _vertex(self, bound: BoundPattern, number: int) -> PatternVertex:
+        info = bound.vertices[number]
+        sets = [self._members(labels) for labels in info.labels]
+        sets += [self._constant(constant) for constant in info.iris]
+        known = reduce(_intersect, sets) if sets else None
+        grouped, others = self._group(info)
+        for key, conditions in grouped.items():
+            sets.append(self._by_property(info, key, conditions))
+        if others:
+            sets.append(self._by_sql(bound, number, others, known))
+        sets += [self._matches_of(predicate) for predicate in info.exists]
+        return PatternVertex(
+            info.name,
+            reduce(_intersect, sets) if sets else None,
+            self._words(info),
+            labels=tuple(sorted({label for labels in info.labels for label in self._certain(labels)})),
+        )
+
+    # --- labels and constants
+
+    def _members(self, labels: ast.LabelExpression) -> Ids:
+        """Vertices with a label expression, sorted."""
+        names, graph = self._snapshot.names, self._snapshot.graph
+        match labels:
+            case ast.LabelChain():
+                found = [names.vertex_label(name, self._text) for name in names.chains(labels.words)]
+                return reduce(_intersect, [graph.members(label.id) for label in found])
+            case ast.LabelAnd():
+                return reduce(_intersect, map(self._members, labels.operands))
+            case ast.LabelOr():
+                return reduce(np.union1d, map(self._members, labels.operands))
+            case ast.LabelNot():
+                return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
+            case ast.LabelAny():
+                every = [graph.members(label) for label in names.vertex_labels]
+                return reduce(np.union1d, every) if every else np.empty(0, np.int64)
+
+    def _certain(self, labels: ast.LabelExpression) -> list[int]:
+        """Labels that every vertex with this expression has."""
+        names = self._snapshot.names
+        match labels:
+            case ast.LabelChain():
+                return [names.vertex_label(name, self._text).id for name in names.chains(labels.words)]
+            case ast.LabelAnd():
+                return [label for operand in labels.operands for label in self._certain(operand)]
+        return []
+
+    def _constant(self, constant: ast.Expression) -> Ids:
+        match constant:
+            case ast.IriLiteral():
+                iri: object = constant.iri
+            case ast.Literal():
+                iri = constant.value
+            case ast.Parameter():
+                if constant.name not in self._arguments:
+                    raise ParameterError(
+                        f"parameter ${constant.name} has no value", text=self._text, position=constant.span.start
+                    )
+                iri = self._arguments[constant.name]
+        iri = iri.iri if isinstance(iri, Node) else iri
+        found = self._snapshot.connection.columns("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
+        return found["id"]
+
+    # --- conditions
+
+    def _group(self, info: VertexInfo) -> tuple[dict[ast.KeyName, list[ast.Expression]], list[ast.Expression]]:
+        """Split conditions into those that need one property to be there, by property, and the rest."""
+        grouped: dict[ast.KeyName, list[ast.Expression]] = {}
+        others = []
+        for condition in info.conditions:
+            parts = list(walk(condition))
+            properties = {part.key for part in parts if isinstance(part, ast.Property)}
+            uses = sum(isinstance(part, ast.Variable) for part in parts)
+            direct = sum(isinstance(part, ast.Property) for part in parts)
+            calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
+            strict = not any(isinstance(part, _NOT_STRICT) for part in parts) and not calls & {"coalesce", "lang", "datatype"}
+            if len(properties) == 1 and uses == direct and strict and not info.kinds:
+                grouped.setdefault(properties.pop(), []).append(condition)
+            else:
+                others.append(condition)
+        return grouped, others
+
+    def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: list[ast.Expression]) -> Ids:
+        """Vertices whose value of one property fulfils conditions that fail without it."""
+        names, scales = self._snapshot.names, self._snapshot.scales
+        label = names.property(key.words, self._text)
+        parameters = Parameters()
+        rows = Rows(parameters, self._snapshot.store.type_label, scales)
+        type = rows.type_of(label)
+        relation, many = property_relation(label, literal_sql("l", type))
+        value = Typed("p.value", list_of(type) if many else type, many)
+        known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
+        compiler = Compiler(self._text, names, self._arguments, rows, Scope({info.name: Typed("p.subject", NODE)}, known))
+        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        return self._ids(f"SELECT p.subject AS id FROM {relation} p {rows.joins} WHERE {where}", parameters)
+
+    def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
+        """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
+        info = bound.vertices[number]
+        parameters = Parameters()
+        rows = Rows(parameters, self._snapshot.store.type_label, self._snapshot.scales)
+        scope = Scope({info.name: variable(info, "u.id")})
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        everything = self._everything(bound, number) if known is None else None
+        with self._snapshot.connection.view("_universe", {"id": known if known is not None else np.empty(0, np.int64)}):
+            source = everything or "_universe"
+            return self._ids(f"SELECT u.id AS id FROM {source} u {rows.joins} WHERE {where}", parameters)
+
+    def _everything(self, bound: BoundPattern, number: int) -> str:
+        """Return a relation of all terms that the vertex's edges admit: the ends of its rarest label, or all."""
+        best: tuple[int, str] | None = None
+        for edge in bound.edges:
+            if edge.labels is None or not edge.directed or number not in (edge.source, edge.target):
+                continue
+            triples = sum(self._snapshot.store.statistics(label).triples for label in edge.labels)
+            end = "subject" if edge.source == number else "object"
+            labels = ", ".join(str(int(label)) for label in edge.labels) or "NULL"
+            if best is None or triples < best[0]:
+                best = (triples, f"(SELECT DISTINCT {end} AS id FROM _graphdb.triple WHERE label IN ({labels}))")
+        if best is not None:
+            return best[1]
+        resources = "SELECT id FROM _graphdb.resource"
+        return f"({resources} UNION ALL SELECT id FROM _graphdb.literal)" if bound.vertices[number].kinds else f"({resources})"
+
+    def _ids(self, sql: str, parameters: Parameters) -> Ids:
+        found = self._snapshot.connection.columns(sql, parameters.values)["id"]
+        return np.unique(self._snapshot.store.to_vertices(found))
+
+    # --- words for EXPLAIN
+
+    def _words(self, info: VertexInfo) -> str:
+        parts = [self._source(labels) for labels in info.labels]
+        parts += [f"= {self._source(constant)}" for constant in info.iris]
+        parts += [self._source(condition) for condition in info.conditions]
+        parts += [self._source(predicate) for predicate in info.exists]
+        return ", ".join(parts)
+
+    def _source(self, node: ast.Expression | ast.LabelExpression) -> str:
+        return " ".join(self._text[node.span.start : node.span.end].split())
+
+
+def _intersect(left: Ids, right: Ids) -> Ids:
+    return np.intersect1d(left, right, assume_unique=True)
+
+
+def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) -> Snapshot:
+    """Read names and sizes, and make the written names visible to SQL."""
+    import pyarrow as pa
+
+    with connection.guard() as raw:
+        names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels())
+        written = {label.id: names.written(label.iri) for label in names.edge_labels.values()}
+        written |= {label.id: names.written(label.iri) for label in names.vertex_labels.values()}
+        table = pa.table({"id": pa.array(list(written), pa.int64()), "name": pa.array(list(written.values()), pa.string())})
+        raw.register(NAMES_VIEW, table)
+        scales: dict[int, int] = {}
+        if any(label.kinds >> Kind.DECIMAL & 1 for label in names.edge_labels.values()):
+            scales = dict(
+                raw.execute(
+                    "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
+                    "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
+                    {"kind": int(Kind.DECIMAL)},
+                ).fetchall()
+            )
+        store = TripleStore(raw, connection.lock)
+    return Snapshot(connection, names, store, DataGraph(store, graph_bytes), scales)

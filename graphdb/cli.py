@@ -1,0 +1,241 @@
+"""The command ``graphdb``: it reads arguments, calls the library, prints, and turns errors into exit codes.
+
+Exit codes: 0, 1 for an error that is said on standard error, 2 for arguments that make no sense, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphdb._version import __version__
+from graphdb.errors import GraphDBError, StorageError
+from graphdb.render import MODES, duration, plural
+
+if TYPE_CHECKING:
+    from graphdb.database import Database
+    from graphdb.storage.loaders.load import Progress
+
+COMMANDS = """commands:
+  graphdb [FILE]               the shell, on a database file or in memory
+  graphdb load FILE DATA…      load RDF files into a database
+  graphdb query FILE TEXT      run a statement and print its answer
+  graphdb sql FILE TEXT        run SQL of DuckDB's
+  graphdb demo [FILE]          see it work on a data set that comes along
+  graphdb doctor               what is installed and what this machine has
+
+graphdb COMMAND --help says more."""
+
+
+def main() -> None:
+    """Run the command line of this process, and leave with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; returns the exit code.  Arguments that make no sense leave by ``SystemExit(2)``."""
+    command, parser = _parser(arguments[0] if arguments else "")
+    given = parser.parse_args(arguments[1:] if command is not _shell else arguments)
+    try:
+        return command(given)
+    except BrokenPipeError:
+        # The reader left (head, less): nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _say(error, given.verbose)
+
+
+# --- commands --------------------------------------------------------------------------------------------------
+
+
+def _shell(given: argparse.Namespace) -> int:
+    from graphdb.shell import Shell
+
+    with _open(given) as database:
+        interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        shell = Shell(database, mode=given.mode, interactive=interactive)
+        return shell.converse() if interactive else shell.run_lines(sys.stdin)
+
+
+def _load(given: argparse.Namespace) -> int:
+    with _open(given) as database, _progress_bar() as progress:
+        report = database.load(given.data, format=given.format, on_error=given.on_error, progress=progress)
+    rate = report.triples / max(report.seconds, 1e-9)
+    print(
+        f"{plural(report.triples, 'triple')} from {plural(report.files, 'file')}, {report.new_triples:,} new, "
+        f"in {duration(report.seconds)} ({rate:,.0f} per second)"
+    )
+    if report.errors:
+        print(f"{plural(report.errors, 'malformed line')} skipped: see the table load_errors", file=sys.stderr)
+    return 0
+
+
+def _query(given: argparse.Namespace) -> int:
+    from graphdb.shell import Shell
+
+    text = sys.stdin.read() if given.text == "-" else given.text
+    with _open(given, must_exist=True) as database:
+        start = time.perf_counter()
+        if given.command == "sql":
+            result = database.sql(text)
+        else:
+            result = database.query(text, parameters=dict(given.parameters), timeout=given.timeout)
+        Shell(database, mode=given.mode).show(result, time.perf_counter() - start)
+        sys.stdout.flush()
+    return 0
+
+
+def _demo(given: argparse.Namespace) -> int:
+    from graphdb.demo import tell
+
+    with _open(given) as database:
+        status = tell(database)
+    if status == 0:
+        print(f"graphdb {given.file} goes on from here." if given.file else "graphdb demo FILE keeps it in a file.")
+    return status
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from graphdb.doctor import report
+
+    return report()
+
+
+# --- arguments -------------------------------------------------------------------------------------------------
+
+
+def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.ArgumentParser]:
+    """Return what to run, and the parser of its arguments, by the first word of the command line."""
+
+    def parser(command: str, description: str) -> argparse.ArgumentParser:
+        made = argparse.ArgumentParser(f"graphdb {command}".strip(), description=description)
+        made.add_argument("-v", "--verbose", action="store_true", help="show where an error was raised")
+        made.set_defaults(command=command, file=None)
+        return made
+
+    match word:
+        case "load":
+            made = parser("load", "Load RDF files into a database; one that is not there is made.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument("data", metavar="DATA", nargs="+", help="files to load, plain or compressed")
+            made.add_argument("--format", help="how the files are written, where their names do not say it")
+            made.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="at a malformed line")
+            _resources(made)
+            return _load, made
+        case "query" | "sql":
+            made = parser(word, "Run a statement on a database and print its answer.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument("text", metavar="TEXT", help="the statement, or - to read it from standard input")
+            made.add_argument("--mode", choices=tuple(MODES), default="table", help="how rows are printed")
+            if word == "query":
+                made.add_argument(
+                    "-p",
+                    dest="parameters",
+                    metavar="NAME=VALUE",
+                    type=_parameter,
+                    action="append",
+                    default=[],
+                    help="a parameter: JSON, or else a string",
+                )
+                made.add_argument("--timeout", type=float, metavar="SECONDS", help="stop the statement after this time")
+            _resources(made)
+            return _query, made
+        case "demo":
+            made = parser("demo", "Load the data set that comes along, and query it.")
+            made.add_argument("file", metavar="FILE", nargs="?", help="where to keep it; without, in memory")
+            _resources(made)
+            return _demo, made
+        case "doctor":
+            return _doctor, parser("doctor", "Say what is installed and what this machine has.")
+        case _:
+            made = parser("", "An embedded graph database: RDF in, patterns and SQL out, one file.")
+            made.epilog, made.formatter_class = COMMANDS, argparse.RawDescriptionHelpFormatter
+            made.add_argument("file", metavar="FILE", nargs="?", help="the database; without, one in memory")
+            made.add_argument("--mode", choices=tuple(MODES), default="table", help="how rows are printed")
+            made.add_argument("--version", action="version", version=f"graphdb {__version__}")
+            _resources(made)
+            return _shell, made
+
+
+def _resources(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ``connect`` takes."""
+    parser.add_argument("--device", default="auto", help="auto, cpu, or cuda:0 and so on")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="as 4GB")
+    parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
+
+
+def _parameter(argument: str) -> tuple[str, object]:
+    """Read ``name=value``: the value as JSON if it is some, else as the string it is."""
+    name, equals, value = argument.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{argument!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+# --- what commands share ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Database]:
+    """Open the database that the arguments name."""
+    if must_exist and not Path(given.file).exists():
+        raise StorageError(f"there is no database {given.file}", hint=f"graphdb load {given.file} DATA makes one")
+    from graphdb.database import connect
+
+    with connect(
+        given.file or ":memory:", device=given.device, memory_limit=given.memory_limit, threads=given.threads
+    ) as database:
+        yield database
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Progress | None]:
+    """Show how far a load is, on a terminal; yields what the load is to call."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    numbers = TextColumn("{task.fields[triples]:,} triples, {task.fields[rate]:,.0f}/s")
+    with Bar(TextColumn("{task.description}"), *columns, numbers, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("opening", total=None, triples=0, rate=0.0)
+        start = time.perf_counter()
+
+        def show(bytes_done: int, bytes_total: int, triples: int, phase: str) -> None:
+            rate = triples / max(time.perf_counter() - start, 1e-9)
+            bar.update(task, completed=bytes_done, total=bytes_total, description=phase, triples=triples, rate=rate)
+
+        yield show
+
+
+def _say(error: Exception, verbose: bool) -> int:
+    """Print an error as its reader needs it; returns the exit code."""
+    from graphdb.shell import complain
+
+    if verbose:
+        traceback.print_exception(error)
+    elif isinstance(error, GraphDBError):
+        complain(str(error), sys.stderr)
+    elif isinstance(error, OSError):
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), sys.stderr)
+    else:
+        complain(f"internal error: {type(error).__name__}: {error}\nhint: -v shows where", sys.stderr)
+    return 1

@@ -1,0 +1,184 @@
+"""The one connection to DuckDB: a lock around it, its errors as ours, and ways in and out for arrays.
+
+Everything that talks to DuckDB goes through here, so that one statement runs at a time, Ctrl-C and timeouts reach
+it, and no error of DuckDB's leaves the house as it came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+class Connection:
+    """DuckDB, opened once.
+
+    Parameters
+    ----------
+    path
+        A database file, or ``":memory:"``.
+    threads
+        DuckDB's threads; None for all cores.
+    memory_limit
+        DuckDB's share of memory in bytes; None for DuckDB's own default.
+
+    Raises
+    ------
+    StorageError
+        The file is not a database, is locked by another process, or cannot be created there.
+    """
+
+    def __init__(self, path: str, threads: int | None = None, memory_limit: int | None = None) -> None:
+        import duckdb
+
+        self.path = path
+        self.lock = threading.RLock()
+        self._timed_out = False
+        self._temporary = 0
+        config: dict[str, Any] = {"python_enable_replacements": False}
+        if threads is not None:
+            config["threads"] = threads
+        if memory_limit is not None:
+            config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
+        try:
+            self.raw = duckdb.connect(path, config=config)
+        except duckdb.Error as error:
+            raise _opening(path, error) from None
+
+    @contextlib.contextmanager
+    def guard(self, timeout: float | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Hold the connection for a piece of work; DuckDB's errors leave it as ours.
+
+        After ``timeout`` seconds DuckDB is interrupted and the work ends with
+        :class:`~graphdb.errors.QueryTimeout`.
+        """
+        import duckdb
+
+        with self.lock:
+            timer = None
+            expired = threading.Event()
+            if timeout is not None:
+
+                def stop() -> None:
+                    expired.set()
+                    self.raw.interrupt()
+
+                timer = threading.Timer(max(timeout, 0.0), stop)
+                timer.daemon = True
+                timer.start()
+            try:
+                yield self.raw
+            except duckdb.InterruptException:
+                if expired.is_set():
+                    raise QueryTimeout(f"the statement ran longer than its timeout of {timeout:g} s") from None
+                raise KeyboardInterrupt from None
+            except duckdb.Error as error:
+                raise _failure(error) from None
+            except RuntimeError as error:
+                # DuckDB's client reports Ctrl-C in some places as a plain RuntimeError.
+                if "interrupt" not in str(error).lower():
+                    raise
+                if expired.is_set():
+                    raise QueryTimeout(f"the statement ran longer than its timeout of {timeout:g} s") from None
+                raise KeyboardInterrupt from None
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> dict[str, NDArray[Any]]:
+        """Run a query and return its columns as NumPy arrays."""
+        with self.guard() as raw:
+            return raw.execute(sql, dict(parameters or {})).fetchnumpy()
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows; for small results."""
+        with self.guard() as raw:
+            return raw.execute(sql, dict(parameters or {})).fetchall()
+
+    def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
+        """Run a query and return its rows as an Arrow table."""
+        with self.guard() as raw:
+            return raw.sql(sql, params=dict(parameters)).to_arrow_table() if parameters else raw.sql(sql).to_arrow_table()
+
+    @contextlib.contextmanager
+    def view(self, name: str, columns: Mapping[str, NDArray[Any]] | pa.Table) -> Iterator[None]:
+        """Make arrays visible to SQL under ``name`` for a piece of work."""
+        import pyarrow as pa
+
+        table = columns if isinstance(columns, pa.Table) else pa.table({k: pa.array(v) for k, v in columns.items()})
+        with self.lock:
+            self.raw.register(name, table)
+            try:
+                yield
+            finally:
+                self.raw.unregister(name)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Run a piece of work that is kept whole or not at all."""
+        with self.guard() as raw:
+            raw.begin()
+            try:
+                yield raw
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    raw.rollback()
+                raise
+            raw.commit()
+
+    def temporary(self) -> str:
+        """Return a fresh name for a view or temporary table of ours."""
+        self._temporary += 1
+        return f"_graphdb_{self._temporary}"
+
+    def close(self) -> None:
+        """Close the database file."""
+        with self.lock:
+            self.raw.close()
+
+
+def quoted(identifier: str) -> str:
+    """Return an identifier in SQL's quotes."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def _opening(path: str, error: Exception) -> StorageError:
+    """Return what to tell about a database that did not open."""
+    told = str(error)
+    folder = os.path.dirname(os.path.abspath(path))
+    if "lock" in told.lower() and "PID" in told:
+        holder = re.search(r"PID (\d+)", told)
+        who = f" (process {holder.group(1)})" if holder else ""
+        return StorageError(f"database '{path}' is open in another process{who}", hint="close it there first")
+    if os.path.isdir(path):
+        return StorageError(f"'{path}' is a directory, not a database file")
+    if not os.path.isdir(folder):
+        return StorageError(f"cannot create database '{path}': there is no directory '{folder}'")
+    if "not a valid DuckDB database" in told:
+        return StorageError(f"'{path}' is not a database", hint="to load data: graphdb load NEW.duckdb " + path)
+    if "Permission denied" in told or "Read-only" in told or not os.access(folder, os.W_OK):
+        return StorageError(f"no permission to open database '{path}' for writing")
+    return StorageError(f"cannot open database '{path}': {told.splitlines()[0]}")
+
+
+def _failure(error: Exception) -> GraphDBError:
+    """Return one of DuckDB's errors as ours."""
+    import duckdb
+
+    told = str(error).strip()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
+    if isinstance(error, duckdb.IOException):
+        return StorageError(told.split("\n")[0])
+    return ExecutionError(told)

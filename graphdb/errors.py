@@ -1,0 +1,140 @@
+"""The errors a user can meet: few types under one base, each with its place and what would be right.
+
+Every error that graphdb raises on purpose is a :class:`GraphDBError`.  Where the mistake stands in a text (a
+statement, a data file), the error knows the text and the place, and prints them with a caret:
+
+>>> print(ParseError("expected ')'", text="MATCH (a RETURN a", position=9, hint="close the node pattern"))
+expected ')' (line 1, column 10)
+  MATCH (a RETURN a
+           ^
+hint: close the node pattern
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_WIDEST = 100
+"""Characters of a line that an error shows at most; the caret stays inside them."""
+
+
+class GraphDBError(Exception):
+    """The base of all errors that graphdb raises.
+
+    Parameters
+    ----------
+    message
+        What is wrong, in one sentence without a full stop.
+    text
+        The whole text in which it is wrong (a statement), if there is one.
+    position
+        Offset in characters into ``text``.
+    hint
+        What would be right, if that is known.
+    line, column, source
+        The place where it is known directly (data files), counted from 1; ``source`` is the file.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str | None = None,
+        position: int | None = None,
+        hint: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.source = source
+        self.line = line
+        self.column = column
+        self.excerpt = text
+        if text is not None and position is not None:
+            position = min(max(position, 0), len(text))
+            self.line = text.count("\n", 0, position) + 1
+            start = text.rfind("\n", 0, position) + 1
+            self.column = position - start + 1
+            self.excerpt = text[start:].split("\n", 1)[0]
+
+    def __str__(self) -> str:
+        place = [f"{self.source}"] if self.source else []
+        if self.line is not None:
+            place.append(f"line {self.line}")
+        if self.column is not None:
+            place.append(f"column {self.column}")
+        lines = [f"{self.message} ({', '.join(place)})" if place else self.message]
+        if self.excerpt is not None and self.column is not None:
+            lines += _caret(self.excerpt, self.column)
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class ParseError(GraphDBError):
+    """The statement does not follow the grammar."""
+
+
+class NotSupportedError(GraphDBError):
+    """The statement is openCypher or GQL that this version does not run yet."""
+
+
+class BindError(GraphDBError):
+    """A name means nothing here: an unknown label, edge label, property, variable, prefix or function."""
+
+
+class TypeMismatchError(GraphDBError):
+    """An operation is applied to values that it does not take."""
+
+
+class ParameterError(GraphDBError):
+    """A query parameter is missing, unknown or of a type that cannot be passed."""
+
+
+class LoadError(GraphDBError):
+    """A data file cannot be read, or a line of it is malformed; nothing of the load was kept."""
+
+
+class StorageError(GraphDBError):
+    """The database file cannot be opened, is not one of ours, is locked, or cannot be written."""
+
+
+class ExecutionError(GraphDBError):
+    """The statement was understood but failed while it ran (SQL errors of DuckDB included)."""
+
+
+class QueryTimeout(ExecutionError):
+    """The statement ran longer than its ``timeout``; the database is unchanged."""
+
+
+class MemoryLimitError(ExecutionError):
+    """The statement needs more memory than the database's ``memory_limit`` allows."""
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return up to ``count`` known names that resemble ``name``, best first; case does not matter.
+
+    >>> nearest("persn", ["Person", "City", "knows"])
+    ['Person']
+    """
+    by_lower: dict[str, str] = {}
+    for candidate in known:
+        by_lower.setdefault(candidate.lower(), candidate)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.6)
+    return [by_lower[match] for match in close]
+
+
+def _caret(text: str, column: int) -> list[str]:
+    """Return the line and the caret under ``column``, both cut to a window that shows the place."""
+    at = column - 1
+    text = text.replace("\t", " ").replace("\r", " ")
+    if len(text) > _WIDEST:
+        start = max(0, min(at - _WIDEST // 2, len(text) - _WIDEST))
+        cut = text[start : start + _WIDEST]
+        left, right = ("…" if start else ""), ("…" if start + _WIDEST < len(text) else "")
+        text, at = left + cut + right, at - start + len(left)
+    return ["  " + text, "  " + " " * at + "^"]

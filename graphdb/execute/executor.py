@@ -1,0 +1,88 @@
+"""The protocol of executors, and the control that a caller keeps over a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.errors import ExecutionError, QueryTimeout
+from graphdb.plan.physical import PhysicalPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some matches: one array per output, in the plan's id type, each of length ``count``."""
+
+    columns: dict[str, NDArray[Any]]
+    count: int
+
+
+@dataclass(slots=True)
+class Control:
+    """What a caller says to a run, and what it learns from it.
+
+    Parameters
+    ----------
+    timeout
+        Seconds from now after which the run raises :class:`graphdb.errors.QueryTimeout`.
+    cancelled
+        An event that stops the run with an :class:`graphdb.errors.ExecutionError` once it is set.
+    limit
+        At most so many matches, whichever they are; the plan's own limit holds too.
+    progress
+        Called between chunks, in the caller's thread, with the share done (0 … 1).
+    buffer_bytes
+        Matches that may wait in memory until the caller takes them.
+    """
+
+    timeout: float | None = None
+    cancelled: threading.Event | None = None
+    limit: int | None = None
+    progress: Callable[[float], None] | None = None
+    buffer_bytes: int = 256 << 20
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """After a run: the bindings that passed each step (a step that only counts, its matches)."""
+    seconds: float = 0.0
+    """After a run: how long it took."""
+    threads: int = 0
+    """After a run: how many workers it had."""
+    _started: float = field(default_factory=time.monotonic)
+
+    def check(self) -> None:
+        """Raise if the run must stop now."""
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise ExecutionError("the query was cancelled")
+        if self.timeout is not None and time.monotonic() - self._started > self.timeout:
+            raise QueryTimeout(
+                f"the query ran longer than its timeout of {self.timeout:g} s",
+                hint="give it more time, or a LIMIT",
+            )
+
+    def limit_of(self, plan: PhysicalPlan) -> int | None:
+        """The tighter of the two limits."""
+        limits = [limit for limit in (self.limit, plan.limit) if limit is not None]
+        return min(limits, default=None)
+
+
+class Executor(Protocol):
+    """Runs physical plans."""
+
+    name: str
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether this executor can run the plan."""
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run needs besides the data graph and the caller's share of the result."""
+
+    def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
+        """Run the plan, and give its matches block by block; the same rows in the same order every time."""
+
+    def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
+        """Run the plan for the number of its matches alone."""

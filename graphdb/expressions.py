@@ -1,0 +1,519 @@
+"""Expressions to SQL: openCypher's operators, null semantics and types over DuckDB's.
+
+The compiler gives each expression a :class:`~graphdb.values.Type` and writes SQL that yields it.  A comparison
+between types that cannot be compared is decided here, once: ``=`` is false, ``<`` is null.  A multi-valued property
+in a condition holds if any of its values does; where one value is needed it must have just one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from graphdb import functions
+from graphdb.elements import Node
+from graphdb.errors import BindError, NotSupportedError, ParameterError, TypeMismatchError, nearest
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.names import Names
+from graphdb.rows import Rows
+from graphdb.typed import Typed, as_union, incomparable, member, number
+from graphdb.values import (
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    MEMBERS,
+    NODE,
+    NULL,
+    NUMERIC,
+    STRING,
+    TIME,
+    UNION,
+    VALUE,
+    ZONED,
+    Base,
+    Type,
+    list_of,
+    sql_type,
+)
+
+_INT64 = range(-(2**63), 2**63)
+_PLAIN: dict[type, Type] = {bool: BOOLEAN, float: FLOAT, str: STRING, date: DATE}
+"""Python types whose lists travel as one array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names stand for while an expression is compiled."""
+
+    variables: Mapping[str, Typed]
+    """Pattern variables (and, in ORDER BY, result columns)."""
+    known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
+    """Whole expressions that are columns already."""
+    exists: Callable[[ast.PatternPredicate], Typed] | None = None
+    """Compiles a pattern predicate; None where patterns may not stand."""
+    aggregates: bool = False
+    """Whether aggregates may stand here."""
+
+
+class Compiler:
+    """Compiles the expressions of one statement; errors carry its ``text``."""
+
+    def __init__(self, text: str, names: Names, arguments: Mapping[str, object], rows: Rows, scope: Scope) -> None:
+        self.text = text
+        self.names = names
+        self.arguments = arguments
+        self.rows = rows
+        self.scope = scope
+        self._lambdas = 0
+
+    # --- entry points
+
+    def compile(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression."""
+        found = self.scope.known.get(node)
+        if found is not None:
+            return found
+        method: Callable[[ast.Expression], Typed] = getattr(self, "_" + type(node).__name__.lower())
+        return method(node)
+
+    def condition(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition."""
+        value = self.compile(node)
+        if value.type.base is Base.VALUE and not value.many:
+            return member(value, Base.BOOLEAN)
+        if value.many and value.type.element in (BOOLEAN, VALUE):
+            return self._any(lambda v: Typed(member(v, Base.BOOLEAN), BOOLEAN), value).sql
+        if value.type.base not in (Base.BOOLEAN, Base.NULL):
+            raise self.mismatch(f"expected a condition, found {value.type}", node)
+        return value.sql
+
+    def one(self, node: ast.Expression) -> Typed:
+        """Compile to a single value: a multi-valued property must have just one there."""
+        return self.single(self.compile(node), node)
+
+    def single(self, value: Typed, node: ast.Expression) -> Typed:
+        """Return the one value of a multi-valued property; running it fails where there are several."""
+        if not value.many:
+            return value
+        assert value.type.element is not None
+        told = self.rows.parameters.add(
+            f"'{self.source(node)}' has several values on some vertex where one is needed; "
+            "match the property as an edge to get each of them"
+        )
+        return Typed(f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END", value.type.element)
+
+    def value_of(self, value: Typed) -> Typed:
+        """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
+        if value.type.base is not Base.TERM:
+            return value
+        return self.rows.literal(value.sql, value.type.element or VALUE)
+
+    def sort_keys(self, value: Typed) -> list[str]:
+        """Return the SQL expressions that order values of any type."""
+        base = value.type.base
+        if base is Base.NODE:
+            return [self.rows.iri(value.sql).sql]
+        if base is Base.TERM:
+            return [self.rows.iri(value.sql).sql, *self.sort_keys(self.value_of(value))]
+        if base is Base.EDGE:
+            return [f'({value.sql}).label', f'({value.sql})."start"', f'({value.sql})."end"']
+        if base is Base.VALUE:
+            rank = " ".join(
+                f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
+            )
+            others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
+            return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
+        return [value.sql]
+
+    # --- leaves
+
+    def _literal(self, node: ast.Literal) -> Typed:
+        return self.constant(node.value, node)
+
+    def _iriliteral(self, node: ast.IriLiteral) -> Typed:
+        return self.rows.resource(node.iri)
+
+    def _parameter(self, node: ast.Parameter) -> Typed:
+        return self.constant(self.argument(node), node)
+
+    def argument(self, node: ast.Parameter) -> object:
+        """Return the value given for a parameter."""
+        if node.name not in self.arguments:
+            near = nearest(node.name, self.arguments)
+            raise ParameterError(
+                f"parameter ${node.name} has no value",
+                text=self.text,
+                position=node.span.start,
+                hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {node.name}=…)",
+            )
+        return self.arguments[node.name]
+
+    def constant(self, value: object, node: ast.Expression) -> Typed:
+        """Return SQL for a Python value."""
+        add = self.rows.parameters.add
+        if hasattr(value, "item") and not isinstance(value, (int, float, str)):  # a NumPy scalar
+            value = value.item()
+        match value:
+            case None:
+                return Typed("NULL", NULL)
+            case bool():
+                return Typed("TRUE" if value else "FALSE", BOOLEAN)
+            case int():
+                if value not in _INT64:
+                    raise ParameterError(f"{value} does not fit 64 bits", text=self.text, position=node.span.start)
+                return Typed(add(int(value), "BIGINT"), INTEGER)
+            case float():
+                return Typed(add(float(value), "DOUBLE"), FLOAT)
+            case str():
+                return Typed(add(str(value), "VARCHAR"), STRING)
+            case Decimal():
+                return Typed(add(value, "DECIMAL(38, 18)"), DECIMAL)
+            case datetime():
+                zoned = value.tzinfo is not None
+                return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
+            case date():
+                return Typed(add(value, "DATE"), DATE)
+            case time():
+                return Typed(add(value, "TIME"), TIME)
+            case Node():
+                return self.rows.resource(value.iri)
+            case list() | tuple() | set() | frozenset():
+                items = list(value)
+                plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
+                if plain is not None:  # one parameter for the whole list
+                    return Typed(add(items, sql_type(plain) + "[]"), list_of(plain))
+                return self._list([self.constant(item, node) for item in items], node)
+        raise ParameterError(
+            f"a value of type {type(value).__name__} cannot be passed",
+            text=self.text,
+            position=node.span.start,
+            hint="pass numbers, strings, booleans, dates, times, None, vertices, or lists of them",
+        )
+
+    def _variable(self, node: ast.Variable) -> Typed:
+        found = self.scope.variables.get(node.name)
+        if found is None:
+            near = nearest(node.name, self.scope.variables)
+            raise BindError(
+                f"unknown variable '{node.name}'",
+                text=self.text,
+                position=node.span.start,
+                hint=f"did you mean '{near[0]}'?" if near else None,
+            )
+        return found
+
+    def _property(self, node: ast.Property) -> Typed:
+        base = self.compile(node.base)
+        if base.type.base is Base.NULL:
+            return base
+        if base.type.base is Base.EDGE:
+            raise NotSupportedError("properties of edges are not supported yet", text=self.text, position=node.span.start)
+        if base.type.base not in (Base.NODE, Base.TERM):
+            raise self.mismatch(f"{base.type} has no properties", node)
+        return self.rows.value(base.sql, self.names.property(node.key.words, self.text))
+
+    def _listliteral(self, node: ast.ListLiteral) -> Typed:
+        return self._list([self.one(item) for item in node.items], node)
+
+    def _list(self, items: list[Typed], node: ast.Expression) -> Typed:
+        types = {item.type for item in items if item.type.base is not Base.NULL}
+        if len({t.base for t in types}) > 1:
+            if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
+                raise NotSupportedError(
+                    "lists that mix vertices, lists and values are not supported yet",
+                    text=self.text,
+                    position=node.span.start,
+                )
+            items, element = [as_union(item) for item in items], VALUE
+        else:
+            element = max(types, key=lambda t: t.scale) if types else NULL
+        sql = f"CAST([{', '.join(item.sql for item in items)}] AS {sql_type(element)}[])"
+        return Typed(sql, list_of(element))
+
+    def _mapliteral(self, node: ast.MapLiteral) -> Typed:
+        raise NotSupportedError("maps as values are not supported yet", text=self.text, position=node.span.start)
+
+    # --- conditions
+
+    def _boolean(self, node: ast.Boolean) -> Typed:
+        operands = [f"({self.condition(operand)})" for operand in node.operands]
+        if node.operator != "XOR":
+            return Typed(f"({f' {node.operator} '.join(operands)})", BOOLEAN)
+        result = operands[0]
+        for operand in operands[1:]:
+            result = f"(({result}) <> ({operand}))"
+        return Typed(result, BOOLEAN)
+
+    def _unary(self, node: ast.Unary) -> Typed:
+        if node.operator == "NOT":
+            return Typed(f"(NOT ({self.condition(node.operand)}))", BOOLEAN)
+        value = self._number(self.one(node.operand), node)
+        return Typed(f"({node.operator}({value.sql}))", value.type)
+
+    def _comparison(self, node: ast.Comparison) -> Typed:
+        operands = [self.compile(operand) for operand in node.operands]
+        parts = [
+            self._any(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
+            for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
+        ]
+        return Typed(f"({' AND '.join(parts)})", BOOLEAN)
+
+    def compare(self, operator: str, left: Typed, right: Typed) -> str:
+        """Return the SQL of one comparison of single values, any types."""
+        if operator == "<>":
+            return f"(NOT {self.compare('=', left, right)})"
+        a, b = left.type.base, right.type.base
+        if Base.NULL in (a, b):
+            return "CAST(NULL AS BOOLEAN)"
+        if Base.TERM in (a, b):
+            if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
+                return f"({left.sql} = {right.sql})"
+            left, right = (self.value_of(v) if v.type.base is Base.TERM else v for v in (left, right))
+            a, b = left.type.base, right.type.base
+        if a is Base.VALUE and b is Base.VALUE:
+            return self._compare_values(operator, left, right)
+        if b is Base.VALUE:
+            turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
+            return self.compare(turned, right, left)
+        if a is Base.VALUE:
+            if b not in MEMBERS:
+                return incomparable(operator, left, right)
+            inner = f"({number(left) if b in NUMERIC else member(left, b)} {operator} {right.sql})"
+            return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
+        same = a is b or {a, b} <= NUMERIC
+        if {a, b} == {Base.DATE, Base.DATETIME}:
+            return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
+        if a is Base.LIST and b is Base.LIST and left.type.element != right.type.element:
+            same = not {Base.NODE, Base.TERM, Base.EDGE} & {t.element.base for t in (left.type, right.type) if t.element}
+            if same:
+                return f"(CAST({left.sql} AS {UNION}[]) {operator} CAST({right.sql} AS {UNION}[]))"
+        if not same or (a in (Base.NODE, Base.EDGE) and operator != "="):
+            return incomparable(operator, left, right)
+        return f"({left.sql} {operator} {right.sql})"
+
+    def _compare_values(self, operator: str, left: Typed, right: Typed) -> str:
+        numbers = f"({number(left)} {operator} {number(right)})"
+        if operator == "=":
+            return f"coalesce({numbers}, {left.sql} = {right.sql})"
+        members = [f"({member(left, b)} {operator} {member(right, b)})" for b in MEMBERS if b not in NUMERIC]
+        return f"coalesce({', '.join([numbers, *members])})"
+
+    def _stringpredicate(self, node: ast.StringPredicate) -> Typed:
+        function = {
+            "STARTS WITH": "starts_with",
+            "ENDS WITH": "suffix",
+            "CONTAINS": "contains",
+            "=~": "regexp_full_match",
+        }[node.operator]
+
+        def test(left: Typed, right: Typed) -> Typed:
+            texts = [self._text_member(value) for value in (left, right)]
+            return Typed(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
+
+        return self._any(test, self.compile(node.left), self.compile(node.right))
+
+    def _text_member(self, value: Typed) -> str:
+        """Return the string in a value, NULL if it is something else (openCypher's string predicates)."""
+        if value.type.base is Base.TERM:
+            value = self.value_of(value)
+        if value.type.base is Base.VALUE:
+            return member(value, Base.STRING)
+        return value.sql if value.type.base is Base.STRING else "CAST(NULL AS VARCHAR)"
+
+    def _in(self, node: ast.In) -> Typed:
+        item = self.compile(node.item)
+        collection = self.compile(node.collection)
+        if collection.type.base is Base.NULL:
+            return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
+        if collection.type.base is not Base.LIST or collection.many:
+            if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
+                return self._any(lambda a, b: Typed(self.compare("=", a, b), BOOLEAN), item, collection)
+            raise self.mismatch(f"IN needs a list, found {collection.type}", node.collection)
+        element = collection.type.element or NULL
+
+        def test(value: Typed) -> Typed:
+            if isinstance(node.collection, ast.ListLiteral):
+                if not node.collection.items:
+                    return Typed("FALSE", BOOLEAN)
+                parts = [self.compare("=", value, self.one(x)) for x in node.collection.items]
+                return Typed(f"({' OR '.join(parts)})", BOOLEAN)
+            name = self._fresh()
+            equal = self.compare("=", value, Typed(name, element))
+            found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
+            return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
+
+        def fast(value: Typed) -> Typed:
+            if element.base is not value.type.base or isinstance(node.collection, ast.ListLiteral):
+                return test(value)
+            return Typed(
+                f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
+                f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
+                "ELSE FALSE END",
+                BOOLEAN,
+            )
+
+        return self._any(fast, item)
+
+    def _isnull(self, node: ast.IsNull) -> Typed:
+        value = self.compile(node.operand)
+        return Typed(f"({value.sql} IS {'NOT ' if node.negated else ''}NULL)", BOOLEAN)
+
+    def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
+        value = self.compile(node.operand)
+        if value.type.base is Base.EDGE:
+            raise NotSupportedError(
+                "label predicates on edges are not supported yet",
+                text=self.text,
+                position=node.span.start,
+                hint="compare type(r)",
+            )
+        if value.type.base not in (Base.NODE, Base.TERM):
+            raise self.mismatch(f"{value.type} has no labels", node)
+        return Typed(self._labels(node.labels, value.sql), BOOLEAN)
+
+    def _labels(self, labels: ast.LabelExpression, id_sql: str) -> str:
+        match labels:
+            case ast.LabelAny():
+                return f"(len({self.rows.labels(id_sql).sql}) > 0)"
+            case ast.LabelNot():
+                return f"(NOT {self._labels(labels.operand, id_sql)})"
+            case ast.LabelAnd() | ast.LabelOr():
+                word = " AND " if isinstance(labels, ast.LabelAnd) else " OR "
+                return f"({word.join(self._labels(x, id_sql) for x in labels.operands)})"
+            case ast.LabelChain():
+                found = [self.names.vertex_label(name, self.text) for name in self.names.chains(labels.words)]
+                return f"({' AND '.join(self.rows.has_label(id_sql, label.id) for label in found)})"
+
+    def _patternpredicate(self, node: ast.PatternPredicate) -> Typed:
+        if self.scope.exists is None:
+            raise NotSupportedError(
+                "pattern predicates outside WHERE are not supported yet", text=self.text, position=node.span.start
+            )
+        return self.scope.exists(node)
+
+    def _any(self, test: Callable[..., Typed], *values: Typed) -> Typed:
+        """Apply a condition to values, of which the multi-valued ones need one member that satisfies it."""
+        lifted: list[tuple[str, Typed]] = []
+        singles: list[Typed] = []
+        for value in values:
+            if value.many:
+                assert value.type.element is not None
+                name = self._fresh()
+                lifted.append((name, value))
+                singles.append(Typed(name, value.type.element))
+            else:
+                singles.append(value)
+        sql = test(*singles).sql
+        for name, value in reversed(lifted):
+            sql = f"list_bool_or(list_transform({value.sql}, lambda {name}: {sql}))"
+        return Typed(sql, BOOLEAN)
+
+    def _fresh(self) -> str:
+        self._lambdas += 1
+        return f"x{self._lambdas}"
+
+    # --- arithmetic and functions
+
+    def _binary(self, node: ast.Binary) -> Typed:
+        left, right = self.one(node.left), self.one(node.right)
+        op = node.operator
+        a, b = left.type.base, right.type.base
+        if Base.NULL in (a, b):
+            return Typed("NULL", NULL)
+        if op == "+":
+            if Base.LIST in (a, b):
+                return self._append(left, right, node)
+            if Base.STRING in (a, b):
+                return Typed(f"({self.text_of(left, node)} || {self.text_of(right, node)})", STRING)
+        left, right = self._number(left, node), self._number(right, node)
+        a, b = left.type.base, right.type.base
+        if op == "^":
+            return Typed(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
+        if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
+            return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
+        if a is b is Base.INTEGER:
+            return Typed(f"({left.sql} {'//' if op == '/' else op} {right.sql})", INTEGER)
+        scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
+        scale = sum(scales) if op == "*" else max(scales)
+        if scale > 30:
+            return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
+        return Typed(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
+
+    def _append(self, left: Typed, right: Typed, node: ast.Expression) -> Typed:
+        sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
+        elements = {v.type.element for v in sides if v.type.element != NULL}
+        if len(elements) > 1:
+            raise NotSupportedError(
+                "lists of values of different types are not supported yet", text=self.text, position=node.span.start
+            )
+        element = elements.pop() if elements else NULL
+        assert element is not None
+        return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
+
+    def _number(self, value: Typed, node: ast.Expression) -> Typed:
+        if value.type.base in NUMERIC or value.type.base is Base.NULL:
+            return value
+        if value.type.base is Base.TERM:
+            value = self.value_of(value)
+        if value.type.base is Base.VALUE:
+            return Typed(number(value), FLOAT)
+        raise self.mismatch(f"expected a number, found {value.type}", node)
+
+    def text_of(self, value: Typed, node: ast.Expression) -> str:
+        """Return SQL for ``toString(value)``."""
+        base = value.type.base
+        if base is Base.STRING:
+            return value.sql
+        if base is Base.NODE:
+            return self.rows.iri(value.sql).sql
+        if base is Base.TERM:
+            return f"coalesce({self.rows.iri(value.sql).sql}, {self.text_of(self.value_of(value), node)})"
+        if base in (Base.LIST, Base.EDGE):
+            raise self.mismatch(f"expected a string, found {value.type}", node)
+        return f"CAST({value.sql} AS VARCHAR)"
+
+    def _countstar(self, node: ast.CountStar) -> Typed:
+        self._aggregate_allowed("count(*)", node)
+        return Typed("count(*)", INTEGER)
+
+    def _functioncall(self, node: ast.FunctionCall) -> Typed:
+        name = node.name.lower()
+        aggregate = functions.AGGREGATES.get(name)
+        if aggregate is not None:
+            self._aggregate_allowed(node.name, node)
+            functions.check_arguments(self, node, 1, 1)
+            inner = Compiler(
+                self.text, self.names, self.arguments, self.rows, Scope(self.scope.variables, exists=self.scope.exists)
+            )
+            return aggregate(inner, node)
+        if node.distinct:
+            raise BindError(f"{node.name} takes no DISTINCT", text=self.text, position=node.span.start)
+        function = functions.FUNCTIONS.get(name)
+        if function is None:
+            raise functions.unknown(self.text, node)
+        functions.check_arguments(self, node, function.least, function.most)
+        return function.compile(self, node)
+
+    def _aggregate_allowed(self, name: str, node: ast.Expression) -> None:
+        if not self.scope.aggregates:
+            raise BindError(
+                f"the aggregate {name} cannot stand here",
+                text=self.text,
+                position=node.span.start,
+                hint="aggregates stand in RETURN, and not inside one another",
+            )
+
+    # --- errors
+
+    def source(self, node: ast.Expression) -> str:
+        """The text of an expression as written."""
+        return self.text[node.span.start : node.span.end]
+
+    def mismatch(self, message: str, node: ast.Expression) -> TypeMismatchError:
+        """Return the error for ``node``."""
+        return TypeMismatchError(message, text=self.text, position=node.span.start)

@@ -1,0 +1,379 @@
+"""The functions of the language: each compiles to SQL, with the type of what it yields.
+
+:data:`FUNCTIONS` holds the scalar ones, :data:`AGGREGATES` the aggregates; names are looked up in lower case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphdb.errors import BindError, NotSupportedError, nearest
+from graphdb.grammar import syntax as ast
+from graphdb.typed import Typed, as_union, number
+from graphdb.values import (
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    FLOAT,
+    INTEGER,
+    MEMBERS,
+    NODE,
+    NULL,
+    NUMERIC,
+    STRING,
+    TIME,
+    VALUE,
+    ZONED,
+    Base,
+    Type,
+    list_of,
+    sql_type,
+)
+
+if TYPE_CHECKING:
+    from graphdb.expressions import Compiler
+
+Compile = Callable[["Compiler", ast.FunctionCall], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar function that takes ``least`` to ``most`` arguments."""
+
+    compile: Compile
+    least: int = 1
+    most: int = 1
+
+
+def check_arguments(compiler: Compiler, node: ast.FunctionCall, least: int, most: int) -> None:
+    """Raise :class:`BindError` if a call has the wrong number of arguments."""
+    found = len(node.arguments)
+    if not least <= found <= most:
+        wanted = str(least) if least == most else f"{least} to {most}" if most < 99 else f"at least {least}"
+        raise BindError(
+            f"{node.name} takes {wanted} argument{'' if wanted == '1' else 's'}, found {found}",
+            text=compiler.text,
+            position=node.span.start,
+        )
+
+
+def unknown(text: str, node: ast.FunctionCall) -> BindError | NotSupportedError:
+    """Return the error for a function that is not there."""
+    name = node.name.lower()
+    if name in _LATER:
+        return NotSupportedError(f"the function {node.name} is not supported yet", text=text, position=node.span.start)
+    near = nearest(name, [*FUNCTIONS, *AGGREGATES])
+    hint = f"did you mean {near[0]}()?" if near else None
+    return BindError(f"unknown function '{node.name}'", text=text, position=node.span.start, hint=hint)
+
+
+# --- strings and numbers ---------------------------------------------------------------------------------------
+
+
+def _string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (STRING,)) -> Compile:
+    """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        parts = []
+        for wanted, argument in zip(arguments, node.arguments, strict=False):
+            value = c.value_of(c.one(argument))
+            if value.type.base is Base.VALUE and wanted is STRING:
+                value = Typed(f"({value.sql}).string", STRING)
+            fits = value.type.base is wanted.base or value.type.base is Base.NULL
+            if not fits:
+                raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
+            parts.append(value.sql if value.type.base is not Base.NULL else f"CAST(NULL AS {sql_type(wanted)})")
+        return Typed(template.format(*parts), result)
+
+    return compile
+
+
+def _float(template: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = _numeric(c, node, node.arguments[0])
+        return Typed(template.format(f"CAST({value.sql} AS DOUBLE)"), FLOAT)
+
+    return compile
+
+
+def _same(template: str) -> Compile:
+    """Return a function that yields a number of the type it is given."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = _numeric(c, node, node.arguments[0])
+        return Typed(template.format(value.sql), value.type)
+
+    return compile
+
+
+def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
+    template = "substring({0}, {1} + 1, {2})" if len(node.arguments) == 3 else "substring({0}, {1} + 1)"
+    return _string(template, STRING, (STRING, INTEGER, INTEGER))(c, node)
+
+
+def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.LIST:
+        return Typed(f"len({value.sql})", INTEGER)
+    return _string("length({0})", INTEGER)(c, node)
+
+
+def _round(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = _numeric(c, node, node.arguments[0])
+    digits = _numeric(c, node, node.arguments[1]).sql if len(node.arguments) == 2 else "0"
+    # openCypher rounds halves up; DuckDB would round them away from zero.
+    shift = f"power(10.0, {digits})"
+    return Typed(f"(floor(CAST({value.sql} AS DOUBLE) * {shift} + 0.5) / {shift})", FLOAT)
+
+
+def _to(target: Type) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = c.value_of(c.one(node.arguments[0]))
+        base = value.type.base
+        if base is Base.VALUE:
+            value = Typed(f"CAST({value.sql} AS VARCHAR)", STRING)
+            base = Base.STRING
+        allowed = {Base.STRING, Base.NULL, Base.BOOLEAN} | (set() if target is BOOLEAN else NUMERIC)
+        if base not in allowed:
+            raise c.mismatch(f"{node.name} does not take {value.type}", node.arguments[0])
+        if target is INTEGER and base in (Base.STRING, Base.FLOAT, Base.DECIMAL):
+            return Typed(f"TRY_CAST(trunc(TRY_CAST({value.sql} AS DOUBLE)) AS BIGINT)", INTEGER)
+        if target is BOOLEAN and base is Base.STRING:
+            return Typed(f"CASE lower({value.sql}) WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END", BOOLEAN)
+        return Typed(f"TRY_CAST({value.sql} AS {sql_type(target)})", target)
+
+    return compile
+
+
+def _to_string(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(c.text_of(c.value_of(c.one(node.arguments[0])), node), STRING)
+
+
+def _cast(target: Type) -> Compile:
+    """Return ``date('…')`` and its kin: text to a typed value, or an error when it runs."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = c.value_of(c.one(node.arguments[0]))
+        if value.type.base is Base.VALUE:
+            value = Typed(f"CAST({value.sql} AS VARCHAR)", STRING)
+        if value.type.base not in (Base.STRING, Base.NULL, Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME):
+            raise c.mismatch(f"{node.name} needs text, found {value.type}", node.arguments[0])
+        result = target
+        argument = node.arguments[0]
+        if target is DATETIME and isinstance(argument, ast.Literal) and _zoned(str(argument.value)):
+            result = ZONED
+        return Typed(f"CAST({value.sql} AS {sql_type(result)})", result)
+
+    return compile
+
+
+def _zoned(text: str) -> bool:
+    clock = text.partition("T")[2]
+    return text.endswith(("Z", "z")) or "+" in clock or "-" in clock
+
+
+def _coalesce(c: Compiler, node: ast.FunctionCall) -> Typed:
+    values = [c.value_of(c.one(argument)) for argument in node.arguments]
+    types = {value.type for value in values if value.type.base is not Base.NULL}
+    if not types:
+        return Typed("NULL", NULL)
+    if len(types) == 1:
+        (only,) = types
+        return Typed(f"coalesce({', '.join(value.sql for value in values)})", only)
+    if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
+        raise NotSupportedError(
+            "coalesce over vertices and values together is not supported yet",
+            text=c.text,
+            position=node.span.start,
+        )
+    return Typed(f"coalesce({', '.join(as_union(value).sql for value in values)})", VALUE)
+
+
+# --- vertices, edges, terms ------------------------------------------------------------------------------------
+
+
+def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base not in (Base.NODE, Base.TERM):
+        raise c.mismatch(f"{node.name} needs a vertex, found {value.type}", node.arguments[0])
+    if node.name.lower() == "elementid":
+        return Typed(f"CAST({value.sql} AS VARCHAR)", STRING)
+    return Typed(f"CAST({value.sql} AS BIGINT)", INTEGER)
+
+
+def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """``iri(vertex)`` is its IRI; ``iri('http://…')`` is the vertex."""
+    argument = node.arguments[0]
+    value = c.compile(argument)
+    if value.type.base in (Base.NODE, Base.TERM):
+        return c.rows.iri(value.sql)
+    if value.type.base is Base.STRING and not value.many:
+        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE)
+    raise c.mismatch(f"iri needs a vertex or the text of an IRI, found {value.type}", argument)
+
+
+def _labels(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base not in (Base.NODE, Base.TERM):
+        raise c.mismatch(f"labels needs a vertex, found {value.type}", node.arguments[0])
+    return c.rows.labels(value.sql)
+
+
+def _type(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return c.rows.written(f"({_edge(c, node).sql}).label")
+
+
+def _end(field: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        return Typed(f'({_edge(c, node).sql})."{field}"', NODE)
+
+    return compile
+
+
+def _edge(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is not Base.EDGE:
+        raise c.mismatch(f"{node.name} needs an edge, found {value.type}", node.arguments[0])
+    return value
+
+
+def _facet(column: str) -> Compile:
+    """Return ``lang`` or ``datatype``: what the literal behind a property or a literal vertex says of itself."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        argument = node.arguments[0]
+        if isinstance(argument, ast.Property):
+            base = c.compile(argument.base)
+            if base.type.base in (Base.NODE, Base.TERM):
+                return c.rows.facet(base.sql, c.names.property(argument.key.words, c.text), column)
+        value = c.compile(argument)
+        if value.type.base is Base.TERM:
+            return c.rows.literal_facet(value.sql, column)
+        raise c.mismatch(f"{node.name} needs a property or a vertex that is a literal", argument)
+
+    return compile
+
+
+# --- aggregates ------------------------------------------------------------------------------------------------
+
+
+def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    return Typed(f"count({'DISTINCT ' if node.distinct else ''}{value.sql})", INTEGER)
+
+
+def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    distinct = "DISTINCT " if node.distinct else ""
+    gathered = f"list({distinct}{value.sql}) FILTER (WHERE {value.sql} IS NOT NULL)"
+    if value.many:
+        flat = f"flatten({gathered})"
+        return Typed(f"coalesce({f'list_distinct({flat})' if node.distinct else flat}, [])", value.type)
+    return Typed(f"coalesce({gathered}, [])", list_of(value.type))
+
+
+def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = _numeric(c, node, node.arguments[0])
+    type = value.type if value.type.base in NUMERIC else INTEGER
+    total = f"sum({'DISTINCT ' if node.distinct else ''}{value.sql})"
+    return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
+
+
+def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = _numeric(c, node, node.arguments[0])
+    return Typed(f"avg({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))", FLOAT)
+
+
+def _extreme(function: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = c.value_of(c.one(node.arguments[0]))
+        if value.type.base in (Base.NODE, Base.EDGE, Base.TERM):
+            raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
+        if value.type.base is Base.VALUE:
+            keys = ", ".join(c.sort_keys(value))
+            return Typed(f"{function}_by({value.sql}, row({keys}))", VALUE)
+        return Typed(f"{function}({value.sql})", value.type)
+
+    return compile
+
+
+def _numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> Typed:
+    value = c.value_of(c.one(argument))
+    if value.type.base in NUMERIC:
+        return value
+    if value.type.base is Base.NULL:
+        return Typed("CAST(NULL AS BIGINT)", INTEGER)
+    if value.type.base is Base.VALUE:
+        return Typed(number(value), FLOAT)
+    raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "toupper": Function(_string("upper({0})")),
+    "upper": Function(_string("upper({0})")),
+    "tolower": Function(_string("lower({0})")),
+    "lower": Function(_string("lower({0})")),
+    "trim": Function(_string("trim({0})")),
+    "ltrim": Function(_string("ltrim({0})")),
+    "rtrim": Function(_string("rtrim({0})")),
+    "reverse": Function(_string("reverse({0})")),
+    "replace": Function(_string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)), 3, 3),
+    "split": Function(_string("string_split({0}, {1})", list_of(STRING), (STRING, STRING)), 2, 2),
+    "left": Function(_string("left({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
+    "right": Function(_string("right({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
+    "substring": Function(_substring, 2, 3),
+    "size": Function(_size),
+    "length": Function(_size),
+    "abs": Function(_same("abs({0})")),
+    "sign": Function(_float("CAST(sign({0}) AS DOUBLE)")),
+    "ceil": Function(_float("ceil({0})")),
+    "floor": Function(_float("floor({0})")),
+    "round": Function(_round, 1, 2),
+    "sqrt": Function(_float("sqrt({0})")),
+    "exp": Function(_float("exp({0})")),
+    "log": Function(_float("ln({0})")),
+    "log10": Function(_float("log10({0})")),
+    "sin": Function(_float("sin({0})")),
+    "cos": Function(_float("cos({0})")),
+    "tan": Function(_float("tan({0})")),
+    "pi": Function(lambda c, node: Typed("pi()", FLOAT), 0, 0),
+    "e": Function(lambda c, node: Typed("exp(1.0)", FLOAT), 0, 0),
+    "tointeger": Function(_to(INTEGER)),
+    "tofloat": Function(_to(FLOAT)),
+    "toboolean": Function(_to(BOOLEAN)),
+    "tostring": Function(_to_string),
+    "date": Function(_cast(DATE)),
+    "datetime": Function(_cast(DATETIME)),
+    "localdatetime": Function(_cast(DATETIME)),
+    "time": Function(_cast(TIME)),
+    "localtime": Function(_cast(TIME)),
+    "coalesce": Function(_coalesce, 1, 99),
+    "id": Function(_id),
+    "elementid": Function(_id),
+    "iri": Function(_iri),
+    "labels": Function(_labels),
+    "type": Function(_type),
+    "startnode": Function(_end("start")),
+    "endnode": Function(_end("end")),
+    "lang": Function(_facet("language")),
+    "datatype": Function(_facet("datatype")),
+}
+
+AGGREGATES: dict[str, Compile] = {
+    "count": _count,
+    "collect": _collect,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+}
+
+_LATER = frozenset(
+    "properties keys nodes relationships head last tail range exists duration rand timestamp percentilecont "
+    "percentiledisc stdev stdevp haversin atan atan2 asin acos cot degrees radians all any none single reduce "
+    "isempty tobooleanornull tointegerornull tofloatornull tostringornull shortestpath allshortestpaths "
+    "charlength character_length nullif valuetype localtime".split()
+) - FUNCTIONS.keys()
+"""Functions of openCypher and GQL that do not run yet."""

@@ -1,0 +1,408 @@
+"""Names to ids: a query's MATCH clauses become one pattern graph, and each condition finds its place.
+
+A condition in WHERE is put where it costs least: on one vertex (it becomes a candidate set before the match), on the
+structure (an inequality or an edge test inside the match), or after the match, in SQL (``residual``).  Nothing is
+evaluated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TypeVar
+
+from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
+from graphdb.pattern.names import EdgeLabel, Names, VertexLabel
+
+Label = TypeVar("Label", EdgeLabel, VertexLabel)
+Failure = TypeVar("Failure", bound=GraphDBError)
+
+
+@dataclass(slots=True)
+class VertexInfo:
+    """What is known of a pattern vertex: everything its candidates must fulfil."""
+
+    name: str
+    labels: list[ast.LabelExpression] = field(default_factory=list)
+    iris: list[ast.Expression] = field(default_factory=list)
+    """Constants that it must be: IRI literals, or the expression compared with ``iri(v)``."""
+    conditions: list[ast.Expression] = field(default_factory=list)
+    """Conditions on this vertex alone."""
+    exists: list[ast.PatternPredicate] = field(default_factory=list)
+    """Patterns that must match around it."""
+    resource: bool = True
+    """Whether it can be a resource."""
+    kinds: int = 0
+    """The kinds of literals that it can be, as a bit mask."""
+
+
+@dataclass(slots=True)
+class BoundPattern:
+    """All MATCH clauses of a query, bound."""
+
+    vertices: list[VertexInfo] = field(default_factory=list)
+    edges: list[PatternEdge] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
+    edge_tests: list[EdgeTest] = field(default_factory=list)
+    unequal: list[tuple[int, int]] = field(default_factory=list)
+    residual: list[ast.Expression] = field(default_factory=list)
+    """Conditions that are left for SQL over the bindings."""
+    vertex_of: dict[str, int] = field(default_factory=dict)
+    """Named vertices, in the order of their first appearance."""
+    edge_of: dict[str, int] = field(default_factory=dict)
+    """Named edges."""
+
+    @property
+    def variables(self) -> list[str]:
+        """All names that the user gave."""
+        return [*self.vertex_of, *self.edge_of]
+
+
+def bind(matches: tuple[ast.MatchClause, ...], names: Names, text: str) -> BoundPattern:
+    """Bind the MATCH clauses of a query; raises :class:`~graphdb.errors.BindError` with the place."""
+    binder = _Binder(names, text)
+    for clause in matches:
+        binder.clause(clause)
+    return binder.finish()
+
+
+def bind_exists(predicate: ast.PatternPredicate, outer: BoundPattern, names: Names, text: str) -> BoundPattern:
+    """Bind a pattern predicate; its named vertices are the outer pattern's, with what is known of them."""
+    binder = _Binder(names, text, outer)
+    binder.clause(ast.MatchClause((predicate.pattern,), span=predicate.span))
+    return binder.finish()
+
+
+def conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
+    """Yield the parts of a condition that must all hold."""
+    if isinstance(condition, ast.Boolean) and condition.operator == "AND":
+        for operand in condition.operands:
+            yield from conjuncts(operand)
+    elif condition is not None:
+        yield condition
+
+
+def variables_in(node: object) -> set[str]:
+    """Return the names of all variables in a piece of syntax, those in patterns included."""
+    return {part.name for part in walk(node) if isinstance(part, ast.Variable)}
+
+
+def walk(node: object) -> Iterator[object]:
+    """Yield a piece of syntax and all pieces inside it."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from walk(item)
+    elif is_dataclass(node):
+        yield node
+        for part in fields(node):
+            if part.name != "span":
+                yield from walk(getattr(node, part.name))
+
+
+class _Binder:
+    def __init__(self, names: Names, text: str, outer: BoundPattern | None = None) -> None:
+        self.names = names
+        self.text = text
+        self.outer = outer
+        self.bound = BoundPattern()
+        self._conditions: list[ast.Expression] = []
+        self._clause_vertices: list[int] = []
+        self._clause_edges: set[str] = set()
+
+    # --- patterns
+
+    def clause(self, clause: ast.MatchClause) -> None:
+        self._clause_vertices, self._clause_edges = [], set()
+        where: list[ast.Expression] = []
+        for path in clause.patterns:
+            where += self._path(path)
+        where += conjuncts(clause.where)
+        for condition in where:
+            self._check_scope(condition)
+        self._conditions += where
+        self.bound.clauses.append(Clause(clause.mode, tuple(dict.fromkeys(self._clause_vertices))))
+
+    def _path(self, path: ast.PathPattern) -> list[ast.Expression]:
+        where: list[ast.Expression] = []
+        ends = []
+        for node in path.nodes:
+            vertex = self._node(node)
+            ends.append(vertex)
+            subject = node.variable or ast.Variable(self.bound.vertices[vertex].name, node.span)
+            if node.properties is not None:
+                where += [
+                    ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), key.span)
+                    for key, value in node.properties.items
+                ]
+            where += conjuncts(node.where)
+        for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
+            self._edge(edge, left, right)
+            where += conjuncts(edge.where)
+        return where
+
+    def _node(self, node: ast.NodePattern) -> int:
+        name = node.variable.name if node.variable else None
+        if name is not None and name in self.bound.edge_of:
+            raise self._error(BindError, f"'{name}' is an edge already", node.variable)
+        if name is not None and name in self.bound.vertex_of:
+            vertex = self.bound.vertex_of[name]
+        else:
+            vertex = self._new_vertex(name, node)
+        self._clause_vertices.append(vertex)
+        info = self.bound.vertices[vertex]
+        if node.labels is not None:
+            self.check_labels(node.labels)
+            info.labels.append(node.labels)
+        if node.iri is not None:
+            info.iris.append(node.iri)
+        return vertex
+
+    def _new_vertex(self, name: str | None, node: ast.NodePattern) -> int:
+        vertex = len(self.bound.vertices)
+        info = VertexInfo(name or f"#{vertex}")
+        if name is not None and self.outer is not None:
+            if name in self.outer.edge_of:
+                raise self._error(NotSupportedError, "edges in pattern predicates are not supported yet", node.variable)
+            if name not in self.outer.vertex_of:
+                raise self._error(
+                    BindError,
+                    f"unknown variable '{name}'",
+                    node.variable,
+                    "a pattern in WHERE cannot introduce variables; leave the name out",
+                )
+            known = self.outer.vertices[self.outer.vertex_of[name]]
+            info.labels += known.labels
+            info.iris += known.iris
+        if name is not None:
+            self.bound.vertex_of[name] = vertex
+        self.bound.vertices.append(info)
+        return vertex
+
+    def _edge(self, edge: ast.EdgePattern, left: int, right: int) -> None:
+        name = edge.variable.name if edge.variable else None
+        if name is not None:
+            if name in self.bound.vertex_of:
+                raise self._error(BindError, f"'{name}' is a vertex already", edge.variable)
+            if self.outer is not None:
+                raise self._error(
+                    BindError,
+                    f"unknown variable '{name}'",
+                    edge.variable,
+                    "a pattern in WHERE cannot introduce variables; leave the name out",
+                )
+            if name in self._clause_edges:
+                raise self._error(BindError, f"edge '{name}' stands twice in one pattern", edge.variable)
+            if name in self.bound.edge_of:
+                raise self._error(
+                    NotSupportedError, "an edge variable in several MATCH clauses is not supported yet", edge.variable
+                )
+            self.bound.edge_of[name] = len(self.bound.edges)
+            self._clause_edges.add(name)
+        if edge.properties is not None and edge.properties.items:
+            raise self._error(NotSupportedError, "properties of edges are not supported yet", edge.properties)
+        source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
+        self.bound.edges.append(
+            PatternEdge(
+                name or f"#e{len(self.bound.edges)}",
+                source,
+                target,
+                None if edge.labels is None else self.edge_labels(edge.labels),
+                edge.direction is not ast.Direction.BOTH,
+                len(self.bound.clauses),
+            )
+        )
+
+    # --- labels
+
+    def check_labels(self, labels: ast.LabelExpression) -> None:
+        """Raise an error for the first unknown vertex label."""
+        for chain in (part for part in walk(labels) if isinstance(part, ast.LabelChain)):
+            for name in self.names.chains(chain.words):
+                self._chain_name(chain, name, self.names.vertex_label)
+
+    def edge_labels(self, labels: ast.LabelExpression) -> tuple[int, ...] | None:
+        """Return the ids of the edge labels that an expression admits; None for any."""
+        everything = frozenset(
+            label.id
+            for label in self.names.edge_labels.values()
+            if label.resource_triples and label.iri != "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+        )
+
+        def admitted(part: ast.LabelExpression) -> frozenset[int]:
+            match part:
+                case ast.LabelAny():
+                    return everything
+                case ast.LabelNot():
+                    return everything - admitted(part.operand)
+                case ast.LabelAnd():
+                    return frozenset.intersection(*map(admitted, part.operands))
+                case ast.LabelOr():
+                    return frozenset.union(*map(admitted, part.operands))
+                case ast.LabelChain():
+                    chain = self.names.chains(part.words)
+                    found = {self._chain_name(part, name, self.names.edge_label).id for name in chain}
+                    if len(found) > 1:
+                        raise self._error(
+                            BindError, "an edge has one label", part, "write | between alternatives: [:a|b]"
+                        )
+                    return frozenset(found)
+
+        if isinstance(labels, ast.LabelAny):
+            return None
+        return tuple(sorted(admitted(labels)))
+
+    def _chain_name(
+        self, chain: ast.LabelChain, name: Sequence[ast.Word], resolve: Callable[[Sequence[ast.Word], str], Label]
+    ) -> Label:
+        try:
+            return resolve(name, self.text)
+        except BindError:
+            first = chain.words[0]
+            if len(chain.words) > 1 and len(name) == 1 and name[0] is first and not first.is_iri:
+                near = nearest(first.text, self.names.prefixes)
+                raise self._error(
+                    BindError,
+                    f"'{first.text}' is neither a declared prefix nor a known label",
+                    first,
+                    f"did you mean '{near[0]}:{chain.words[1].text}'?"
+                    if near
+                    else f"declare it: PREFIX {first.text}: <http://…>",
+                ) from None
+            raise
+
+    # --- conditions
+
+    def finish(self) -> BoundPattern:
+        """Find the domains, then put every condition where it belongs."""
+        for vertex in range(len(self.bound.vertices)):
+            self._domain(vertex)
+        for condition in self._conditions:
+            if not self._place(condition):
+                self.bound.residual.append(condition)
+        return self.bound
+
+    def _domain(self, vertex: int) -> None:
+        """Find out whether a vertex can be a resource and which kinds of literals it can be."""
+        info = self.bound.vertices[vertex]
+        kinds = -1
+        if info.labels or info.iris:
+            kinds = 0
+        for edge in self.bound.edges:
+            if edge.labels is None or (edge.directed and edge.source == vertex):
+                if vertex in (edge.source, edge.target):
+                    kinds = 0
+            elif vertex in (edge.source, edge.target):
+                labels = [self.names.edge_labels[label] for label in edge.labels]
+                mask = 0
+                for label in labels:
+                    mask |= label.kinds
+                kinds &= mask
+                if edge.directed and not any(label.resource_triples for label in labels):
+                    info.resource = False
+        info.kinds = max(kinds, 0)
+        if not info.kinds:
+            info.resource = True
+
+    def _place(self, condition: ast.Expression) -> bool:
+        """Put a condition into the pattern; False if only SQL after the match can test it."""
+        if isinstance(condition, ast.PatternPredicate):
+            return self._place_pattern(condition, negated=False)
+        if isinstance(condition, ast.Unary) and condition.operator == "NOT":
+            inner = condition.operand
+            if isinstance(inner, ast.PatternPredicate):
+                return self._place_pattern(inner, negated=True)
+        if isinstance(condition, ast.LabelPredicate) and isinstance(condition.operand, ast.Variable):
+            vertex = self._vertex(condition.operand)
+            if vertex is not None and self._is_resource(vertex):
+                self.check_labels(condition.labels)
+                self.bound.vertices[vertex].labels.append(condition.labels)
+                return True
+        if isinstance(condition, ast.Comparison) and self._place_identity(condition):
+            return True
+        names = variables_in(condition)
+        if len(names) != 1 or any(isinstance(part, ast.PatternPredicate) for part in walk(condition)):
+            return False
+        (name,) = names
+        vertex = self._vertex(ast.Variable(name))
+        if vertex is None:
+            return False
+        self.bound.vertices[vertex].conditions.append(condition)
+        return True
+
+    def _place_identity(self, condition: ast.Comparison) -> bool:
+        """Place ``a <> b`` between vertices, ``a = <iri>`` and ``iri(a) = '…'``."""
+        if len(condition.operators) != 1:
+            return False
+        (operator,), (left, right) = condition.operators, condition.operands
+        a, b = self._vertex(left), self._vertex(right)
+        if a is not None and b is not None and a != b and self._is_resource(a) and self._is_resource(b):
+            if operator == "<>":
+                self.bound.unequal.append((min(a, b), max(a, b)))
+            return operator == "<>"
+        if operator != "=":
+            return False
+        for one, other in ((left, right), (right, left)):
+            vertex = self._vertex(one)
+            if vertex is not None and isinstance(other, ast.IriLiteral):
+                self.bound.vertices[vertex].iris.append(other)
+                return True
+            if isinstance(one, ast.FunctionCall) and one.name.lower() == "iri" and len(one.arguments) == 1:
+                vertex = self._vertex(one.arguments[0])
+                text = isinstance(other, ast.Literal) and isinstance(other.value, str)
+                if vertex is not None and (text or isinstance(other, ast.Parameter)):
+                    self.bound.vertices[vertex].iris.append(other)
+                    return True
+        return False
+
+    def _place_pattern(self, predicate: ast.PatternPredicate, negated: bool) -> bool:
+        path = predicate.pattern
+        named = [self._vertex(node.variable) if node.variable else None for node in path.nodes]
+        bare = all(
+            node.labels is None and node.iri is None and node.properties is None and node.where is None
+            for node in path.nodes
+        )
+        if len(path.edges) == 1 and bare and None not in named:
+            edge = path.edges[0]
+            if edge.variable is None and edge.properties is None and edge.where is None:
+                left, right = named
+                assert left is not None and right is not None
+                source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
+                labels = None if edge.labels is None else self.edge_labels(edge.labels)
+                directed = edge.direction is not ast.Direction.BOTH
+                self.bound.edge_tests.append(EdgeTest(source, target, labels, directed, negated))
+                return True
+        around = {vertex for vertex in named if vertex is not None}
+        if not negated and len(around) == 1 and variables_in(predicate) <= set(self.bound.vertex_of):
+            self.bound.vertices[around.pop()].exists.append(predicate)
+            return True
+        return False
+
+    def _vertex(self, node: object) -> int | None:
+        if not isinstance(node, ast.Variable):
+            return None
+        found = self.bound.vertex_of.get(node.name)
+        if found is None and node.name.startswith("#"):  # an anonymous vertex, in a condition made from its pattern
+            return next((i for i, info in enumerate(self.bound.vertices) if info.name == node.name), None)
+        return found
+
+    def _is_resource(self, vertex: int) -> bool:
+        return not self.bound.vertices[vertex].kinds
+
+    def _check_scope(self, condition: ast.Expression) -> None:
+        """Raise an error for a variable that no clause up to this one declares."""
+        known: Mapping[str, int] = self.bound.vertex_of | self.bound.edge_of
+        for part in walk(condition):
+            if isinstance(part, ast.Variable) and part.name not in known and self._vertex(part) is None:
+                near = nearest(part.name, known)
+                raise self._error(
+                    BindError,
+                    f"unknown variable '{part.name}'",
+                    part,
+                    f"did you mean '{near[0]}'?" if near else None,
+                )
+
+    def _error(self, kind: type[Failure], message: str, node: object, hint: str | None = None) -> Failure:
+        span: ast.Span = getattr(node, "span", ast.Span(0, 0))
+        return kind(message, text=self.text, position=span.start, hint=hint)

@@ -1,0 +1,178 @@
+"""What names mean in one database: prefixes, edge labels, property keys and vertex labels.
+
+A name is written as a full IRI, as a prefixed name, or bare.  A bare name means the one loaded IRI with that local
+name (what follows the last ``#``, ``/`` or ``:``); if several have it the error lists them, if none has it the
+error suggests the nearest.  :meth:`Names.written` goes the other way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from graphdb.errors import BindError, nearest
+from graphdb.grammar.syntax import Word
+from graphdb.storage.catalog import EdgeLabel, VertexLabel
+
+DEFAULT_NAMESPACE = "urn:graphdb:"
+"""Where names live that no RDF gave an IRI; they are written bare."""
+
+_LOCAL = re.compile(r"[^#/:]*$")
+_PLAIN = re.compile(r"[^\W\d]\w*\Z")
+
+
+def local_name(iri: str) -> str:
+    """Return what follows the last ``#``, ``/`` or ``:``.
+
+    >>> local_name("http://xmlns.com/foaf/0.1/knows")
+    'knows'
+    """
+    found = _LOCAL.search(iri)
+    return found.group() if found else iri
+
+
+class Names:
+    """A snapshot of the names of a database; errors carry the statement's ``text``."""
+
+    def __init__(
+        self, prefixes: dict[str, str], edge_labels: Iterable[EdgeLabel], vertex_labels: Iterable[VertexLabel]
+    ) -> None:
+        self.prefixes = prefixes
+        self.edge_labels = {label.id: label for label in edge_labels}
+        self.vertex_labels = {label.id: label for label in vertex_labels}
+        self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
+        self._vertices = _Index((label.iri, label.id) for label in self.vertex_labels.values())
+        self._properties = _Index((label.iri, label.id) for label in self.edge_labels.values() if label.kinds)
+        # The longest namespace wins, so that nested prefixes shorten as far as they can.
+        self._namespaces = sorted(((iri, name) for name, iri in self.prefixes.items()), key=lambda p: -len(p[0]))
+
+    def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
+        """Return the class that ``words`` name."""
+        return self.vertex_labels[self._find(self._vertices, words, text, "label")]
+
+    def edge_label(self, words: Sequence[Word], text: str) -> EdgeLabel:
+        """Return the edge label that ``words`` name."""
+        return self.edge_labels[self._find(self._edges, words, text, "edge label")]
+
+    def property(self, words: Sequence[Word], text: str) -> EdgeLabel:
+        """Return the edge label with literal objects that ``words`` name as a property key."""
+        try:
+            return self.edge_labels[self._find(self._properties, words, text, "property")]
+        except BindError as unknown:
+            try:
+                edge = self.edge_label(words, text)
+            except BindError:
+                raise unknown from None
+            raise BindError(
+                f"'{_spelt(words)}' is no property: all its values are vertices",
+                text=text,
+                position=words[0].span.start,
+                hint=f"match it as an edge: (a)-[:{self.quoted(edge.iri)}]->(b)",
+            ) from None
+
+    def chains(self, words: Sequence[Word]) -> list[Sequence[Word]]:
+        """Split ``A:B:C`` into names: a declared prefix takes the word after it."""
+        names: list[Sequence[Word]] = []
+        at = 0
+        while at < len(words):
+            pair = (
+                at + 1 < len(words)
+                and not words[at].is_iri
+                and not words[at + 1].is_iri
+                and words[at].text in self.prefixes
+            )
+            names.append(words[at : at + 2] if pair else words[at : at + 1])
+            at += 2 if pair else 1
+        return names
+
+    def written(self, iri: str) -> str:
+        """Return ``iri`` as a user would write it: bare in the default namespace, prefixed, else the IRI."""
+        if iri.startswith(DEFAULT_NAMESPACE):
+            return iri[len(DEFAULT_NAMESPACE) :]
+        for namespace, prefix in self._namespaces:
+            if iri.startswith(namespace) and _PLAIN.match(iri, len(namespace)):
+                return f"{prefix}:{iri[len(namespace) :]}"
+        return iri
+
+    def quoted(self, iri: str) -> str:
+        """Return ``iri`` so that it can stand in a statement."""
+        short = self.written(iri)
+        if short != iri:
+            return short
+        return f"<{iri}>"
+
+    def _find(self, index: _Index, words: Sequence[Word], text: str, what: str) -> int:
+        position = words[0].span.start
+        if len(words) == 2 and not words[0].is_iri:
+            iri = self.expand(words[0], words[1], text)
+            found = index.by_iri.get(iri)
+            if found is None:
+                raise BindError(
+                    f"unknown {what} '{_spelt(words)}' (<{iri}>)",
+                    text=text,
+                    position=position,
+                    hint=self._suggest(index, words[1].text),
+                )
+            return found
+        word = words[0]
+        if word.is_iri:
+            found = index.by_iri.get(word.text)
+            if found is None:
+                raise BindError(
+                    f"unknown {what} <{word.text}>",
+                    text=text,
+                    position=position,
+                    hint=self._suggest(index, local_name(word.text)),
+                )
+            return found
+        default = index.by_iri.get(DEFAULT_NAMESPACE + word.text)
+        if default is not None:
+            return default
+        several = index.by_local.get(word.text, [])
+        if not several:
+            raise BindError(
+                f"unknown {what} '{word.text}'", text=text, position=position, hint=self._suggest(index, word.text)
+            )
+        if len(several) > 1:
+            iris = sorted(index.iris[i] for i in several)
+            raise BindError(
+                f"'{word.text}' is ambiguous: {len(iris)} IRIs have that local name",
+                text=text,
+                position=position,
+                hint="write one of " + ", ".join(self.quoted(iri) for iri in iris[:5]),
+            )
+        return several[0]
+
+    def expand(self, prefix: Word, local: Word, text: str) -> str:
+        """Return the IRI of a prefixed name."""
+        namespace = self.prefixes.get(prefix.text)
+        if namespace is None:
+            near = nearest(prefix.text, self.prefixes)
+            hint = f"did you mean '{near[0]}:{local.text}'?" if near else f"declare it: PREFIX {prefix.text}: <http://…>"
+            raise BindError(f"unknown prefix '{prefix.text}'", text=text, position=prefix.span.start, hint=hint)
+        return namespace + local.text
+
+    def _suggest(self, index: _Index, name: str) -> str | None:
+        near = nearest(name, index.by_local)
+        if near:
+            return "did you mean " + " or ".join(f"'{n}'" for n in near) + "?"
+        if not index.iris:
+            return "the database has none: LOAD some data first"
+        return None
+
+
+class _Index:
+    """IRIs and their local names to ids."""
+
+    def __init__(self, pairs: Iterable[tuple[str, int]]) -> None:
+        self.by_iri: dict[str, int] = {}
+        self.iris: dict[int, str] = {}
+        self.by_local: dict[str, list[int]] = {}
+        for iri, id in pairs:
+            self.by_iri[iri] = id
+            self.iris[id] = iri
+            self.by_local.setdefault(local_name(iri), []).append(id)
+
+
+def _spelt(words: Sequence[Word]) -> str:
+    return ":".join(word.text for word in words)

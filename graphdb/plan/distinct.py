@@ -1,0 +1,97 @@
+"""Which vertices and edges must differ, in the cheapest form that is still exact.
+
+Two data edges are the same when label, subject and object are.  Where both pattern edges leave no choice between two bound
+ends, comparing ends is enough, and that mostly comes down to one pair of vertices that must differ; where they leave a
+choice, the edges' codes are compared; and where the ends can never coincide, there is nothing to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import PatternEdge, PatternGraph
+from graphdb.plan.physical import Check, EdgesDiffer, Never, NotBothEqual, Unequal
+
+Pair = tuple[int, int]
+
+
+def distinctness(
+    pattern: PatternGraph, type_label: int | None, simple: Callable[[PatternEdge], bool]
+) -> list[Check]:
+    """Return the checks; ``simple(edge)`` says that two bound ends leave no choice of data edge."""
+    unequal = {_pair(a, b) for a, b in pattern.unequal}
+    for clause in pattern.clauses:
+        if clause.mode in (MatchMode.DIFFERENT_NODES, MatchMode.INDUCED):
+            unequal |= {_pair(a, b) for a, b in combinations(sorted(set(clause.vertices)), 2)}
+    checks: list[Check] = []
+    by_ends: list[frozenset[Pair]] = []
+    by_codes: list[tuple[int, int, list[frozenset[Pair]]]] = []
+    for (i, first), (j, second) in combinations(enumerate(pattern.edges), 2):
+        if first.clause != second.clause or pattern.clauses[first.clause].mode is MatchMode.REPEATABLE_ELEMENTS:
+            continue
+        if not _overlap(first.labels, second.labels, type_label):
+            continue
+        ways = _coincidences(first, second)
+        if _ends_decide(first, second, type_label) and simple(first) and simple(second):
+            by_ends += ways
+        else:
+            by_codes.append((i, j, ways))
+    for way in by_ends:
+        if not way:
+            checks.append(Never())
+        elif len(way) == 1:
+            unequal |= way
+    checks += [Unequal(a, b) if a != b else Never() for a, b in sorted(unequal)]
+    for way in dict.fromkeys(by_ends):
+        if len(way) == 2 and not _closure(way) & unequal:
+            (a, b), (c, d) = sorted(way)
+            checks.append(NotBothEqual(a, b, c, d))
+    for i, j, ways in by_codes:
+        if not all(_closure(way) & unequal for way in ways):
+            checks.append(EdgesDiffer(i, j))
+    return checks
+
+
+def _pair(a: int, b: int) -> Pair:
+    return (a, b) if a <= b else (b, a)
+
+
+def _coincidences(first: PatternEdge, second: PatternEdge) -> list[frozenset[Pair]]:
+    """The ways in which the ends of two edges can coincide: each a set of pairs that must be equal for it."""
+    ways = [((first.source, second.source), (first.target, second.target))]
+    if not (first.directed and second.directed):
+        ways.append(((first.source, second.target), (first.target, second.source)))
+    return [frozenset(_pair(a, b) for a, b in way if a != b) for way in ways]
+
+
+def _closure(way: frozenset[Pair]) -> frozenset[Pair]:
+    """Everything that is equal if the pairs of ``way`` (two at most) are."""
+    ends = {end for pair in way for end in pair}
+    return frozenset(combinations(sorted(ends), 2)) if len(ends) == 3 else way
+
+
+def _overlap(first: tuple[int, ...] | None, second: tuple[int, ...] | None, type_label: int | None) -> bool:
+    """Whether some edge label fits both."""
+    if first is None and second is None:
+        return True
+    if first is None or second is None:
+        return any(label != type_label for label in first or second or ())
+    return not set(first).isdisjoint(second)
+
+
+def _within(inner: tuple[int, ...] | None, outer: tuple[int, ...] | None, type_label: int | None) -> bool:
+    """Whether every edge that fits ``inner`` fits ``outer``, between ends that an edge of ``outer`` joins."""
+    if outer is None:
+        return inner is None or type_label not in inner
+    return inner is not None and set(inner) <= set(outer)
+
+
+def _ends_decide(first: PatternEdge, second: PatternEdge, type_label: int | None) -> bool:
+    """Whether two simple edges are the same just when their ends coincide: the options of one include the other's."""
+    inward = _within(first.labels, second.labels, type_label)
+    outward = _within(second.labels, first.labels, type_label)
+    if first.directed == second.directed:
+        return inward or outward
+    return inward if first.directed else outward

@@ -1,0 +1,297 @@
+"""From a pattern graph to a physical plan: an ordered tuple of plain functions over one draft.
+
+Each pass reads what the earlier ones decided and adds its own part; the last writes the plan down as arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.distinct import distinctness
+from graphdb.plan.lower import lower
+from graphdb.plan.order import matching_order
+from graphdb.plan.physical import (
+    Check,
+    EdgeCount,
+    EdgesDiffer,
+    EdgeStep,
+    HasEdge,
+    HasSignature,
+    IsCandidate,
+    Neighbours,
+    Never,
+    NotBothEqual,
+    PhysicalPlan,
+    Relation,
+    Step,
+    Unequal,
+    VertexStep,
+)
+from graphdb.storage.graph import DataGraph
+from graphdb.storage.pcsr import Partition
+from graphdb.storage.signatures import required_bits
+
+Ints = NDArray[np.int64]
+
+SMALL = 1024
+"""Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A plan in the making.  ``position[v]`` is the step that binds pattern vertex ``v``."""
+
+    pattern: PatternGraph
+    graph: DataGraph
+    estimates: Estimates = field(init=False)
+    order: tuple[int, ...] = ()
+    position: dict[int, int] = field(default_factory=dict)
+    rows: list[float] = field(default_factory=list)
+    """Expected rows after each vertex step."""
+    visits: list[float] = field(default_factory=list)
+    """Expected values that each vertex step goes through."""
+    checks: list[Check] = field(default_factory=list)
+    chosen_edges: set[int] = field(default_factory=set)
+    """Edges whose data edge must be bound by a step of its own."""
+    steps: list[Step] = field(default_factory=list)
+
+    def relation(self, edge: PatternEdge | EdgeTest) -> tuple[Relation, int, int]:
+        """How the search goes along an edge: (relation, the end bound first, the other end)."""
+        if not edge.directed:
+            return Relation(edge.labels, "both"), edge.source, edge.target
+        if self.position[edge.source] <= self.position[edge.target]:
+            return Relation(edge.labels, "out"), edge.source, edge.target
+        return Relation(edge.labels, "in"), edge.target, edge.source
+
+    def partition(self, relation: Relation) -> Partition:
+        """The partition a relation names, built if need be."""
+        return self.graph.partition(relation.labels, relation.direction)
+
+    def simple(self, edge: PatternEdge) -> bool:
+        """Whether two bound ends leave no choice of data edge."""
+        return has_one_code(edge) or self.partition(self.relation(edge)[0]).simple
+
+
+def make_plan(pattern: PatternGraph, graph: DataGraph) -> PhysicalPlan:
+    """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing."""
+    draft = Draft(pattern, graph)
+    for run in PASSES:
+        run(draft)
+    return lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows))
+
+
+def choose_order(draft: Draft) -> None:
+    """Order the pattern vertices by cost, and note what each step is expected to do."""
+    draft.estimates = estimate(draft.pattern, draft.graph)
+    draft.order = matching_order(draft.estimates)
+    bound, rows = 0, 1.0
+    for i, v in enumerate(draft.order):
+        draft.position[v] = i
+        rows, work = extend(draft.estimates, bound, rows, v)
+        bound |= 1 << v
+        draft.rows.append(rows)
+        draft.visits.append(work)
+
+
+def require_distinct(draft: Draft) -> None:
+    """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
+    draft.checks += distinctness(draft.pattern, draft.graph.type_label, draft.simple)
+
+
+def require_induced(draft: Draft) -> None:
+    """INDUCED: between any two vertices of the clause (and from each to itself) no data edge but the matched ones."""
+    type_label = draft.graph.type_label
+    for number, clause in enumerate(draft.pattern.clauses):
+        if clause.mode is not MatchMode.INDUCED:
+            continue
+        edges = [(e, edge) for e, edge in enumerate(draft.pattern.edges) if edge.clause == number]
+        vertices = sorted(set(clause.vertices) | {end for _, edge in edges for end in (edge.source, edge.target)})
+        for u, w in [*combinations(vertices, 2), *zip(vertices, vertices, strict=True)]:
+            between = [(e, edge) for e, edge in edges if {edge.source, edge.target} == {u, w}]
+            typed = [(e, edge) for e, edge in between if edge.labels and type_label in edge.labels]
+            uncertain = tuple(e for e, edge in typed if edge.labels != (type_label,))
+            draft.chosen_edges.update(uncertain)
+            draft.checks.append(EdgeCount(u, w, len(between) - len(typed), uncertain))
+
+
+def require_edges(draft: Draft) -> None:
+    """Conditions on bound vertices: negated edge tests, and every loop; other tests are lists to intersect."""
+    for edge in draft.pattern.edges:
+        if edge.source == edge.target:
+            draft.checks.append(HasEdge(draft.relation(edge)[0], edge.source, edge.target, False))
+    for test in draft.pattern.edge_tests:
+        if test.negated or test.source == test.target:
+            relation, vertex, other = draft.relation(test)
+            draft.checks.append(HasEdge(relation, vertex, other, test.negated))
+
+
+def choose_edges(draft: Draft) -> None:
+    """An edge gets a step where its data edge is wanted or compared, or where several fit."""
+    compared = {e for check in draft.checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
+    for e, edge in enumerate(draft.pattern.edges):
+        if not draft.simple(edge):
+            draft.chosen_edges.add(e)
+        elif not has_one_code(edge) and (edge.name in draft.pattern.outputs or e in compared):
+            draft.chosen_edges.add(e)
+    draft.chosen_edges -= {e for e, edge in enumerate(draft.pattern.edges) if has_one_code(edge)}
+
+
+def use_signatures(draft: Draft) -> None:
+    """Test what a vertex must have towards neighbours that are bound later, where that is likely to pay."""
+    repeatable = MatchMode.REPEATABLE_ELEMENTS
+    for v in draft.order:
+        groups: dict[tuple[Relation, int], list[tuple[int, ...]]] = {}
+        for edge in draft.pattern.edges:
+            if edge.source == edge.target or v not in (edge.source, edge.target) or len(edge.labels or ()) != 1:
+                continue
+            other = edge.target if edge.source == v else edge.source
+            if draft.position[other] > draft.position[v]:
+                direction = "both" if not edge.directed else "out" if edge.source == v else "in"
+                group = groups.setdefault((Relation(edge.labels, direction), edge.clause), [])
+                group.append(draft.pattern.vertices[other].labels)
+        required: dict[Relation, int] = {}
+        for (relation, clause), neighbours in groups.items():
+            two = relation.direction != "both" and draft.pattern.clauses[clause].mode is not repeatable
+            required[relation] = required.get(relation, 0) | required_bits(neighbours, two)
+        for relation, bits in required.items():
+            if _signature_pays(draft, v, relation, bits):
+                draft.checks.append(HasSignature(v, relation, bits))
+
+
+def _signature_pays(draft: Draft, vertex: int, relation: Relation, required: int) -> bool:
+    """Whether a signature column earns its making: enough values will be tested, and enough of them may fail."""
+    assert relation.labels is not None
+    label, graph = relation.labels[0], draft.graph
+    known = graph.source.statistics(label)
+    if not graph.has_signature(label, relation.direction):
+        if draft.visits[draft.position[vertex]] < known.triples + graph.vertices:
+            return False
+    keys = known.subjects if relation.direction == "out" else known.objects
+    return required > 1 or 2 * keys < draft.estimates.sizes[vertex]
+
+
+def bind_vertices(draft: Draft) -> None:
+    """Write the vertex steps: lists to intersect, a scan where there are none, candidate sets."""
+    isolated = set(range(len(draft.pattern.vertices)))
+    for edge in draft.pattern.edges:
+        isolated -= {edge.source, edge.target}
+    for i, v in enumerate(draft.order):
+        lists: list[Neighbours] = []
+        for edge in (*draft.pattern.edges, *(test for test in draft.pattern.edge_tests if not test.negated)):
+            if edge.source != edge.target and v in (edge.source, edge.target):
+                other = edge.target if edge.source == v else edge.source
+                if draft.position[other] < i:
+                    relation, _, _ = draft.relation(edge)
+                    if Neighbours(relation, other) not in lists:
+                        lists.append(Neighbours(relation, other))
+        candidates = draft.pattern.vertices[v].candidates
+        if candidates is None and v in isolated:
+            candidates = draft.graph.universe()
+        scan = constants = None
+        if not lists:
+            scan = candidates if candidates is not None else _keys(draft, v)
+            scan = np.ascontiguousarray(scan, dtype=np.int64)
+            candidates = None
+        elif candidates is not None and len(candidates) <= SMALL:
+            constants = candidates.astype(draft.graph.dtype)
+            candidates = None
+        if candidates is not None:
+            candidates = np.ascontiguousarray(candidates, dtype=np.int64)
+            many = draft.visits[i] * log2(len(candidates)) > len(candidates) + draft.graph.vertices / 64
+            bits = _bit_set(candidates, draft.graph.vertices) if many else None
+            draft.checks.append(IsCandidate(v, candidates, bits))
+        draft.steps.append(VertexStep(v, tuple(lists), scan, constants, (), draft.rows[i]))
+
+
+def _keys(draft: Draft, vertex: int) -> Ints:
+    """The vertices that have the rarest of the edges that ``vertex`` needs."""
+    best: Ints | None = None
+    for edge in draft.pattern.edges:
+        if vertex in (edge.source, edge.target):
+            relation, _, _ = draft.relation(edge)
+            keys = draft.partition(relation).keys
+            best = keys if best is None or len(keys) < len(best) else best
+    assert best is not None, "a vertex without edges has candidates"
+    return best
+
+
+def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
+    """One bit per vertex, little-endian within each byte."""
+    flags = np.zeros(size, bool)
+    flags[values] = True
+    return np.packbits(flags, bitorder="little")
+
+
+def bind_edges(draft: Draft) -> None:
+    """Write the edge steps, after all vertices: they only multiply."""
+    rows = draft.rows[-1] if draft.rows else 1.0
+    for e in sorted(draft.chosen_edges):
+        relation, vertex, other = draft.relation(draft.pattern.edges[e])
+        partition = draft.partition(relation)
+        assert partition.codes is not None
+        rows *= len(partition.codes) / max(len(partition.neighbours), 1)
+        draft.steps.append(EdgeStep(e, relation, vertex, other, (), rows))
+
+
+def place_checks(draft: Draft) -> None:
+    """Put every check at the step that binds the last slot it reads."""
+    when_edge = {step.edge: i for i, step in enumerate(draft.steps) if isinstance(step, EdgeStep)}
+    placed: list[list[Check]] = [[] for _ in draft.steps]
+    for check in dict.fromkeys(draft.checks):
+        vertices, edges = _reads(check, draft.pattern)
+        when = [draft.position[v] for v in vertices] + [when_edge[e] for e in edges if e in when_edge]
+        placed[max(when, default=0)].append(check)
+    for i, step in enumerate(draft.steps):
+        checks = tuple(placed[i])
+        if isinstance(step, VertexStep):
+            draft.steps[i] = VertexStep(
+                step.vertex, step.neighbours, step.scan, step.constants, checks, step.estimate
+            )
+        else:
+            draft.steps[i] = EdgeStep(step.edge, step.relation, step.vertex, step.other, checks, step.estimate)
+
+
+def _reads(check: Check, pattern: PatternGraph) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The vertices and edges whose bindings a check reads."""
+    match check:
+        case Never():
+            return (), ()
+        case Unequal(left, right):
+            return (left, right), ()
+        case NotBothEqual(a, b, c, d):
+            return (a, b, c, d), ()
+        case EdgesDiffer(first, second):
+            ends = [end for e in (first, second) for end in (pattern.edges[e].source, pattern.edges[e].target)]
+            return tuple(ends), (first, second)
+        case EdgeCount(vertex, other, _, uncertain):
+            return (vertex, other), uncertain
+        case HasEdge(_, vertex, other, _):
+            return (vertex, other), ()
+        case IsCandidate() | HasSignature():
+            return (check.vertex,), ()
+
+
+def has_one_code(edge: PatternEdge) -> bool:
+    """Whether the edge's code is known from the pattern alone: one label, directed."""
+    return edge.directed and edge.labels is not None and len(edge.labels) == 1
+
+
+PASSES = (
+    choose_order,
+    require_distinct,
+    require_induced,
+    require_edges,
+    choose_edges,
+    use_signatures,
+    bind_vertices,
+    bind_edges,
+    place_checks,
+)

@@ -1,0 +1,225 @@
+"""The physical plan: frozen steps in matching order, and the same as arrays, which is all that a kernel reads.
+
+A plan binds one *slot* per step: a :class:`VertexStep` binds a pattern vertex to a data vertex, an :class:`EdgeStep` binds
+a pattern edge to one of the data edges between its two bound ends.  Slots ``0 … vertices-1`` are the pattern's vertices,
+the slots after them its edges.  An edge that has just one directed label needs no step: its code is known.
+
+Executors know this module and storage's arrays, nothing above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.pcsr import Direction
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A partition by name: a set of edge labels (None: any between resources but ``rdf:type``) and a direction."""
+
+    labels: tuple[int, ...] | None
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The neighbour list of a bound vertex."""
+
+    relation: Relation
+    of: int
+
+
+# --- checks: conditions on bound slots, tested as soon as the last of them is bound -------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """No match can pass: two pattern edges must differ and can only bind the same data edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal:
+    """Two vertices differ."""
+
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotBothEqual:
+    """Not (a = b and c = d): two edges known by their ends differ."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+
+
+@dataclass(frozen=True, slots=True)
+class EdgesDiffer:
+    """Two pattern edges bind different data edges, by their codes and ends."""
+
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsCandidate:
+    """The vertex is in its candidate set, found there by binary search, or as one bit where many will ask."""
+
+    vertex: int
+    candidates: Ints = field(compare=False)
+    bits: NDArray[np.uint8] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HasSignature:
+    """The vertex's signature column of ``relation`` holds all ``required`` bits."""
+
+    vertex: int
+    relation: Relation
+    required: int
+
+
+@dataclass(frozen=True, slots=True)
+class HasEdge:
+    """``other`` is (or with ``negated``, is not) a neighbour of ``vertex``."""
+
+    relation: Relation
+    vertex: int
+    other: int
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeCount:
+    """INDUCED: just ``expected`` data edges join the two vertices.  ``uncertain`` are pattern edges that count too,
+    unless they bind ``rdf:type``; a literal passes, for it has no edges between resources."""
+
+    vertex: int
+    other: int
+    expected: int
+    uncertain: tuple[int, ...]
+
+
+Check: TypeAlias = (
+    Never | Unequal | NotBothEqual | EdgesDiffer | IsCandidate | HasSignature | HasEdge | EdgeCount
+)
+
+
+# --- steps -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VertexStep:
+    """Bind ``vertex`` to the intersection of neighbour lists and ``constants``, or, without any, to ``scan``'s values."""
+
+    vertex: int
+    neighbours: tuple[Neighbours, ...]
+    scan: Ints | None = field(compare=False)
+    constants: NDArray[Any] | None = field(compare=False)
+    """A small candidate set, in the vertex id type, intersected like a neighbour list."""
+    checks: tuple[Check, ...]
+    estimate: float = field(compare=False)
+    """Rows expected after this step."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeStep:
+    """Bind ``edge`` to each data edge that joins ``vertex`` and ``other`` in ``relation``."""
+
+    edge: int
+    relation: Relation
+    vertex: int
+    other: int
+    checks: tuple[Check, ...]
+    estimate: float = field(compare=False)
+
+
+Step: TypeAlias = VertexStep | EdgeStep
+
+
+class Op(IntEnum):
+    """The checks, as kernels number them."""
+
+    NEVER = 0
+    UNEQUAL = 1
+    NOT_BOTH_EQUAL = 2
+    EDGES_DIFFER = 3
+    CANDIDATE_SEARCH = 4
+    CANDIDATE_BIT = 5
+    SIGNATURE = 6
+    EDGE = 7
+    NO_EDGE = 8
+    EDGE_COUNT = 9
+
+
+STEP_COLUMNS = 12
+"""(slot, edge step?, lists begin, lists end, checks begin, checks end, wide?, capacity, partition, vertex, other, flip).
+
+``wide`` says that the values a step goes through are int64 (a scan, or edge codes) and not vertex ids.  ``capacity``
+is the entries of the buffer that an intersection needs, 0 where there is but one list."""
+LIST_COLUMNS = 3
+"""(partition, slot, 0) for the neighbours of a slot; (-1, address, length) for constants."""
+CHECK_COLUMNS = 7
+"""(op, six operands)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The plan as int64 tables, and ``alive``: the arrays whose addresses stand in them."""
+
+    steps: Ints
+    lists: Ints
+    checks: Ints
+    uncertain: Ints
+    partitions: Ints
+    outputs: Ints
+    """The slots of the output columns."""
+    constants: Ints
+    """The initial value of every slot: the code of an edge that has just one; -1."""
+    resources: int
+    type_label: int
+    """-1 without one."""
+    most_lists: int
+    alive: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhysicalPlan:
+    """What an executor runs.
+
+    Attributes
+    ----------
+    steps
+        In matching order; the first scans, and is dealt out to the workers.
+    names
+        The name of every slot; ``outputs`` are the names of the columns, in order.
+    output_dtypes
+        Vertex columns have the graph's id type, edge columns too (a code is below twice the number of vertices).
+    count_only, count_last
+        Only the number of matches is wanted; and the last step can count its values without going through them.
+    worker_bytes
+        Memory that each worker needs for intersections.
+    """
+
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+    conditions: tuple[str, ...]
+    outputs: tuple[str, ...]
+    dtype: type[np.signedinteger[Any]]
+    count_only: bool
+    count_last: bool
+    limit: int | None
+    worker_bytes: int
+    cost: float
+    """Expected elements that the search goes through."""
+    program: Program = field(repr=False)

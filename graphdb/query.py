@@ -1,0 +1,276 @@
+"""One MATCH query under way: bound, given candidates, planned, run, shaped.
+
+:class:`~graphdb.database.Database` tells the story; here it happens, over one :class:`Snapshot` of the database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.candidates import Candidates, Snapshot
+from graphdb.execute.executor import Block, Control, Executor
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
+from graphdb.typed import Typed
+from graphdb.values import BOOLEAN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that is ready to run: its plan, and the SQL after it."""
+
+    plan: PhysicalPlan | None
+    """None for a query without MATCH."""
+    wanted: Wanted
+    shaped: Shaped
+    bound: BoundPattern
+
+
+class QueryRun:
+    """Prepares and runs one query; a context manager, whose exit drops what the run made visible to SQL.
+
+    Parameters
+    ----------
+    bindings_bytes
+        Bindings beyond this size wait in a temporary table (which DuckDB may spill) instead of in memory.
+    timeout
+        Seconds from now.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        executor: Executor,
+        text: str,
+        arguments: Mapping[str, object],
+        *,
+        bindings_bytes: int,
+        timeout: float | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._executor = executor
+        self._text = text
+        self._arguments = arguments
+        self._bindings_bytes = bindings_bytes
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._stack = ExitStack()
+        self.control: Control | None = None
+        """What the match reported, once it ran."""
+
+    def __enter__(self) -> QueryRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # --- preparing
+
+    def prepare(self, query: ast.Query) -> Prepared:
+        """Bind, find candidates, plan, and write the SQL after the match."""
+        bound = bind(query.matches, self._snapshot.names, self._text)
+        window = window_of(query.returns, self._arguments, self._text)
+        items = expand_star(query.returns, bound, self._text)
+        needs = wanted(query.returns, items, bound, window)
+        shaper = Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            bound,
+            lambda predicate, variables: self._exists(predicate, bound, variables),
+        )
+        # The SQL is written before the match runs, so that every mistake is told before any work is done.
+        if needs.count_only and query.matches:
+            shaped = shaper.counted(items, window)
+        else:
+            shaped = shaper.shape(query.returns, items, window)
+        return Prepared(self._plan(bound, needs) if query.matches else None, needs, shaped, bound)
+
+    def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        candidates = Candidates(
+            self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
+        )
+        outputs = [bound.vertices[v].name for v in needs.vertices] + [bound.edges[e].name for e in needs.edges]
+        count_only = needs.count_only or not outputs
+        pattern = PatternGraph(
+            candidates.vertices(bound),
+            tuple(bound.edges),
+            tuple(bound.clauses),
+            tuple(bound.edge_tests),
+            tuple(bound.unequal),
+            () if count_only else tuple(outputs),
+            count_only,
+            needs.limit,
+        )
+        return make_plan(pattern, self._snapshot.graph)
+
+    # --- pattern predicates
+
+    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids:
+        """The vertices around which a pattern with one named vertex matches, sorted."""
+        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
+        (vertex,) = inner.vertex_of.values()
+        found = self._distinct(inner, (vertex,))
+        return found[0]
+
+    def _exists(self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, Typed]) -> Typed:
+        """A pattern predicate in SQL: its named vertices' columns are among the pattern's matches."""
+        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
+        names = list(inner.vertex_of)
+        if not names:
+            plan = self._plan(inner, Wanted((), (), True, 1))
+            return Typed("TRUE" if self._executor.count(plan, self._new_control()) else "FALSE", BOOLEAN)
+        found = self._distinct(inner, tuple(inner.vertex_of.values()))
+        view = self._snapshot.connection.temporary()
+        columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
+        self._stack.enter_context(self._snapshot.connection.view(view, columns))
+        ids = ", ".join(variables[name].sql for name in names)
+        return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
+
+    def _distinct(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
+        """The distinct bindings of some vertices of a pattern, as columns sorted by the first, the second …"""
+        if inner.residual:
+            # What cannot be placed in the pattern is tested by SQL, as in any query.
+            return self._distinct_by_sql(inner, vertices)
+        plan = self._plan(inner, Wanted(vertices, (), False, None))
+        names = [inner.vertices[vertex].name for vertex in vertices]
+        kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
+        for block in self._executor.run(plan, self._new_control()):
+            columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
+            kept = _unique(columns)
+        return kept
+
+    def _distinct_by_sql(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
+        names = [inner.vertices[vertex].name for vertex in vertices]
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in names)
+        returns = ast.ReturnClause(items, distinct=True)
+        needs = wanted(returns, items, inner, (0, None))
+        shaper = Shaper(
+            self._snapshot, self._text, self._arguments, inner, lambda p, variables: self._exists(p, inner, variables)
+        )
+        shaped = shaper.shape(returns, items, (0, None))
+        plan = self._plan(inner, needs)
+        with self._bindings(plan, needs, inner):
+            found = self._snapshot.connection.columns(shaped.sql, shaped.parameters)
+        return _unique([self._snapshot.store.to_vertices(column) for column in found.values()])
+
+    # --- running
+
+    def run(self, prepared: Prepared) -> pa.Table:
+        """Run the match and the SQL after it; the result in the engine's own terms."""
+        with self.bindings(prepared):
+            with self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+
+    @contextmanager
+    def bindings(self, prepared: Prepared) -> Iterator[None]:
+        """Run the match, and keep its bindings visible to the shaped SQL."""
+        if prepared.plan is None:
+            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8)}):
+                yield
+            return
+        with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
+            yield
+
+    @contextmanager
+    def _bindings(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[None]:
+        connection = self._snapshot.connection
+        self.control = control = self._new_control()
+        if needs.count_only:
+            count = self._executor.count(plan, control)
+            with connection.view(BINDINGS, {"count": np.array([count], np.int64)}):
+                yield
+            return
+        if not needs.vertices:
+            # Nothing of the match is returned but its number of rows.
+            count = self._executor.count(plan, control)
+            with connection.guard() as raw:
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
+                try:
+                    yield
+                finally:
+                    raw.execute(f"DROP VIEW {BINDINGS}")
+            return
+        import pyarrow as pa
+
+        columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
+        columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
+        literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
+        batches: list[pa.Table] = []
+        spilled, waiting = False, 0
+        try:
+            for block in self._executor.run(plan, control):
+                table = self._terms(block, columns, literals)
+                batches.append(table)
+                waiting += table.nbytes
+                if waiting > self._bindings_bytes:
+                    self._spill(pa.concat_tables(batches), first=not spilled)
+                    batches, spilled, waiting = [], True, 0
+            if not batches and not spilled:
+                empty = np.empty(0, np.int64)
+                batches.append(pa.table({name: pa.array(empty) for name in columns}))
+            if spilled:
+                if batches:
+                    self._spill(pa.concat_tables(batches), first=False)
+                yield
+                return
+            with connection.view(BINDINGS, pa.concat_tables(batches)):
+                yield
+        finally:
+            if spilled:
+                connection.rows(f"DROP TABLE IF EXISTS temp.{BINDINGS}")
+
+    def _terms(self, block: Block, columns: Mapping[str, str], literals: set[str]) -> pa.Table:
+        """A block of bindings as columns of term ids."""
+        import pyarrow as pa
+
+        arrays: dict[str, Any] = {}
+        for column, name in columns.items():
+            values = block.columns[name]
+            if name in literals:
+                values = self._snapshot.store.to_terms(values)
+            arrays[column] = pa.array(np.ascontiguousarray(values))
+        return pa.table(arrays)
+
+    def _spill(self, table: pa.Table, *, first: bool) -> None:
+        connection = self._snapshot.connection
+        with connection.view("_graphdb_block", table), connection.guard(self._left()) as raw:
+            if first:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {BINDINGS} AS FROM _graphdb_block")
+            else:
+                raw.execute(f"INSERT INTO temp.{BINDINGS} FROM _graphdb_block")
+
+    def _new_control(self) -> Control:
+        return Control(timeout=self._left(), buffer_bytes=max(self._bindings_bytes // 4, 1 << 20))
+
+    def _left(self) -> float | None:
+        return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+
+
+def _unique(columns: list[Ids]) -> list[Ids]:
+    """Return the distinct rows, sorted."""
+    if len(columns) == 1:
+        return [np.unique(columns[0])]
+    order = np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    if not len(order):
+        return ordered
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in ordered], axis=0)
+    return [column[new] for column in ordered]

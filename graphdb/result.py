@@ -1,0 +1,256 @@
+"""Result: the rows of one statement, as Python values, Arrow, data frames, or a table in the database.
+
+Inside, a result is an Arrow table in the engine's own terms (vertices as ids).  What leaves it is made when asked
+for: Python rows with :class:`~graphdb.elements.Node` and :class:`~graphdb.elements.Relationship`, or columns in which
+a vertex is its IRI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graphdb.errors import ExecutionError
+from graphdb.values import Base, Type
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from graphdb.elements import Node, Relationship
+    from graphdb.shape import Column
+
+_BATCH = 10_000
+"""Rows that iteration decodes at a time."""
+
+
+class Home(Protocol):
+    """What a result needs of its database."""
+
+    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+        """Return the table as a user of SQL sees it."""
+
+    def store(self, table: pa.Table, name: str, replace: bool) -> int:
+        """Keep a presented table in the database; return its number of rows."""
+
+    def nodes(self, ids: set[int]) -> dict[int, Node]:
+        """Return vertices with labels and properties."""
+
+    def values(self, ids: set[int]) -> dict[int, object]:
+        """Return the values of literals."""
+
+    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
+        """Return an edge, given its ends."""
+
+
+class Result:
+    """The rows of one statement.
+
+    Attributes
+    ----------
+    columns
+        The columns' names, as written or by their aliases.
+    elapsed
+        Seconds that the statement took.
+    message
+        What a statement without rows has to say (``"loaded 49,882 triples"``), or None.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        table: pa.Table | None,
+        shape: tuple[Column, ...] | None = None,
+        *,
+        elapsed: float = 0.0,
+        message: str | None = None,
+    ) -> None:
+        self._home = home
+        self._table = table
+        self._shape = shape
+        self._presented: pa.Table | None = None
+        self.elapsed = elapsed
+        self.message = message
+        if shape is not None:
+            self.columns: tuple[str, ...] = tuple(column.name for column in shape)
+        else:
+            self.columns = tuple(table.column_names) if table is not None else ()
+
+    # --- Python values
+
+    def __len__(self) -> int:
+        return self._table.num_rows if self._table is not None else 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as tuples of Python values."""
+        if self._table is None:
+            return
+        for start in range(0, len(self), _BATCH):
+            part = self._table.slice(start, _BATCH)
+            yield from zip(*self._decoded(part), strict=True)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows as tuples of Python values."""
+        return list(self)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the first row, or None."""
+        return next(iter(self), None)
+
+    def scalar(self) -> Any:
+        """Return the one value of a result with one row and one column.
+
+        Raises
+        ------
+        ExecutionError
+            The result has another shape.
+        """
+        if len(self) != 1 or len(self.columns) != 1:
+            raise ExecutionError(
+                f"scalar() needs one row and one column, found {len(self)} and {len(self.columns)}",
+                hint="use fetchall()",
+            )
+        return next(iter(self))[0]
+
+    def _decoded(self, table: pa.Table) -> list[list[Any]]:
+        """Return the columns of a table as lists of Python values."""
+        if self._shape is None:
+            return [_plain(column) for column in table.columns]
+        columns = [column.to_pylist() for column in table.columns]
+        ids: set[int] = set()
+        for column, values in zip(self._shape, columns, strict=True):
+            _gather(column.type, values, ids)
+        ends: dict[int, Any] = {}
+        if ids:
+            ends |= self._home.nodes(ids)
+            ends |= self._home.values(ids - ends.keys())
+        return [
+            _decode(self._home, column.type, values, ends, column.many)
+            for column, values in zip(self._shape, columns, strict=True)
+        ]
+
+    # --- columns
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface, so that DuckDB, Polars, pandas and others read a result directly."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends."""
+        return self.presented().rename_columns(list(self.columns))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame."""
+        return _without_unions(self.to_arrow()).to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a Polars data frame."""
+        import polars as pl
+
+        frame = pl.from_arrow(_without_unions(self.to_arrow()))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def presented(self) -> pa.Table:
+        """Return the rows as SQL sees them, with column names that SQL need not quote (``name`` for ``b.name``)."""
+        if self._presented is None:
+            import pyarrow as pa
+
+            if self._table is None:
+                self._presented = pa.table({})
+            elif self._shape is None:
+                self._presented = self._table
+            else:
+                self._presented = self._home.present(self._table, self._shape)
+        return self._presented
+
+    def into(self, name: str, *, replace: bool = False) -> int:
+        """Keep the rows as a table of the database, and return their number.
+
+        Raises
+        ------
+        ExecutionError
+            There is a table of that name already and ``replace`` is False.
+        """
+        return self._home.store(self.presented(), name, replace)
+
+    # --- for people
+
+    def show(self, limit: int = 40) -> None:
+        """Print the rows as an aligned table, at most ``limit`` of them."""
+        print(self.text(limit))
+
+    def text(self, limit: int = 40) -> str:
+        """Return the rows as an aligned table, at most ``limit`` of them."""
+        from graphdb.render import plural, table
+
+        if self._table is None:
+            return self.message or "done"
+        part = self._table.slice(0, limit)
+        lines = [*table(self.columns, zip(*self._decoded(part), strict=True))]
+        more = f", the first {limit} shown" if len(self) > limit else ""
+        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
+
+    def __repr__(self) -> str:
+        return self.text(10)
+
+
+def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
+    """Collect the ids of all vertices in a column."""
+    if type.base in (Base.NODE, Base.TERM):
+        ids.update(value for value in values if value is not None)
+    elif type.base is Base.EDGE:
+        ids.update(end for value in values if value is not None for end in (value["start"], value["end"]))
+    elif type.base is Base.LIST and type.element is not None:
+        for value in values:
+            if value is not None:
+                _gather(type.element, value, ids)
+
+
+def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], many: bool = False) -> list[Any]:
+    """Return a column's Python values."""
+    if type.base in (Base.NODE, Base.TERM):
+        return [None if value is None else ends[value] for value in values]
+    if type.base is Base.EDGE:
+        return [None if value is None else home.relationship(value, ends) for value in values]
+    if type.base is Base.LIST and type.element is not None:
+        inner = type.element
+        lists = [None if value is None else _decode(home, inner, value, ends) for value in values]
+        # Several values of a property are a list, one is itself.
+        return [value[0] if many and value is not None and len(value) == 1 else value for value in lists]
+    if type.base in (Base.DECIMAL, Base.VALUE):
+        return [_shorter(value) for value in values]
+    return values
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    """Return the Python values of a column that SQL gave."""
+    import pyarrow as pa
+
+    values = column.to_pylist()
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
+        return [None if value is None else int(value) for value in values]
+    if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
+        return [_shorter(value) for value in values]
+    return values
+
+
+def _shorter(value: Any) -> Any:
+    """Return a decimal without the zeros that its column's scale adds."""
+    if not isinstance(value, Decimal):
+        return value
+    short = value.normalize()
+    return short if short.as_tuple().exponent <= 0 else short.quantize(Decimal(1))  # type: ignore[operator]
+
+
+def _without_unions(table: pa.Table) -> pa.Table:
+    """Return a table whose union columns hold text: data frames have no unions."""
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_union(field.type):
+            texts = [None if value is None else str(_shorter(value)) for value in table.column(i).to_pylist()]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
+    return table

@@ -1,0 +1,130 @@
+"""The FROM side of the SQL that shapes bindings: the joins that fetch values for ids, and the parameters.
+
+An expression asks for what it needs (the value of a property, the IRI of a vertex) and gets SQL that names it; the
+same need is joined once.  Values of the statement's literals and parameters travel as DuckDB parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphdb.pattern.names import EdgeLabel
+from graphdb.storage.dictionary import LITERAL_BASE
+from graphdb.typed import Typed
+from graphdb.values import NODE, STRING, VALUE, Type, list_of, literal_sql, type_of_kinds
+
+NAMES_VIEW = "_graphdb_names"
+"""The registered view (id, name) with the written names of edge and vertex labels."""
+
+
+class Parameters:
+    """Values on their way into one SQL statement."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+
+    def add(self, value: object, sql_type: str | None = None) -> str:
+        """Return SQL that stands for ``value``."""
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return f"CAST(${name} AS {sql_type})" if sql_type else f"${name}"
+
+
+class Rows:
+    """Joins around a row source; every method returns the SQL of a column that it has joined."""
+
+    def __init__(self, parameters: Parameters, type_label: int | None, scales: Mapping[int, int]) -> None:
+        self.parameters = parameters
+        self._type_label = -1 if type_label is None else type_label
+        self._scales = scales
+        self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
+
+    def value(self, id_sql: str, label: EdgeLabel) -> Typed:
+        """The value of a property of the vertex ``id_sql``; NULL where it has none."""
+        type = self.type_of(label)
+        relation, many = property_relation(label, literal_sql("l", type))
+        alias = self._join(("property", id_sql, label.id), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
+        return Typed(f"{alias}.value", list_of(type) if many else type, many)
+
+    def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:
+        """The ``language`` or ``datatype`` of a property's value."""
+        relation, many = property_relation(label, _facet(column))
+        alias = self._join((column, id_sql, label.id), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
+        return Typed(f"{alias}.value", list_of(STRING) if many else STRING, many)
+
+    def literal(self, id_sql: str, type: Type = VALUE) -> Typed:
+        """The value of a literal vertex; NULL for a resource."""
+        alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
+        return Typed(literal_sql(alias, type), type)
+
+    def literal_facet(self, id_sql: str, column: str) -> Typed:
+        """The ``language`` or ``datatype`` of a literal vertex."""
+        alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
+        return Typed(_facet(column).replace("l.", f"{alias}."), STRING)
+
+    def iri(self, id_sql: str) -> Typed:
+        """The IRI (or scoped blank node name) of a vertex; NULL for a literal."""
+        alias = self._join(("iri", id_sql), f"LEFT JOIN _graphdb.resource {{0}} ON {{0}}.id = {id_sql}")
+        return Typed(f"{alias}.iri", STRING)
+
+    def written(self, id_sql: str) -> Typed:
+        """The written name of an edge label or class."""
+        alias = self._join(("name", id_sql), f"LEFT JOIN {NAMES_VIEW} {{0}} ON {{0}}.id = {id_sql}")
+        return Typed(f"{alias}.name", STRING)
+
+    def labels(self, id_sql: str) -> Typed:
+        """The written names of a vertex's labels, a sorted list."""
+        relation = (
+            "(SELECT t.subject, list(n.name ORDER BY n.name) AS value FROM _graphdb.triple t "
+            f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
+        )
+        alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
+        return Typed(f"coalesce({alias}.value, [])", list_of(STRING))
+
+    def has_label(self, id_sql: str, label: int) -> str:
+        """Whether the vertex has a label."""
+        return (
+            f"({id_sql} IN (SELECT subject FROM _graphdb.triple "
+            f"WHERE label = {self._type_label} AND object = {int(label)}))"
+        )
+
+    def resource(self, iri: str) -> Typed:
+        """The vertex with an IRI; NULL if there is none."""
+        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {self.parameters.add(iri, 'VARCHAR')})", NODE)
+
+    def type_of(self, label: EdgeLabel) -> Type:
+        """The type that holds all values of a property."""
+        return type_of_kinds(label.kinds, self._scales.get(label.id, 18))
+
+    @property
+    def joins(self) -> str:
+        """All joins, in the order they were asked for (a later one may use an earlier one's columns)."""
+        return " ".join(sql for _, sql in self._joins.values())
+
+    def _join(self, key: tuple[object, ...], template: str) -> str:
+        if key not in self._joins:
+            alias = f"j{len(self._joins)}"
+            self._joins[key] = (alias, template.format(alias))
+        return self._joins[key][0]
+
+
+def property_relation(label: EdgeLabel, value_sql: str) -> tuple[str, bool]:
+    """Return the subquery (subject, value) of a property, and whether it gives lists.
+
+    ``value_sql`` is over the alias ``l`` of the literal table.
+    """
+    many = label.max_values > 1
+    value = f"list({value_sql} ORDER BY l.lexical, l.id)" if many else value_sql
+    return (
+        f"(SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
+        f"WHERE t.label = {label.id} AND t.object >= {LITERAL_BASE}{' GROUP BY t.subject' if many else ''})"
+    ), many
+
+
+def _facet(column: str) -> str:
+    if column == "language":
+        return "coalesce(l.language, '')"
+    return (
+        "CASE WHEN l.language IS NOT NULL THEN 'http://www.w3.org/1999/02/22-rdf-syntax-ns#langString' "
+        "ELSE coalesce(l.datatype, 'http://www.w3.org/2001/XMLSchema#string') END"
+    )

@@ -1,0 +1,344 @@
+"""RETURN and its kin: what follows the match becomes one SQL query over the bindings.
+
+The bindings are a table with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code).  The shaped
+query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which :func:`presented` turns into what a
+user of SQL sees (vertices as their IRIs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+
+from graphdb.candidates import Snapshot, variable
+from graphdb.connection import quoted
+from graphdb.errors import BindError, NotSupportedError, ParameterError
+from graphdb.expressions import Compiler, Scope
+from graphdb.functions import AGGREGATES
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, variables_in, walk
+from graphdb.rows import NAMES_VIEW, Parameters, Rows
+from graphdb.typed import Typed
+from graphdb.values import EDGE, Base, Type
+
+BINDINGS = "_bindings"
+"""The view that holds the bindings while the shaped query runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result: its name as openCypher has it, its name as a table's column, and its type."""
+
+    name: str
+    sql_name: str
+    type: Type
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The SQL after the match."""
+
+    sql: str
+    parameters: Mapping[str, object]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the clauses after MATCH need of it."""
+
+    vertices: tuple[int, ...]
+    edges: tuple[int, ...]
+    count_only: bool
+    """Only the number of matches is needed, as the bindings' one row ``count``."""
+    limit: int | None
+    """So many matches suffice."""
+
+
+def is_aggregate(node: object) -> bool:
+    """Whether an expression contains an aggregate."""
+    return any(
+        isinstance(part, ast.CountStar) or (isinstance(part, ast.FunctionCall) and part.name.lower() in AGGREGATES)
+        for part in walk(node)
+    )
+
+
+def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
+    """Return the items with ``*`` written out, and check that their names differ."""
+    items: tuple[ast.ReturnItem, ...] = ()
+    if returns.star:
+        if not bound.variables:
+            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
+    items += returns.items
+    seen: set[str] = set()
+    for item in items:
+        name = item.alias or item.text
+        if name in seen:
+            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
+        seen.add(name)
+    return items
+
+
+def wanted(
+    returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], bound: BoundPattern, window: tuple[int, int | None]
+) -> Wanted:
+    """Return what the match must deliver; ``window`` is (skip, limit)."""
+    only_counts = not bound.residual and all(_counts_matches(item.expression, bound) for item in items)
+    if items and only_counts and not returns.distinct:
+        return Wanted((), (), True, None)
+    named = variables_in(tuple(item.expression for item in items))
+    named |= variables_in(tuple(order.expression for order in returns.order_by))
+    named |= variables_in(tuple(bound.residual))
+    edges = {bound.edge_of[name] for name in named if name in bound.edge_of}
+    vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
+    # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
+    vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
+    for edge in edges:
+        vertices |= {bound.edges[edge].source, bound.edges[edge].target}
+    streams = not (returns.distinct or returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
+    skip, limit = window
+    enough = skip + limit if streams and limit is not None else None
+    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough)
+
+
+def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
+    """Whether an expression is the number of matches: ``count(*)``, or ``count(v)`` of what is never null."""
+    if isinstance(node, ast.FunctionCall) and node.name.lower() == "count" and not node.distinct:
+        return (
+            len(node.arguments) == 1
+            and isinstance(node.arguments[0], ast.Variable)
+            and node.arguments[0].name in bound.variables
+        )
+    return isinstance(node, ast.CountStar)
+
+
+class Shaper:
+    """Writes the SQL of one RETURN clause.
+
+    ``exists`` compiles a pattern predicate over the given vertices' columns.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        arguments: Mapping[str, object],
+        bound: BoundPattern,
+        exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed],
+    ) -> None:
+        self._snapshot = snapshot
+        self._text = text
+        self._arguments = arguments
+        self._bound = bound
+        self._parameters = Parameters()
+        self._variables = self._variables_of(bound)
+        self._exists = exists
+
+    def _variables_of(self, bound: BoundPattern) -> dict[str, Typed]:
+        found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
+        for name, number in bound.edge_of.items():
+            edge = bound.edges[number]
+            source, target, code = f"b.v{edge.source}", f"b.v{edge.target}", f"CAST(b.e{number} AS BIGINT)"
+            start, end = source, target
+            if not edge.directed:
+                start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
+                end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
+            found[name] = Typed(
+                f"struct_pack(label := {code} >> 1, \"start\" := CAST({start} AS BIGINT), "
+                f'"end" := CAST({end} AS BIGINT))',
+                EDGE,
+            )
+        return found
+
+    def counted(self, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Shaped:
+        """Shape the one row of a query that only counts: the bindings are (count)."""
+        columns = self._columns([(item, Typed("b.count", Type(Base.INTEGER))) for item in items])
+        chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
+        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", self._parameters.values, columns)
+
+    def shape(
+        self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
+    ) -> Shaped:
+        """Shape any RETURN clause over the bindings."""
+        rows = self._rows()
+        aggregated = any(is_aggregate(item.expression) for item in items)
+        scope = Scope(
+            self._variables, exists=lambda p: self._exists(p, self._variables), aggregates=True
+        )
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        conditions = Compiler(
+            self._text, self._snapshot.names, self._arguments, rows, Scope(self._variables, exists=scope.exists)
+        )
+        where = [conditions.condition(condition) for condition in self._bound.residual]
+        if aggregated:
+            self._check_grouping(items)
+        compiled = [(item, self._settled(compiler, compiler.compile(item.expression))) for item in items]
+        columns = self._columns(compiled)
+        chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
+        filters = f" WHERE {' AND '.join(where)}" if where else ""
+        if not (aggregated or returns.distinct):
+            known = {item.alias: value for item, value in compiled if item.alias}
+            order = self._order(returns, Scope(self._variables | known), rows)
+            sql = f"SELECT {chosen} FROM {BINDINGS} b {rows.joins}{filters}{order}{self._window(window)}"
+            return Shaped(sql, self._parameters.values, columns)
+        keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
+        group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
+        distinct = "DISTINCT " if returns.distinct else ""
+        inner = f"SELECT {distinct}{chosen} FROM {BINDINGS} b {rows.joins}{filters}{group}"
+        # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
+        outer = self._rows()
+        over = {item: Typed(f"q.c{i}", value.type, value.many) for i, (item, value) in enumerate(compiled)}
+        names = {item.alias: value for item, value in over.items() if item.alias}
+        names |= {
+            item.expression.name: value for item, value in over.items() if isinstance(item.expression, ast.Variable)
+        }
+        known_expressions = {item.expression: value for item, value in over.items()}
+        order = self._order(returns, Scope(names, known_expressions), outer)
+        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
+        return Shaped(sql, self._parameters.values, columns)
+
+    def _rows(self) -> Rows:
+        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.scales)
+
+    def _settled(self, compiler: Compiler, value: Typed) -> Typed:
+        """Return a literal vertex of known type as its value."""
+        if value.type.base is Base.TERM and value.type.element is not None:
+            return compiler.value_of(value)
+        return value
+
+    def _order(self, returns: ast.ReturnClause, scope: Scope, rows: Rows) -> str:
+        if not returns.order_by:
+            return ""
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        keys = []
+        for order in returns.order_by:
+            direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
+            keys += [f"{key} {direction}" for key in compiler.sort_keys(compiler.compile(order.expression))]
+        return f" ORDER BY {', '.join(keys)}"
+
+    def _window(self, window: tuple[int, int | None]) -> str:
+        skip, limit = window
+        sql = f" LIMIT {int(limit)}" if limit is not None else ""
+        return sql + (f" OFFSET {int(skip)}" if skip else "")
+
+    def _check_grouping(self, items: tuple[ast.ReturnItem, ...]) -> None:
+        """Refuse an expression that mixes an aggregate with a variable that is no grouping key."""
+        keys = {item.expression for item in items if not is_aggregate(item.expression)}
+
+        def loose(node: object) -> ast.Variable | None:
+            if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
+                return None
+            if isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES:
+                return None
+            if isinstance(node, ast.Variable):
+                return node
+            for part in _children(node):
+                if (found := loose(part)) is not None:
+                    return found
+            return None
+
+        for item in items:
+            if is_aggregate(item.expression) and (found := loose(item.expression)) is not None:
+                raise BindError(
+                    f"'{found.name}' stands beside an aggregate but is no grouping key",
+                    text=self._text,
+                    position=found.span.start,
+                    hint="return it as a column of its own",
+                )
+
+    def _columns(self, compiled: list[tuple[ast.ReturnItem, Typed]]) -> tuple[Column, ...]:
+        named = [(item.alias or item.text, item, value) for item, value in compiled]
+        keys: list[str] = []
+        for name, item, _ in named:
+            is_key = item.alias is None and isinstance(item.expression, ast.Property)
+            keys.append(item.expression.key.words[-1].text if is_key else name)
+        columns = []
+        for (name, item, value), key in zip(named, keys, strict=True):
+            alone = [k.lower() for k in keys].count(key.lower()) == 1
+            is_property = item.alias is None and isinstance(item.expression, ast.Property)
+            sql_name = key if alone else name.replace(".", "_") if is_property else name
+            columns.append(Column(name, sql_name, value.type, value.many))
+        return tuple(columns)
+
+
+def _children(node: object) -> tuple[object, ...]:
+    if isinstance(node, tuple):
+        return node
+    return tuple(getattr(node, part.name) for part in fields(node)) if is_dataclass(node) else ()
+
+
+def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
+    """Return the values of SKIP and LIMIT."""
+
+    def number(node: ast.Expression | None, clause: str) -> int | None:
+        if node is None:
+            return None
+        if isinstance(node, ast.Parameter):
+            if node.name not in arguments:
+                raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
+            value = arguments[node.name]
+        elif isinstance(node, ast.Literal):
+            value = node.value
+        else:
+            raise NotSupportedError(
+                f"{clause} with an expression is not supported yet",
+                text=text,
+                position=node.span.start,
+                hint="use a number or a parameter",
+            )
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ParameterError(
+                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
+            )
+        return value
+
+    return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
+
+
+# --- what a user of SQL sees -----------------------------------------------------------------------------------
+
+
+def presented(relation: str, columns: tuple[Column, ...]) -> str:
+    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written."""
+    chosen, joins = [], []
+    for i, column in enumerate(columns):
+        sql, join = _presented(f"q.c{i}", column.type, i)
+        joins += join
+        chosen.append(f"{sql} AS {quoted(column.sql_name)}")
+    if not joins:
+        return f"SELECT {', '.join(chosen)} FROM {relation} q"
+    # The joins must not disturb the order of the rows.
+    source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
+    return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at"
+
+
+def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
+    resource = f"LEFT JOIN _graphdb.resource r{i} ON r{i}.id = {sql}"
+    literal = f"LEFT JOIN _graphdb.literal l{i} ON l{i}.id = {sql}"
+    match type.base:
+        case Base.NODE:
+            return f"r{i}.iri", [resource]
+        case Base.TERM:
+            return f"coalesce(r{i}.iri, l{i}.lexical)", [resource, literal]
+        case Base.EDGE:
+            return (
+                f'CASE WHEN {sql} IS NOT NULL THEN struct_pack("type" := n{i}.name, "start" := s{i}.iri, '
+                f'"end" := coalesce(t{i}.iri, l{i}.lexical)) END',
+                [
+                    f"LEFT JOIN {NAMES_VIEW} n{i} ON n{i}.id = ({sql}).label",
+                    f'LEFT JOIN _graphdb.resource s{i} ON s{i}.id = ({sql})."start"',
+                    f'LEFT JOIN _graphdb.resource t{i} ON t{i}.id = ({sql})."end"',
+                    f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
+                ],
+            )
+        case Base.LIST if type.element is not None and type.element.base in (Base.NODE, Base.TERM, Base.EDGE, Base.LIST):
+            inner, joins = _presented("u.item", type.element, 0)
+            return (
+                f"(SELECT coalesce(list({inner} ORDER BY u.at), []) FROM (SELECT unnest({sql}) AS item, "
+                f"generate_subscripts({sql}, 1) AS at) u {' '.join(joins)})",
+                [],
+            )
+    return sql, []
+

@@ -1,0 +1,156 @@
+"""The types of values: what an expression yields, and how DuckDB stores it.
+
+Structure comes out of the match as ids (:attr:`Base.NODE`, :attr:`Base.TERM`), literal values as DuckDB's own types.
+A property whose values have several types is a :attr:`Base.VALUE`: a DuckDB union with one member per type, so that
+no value is bent to fit its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from graphdb.storage.dictionary import Kind
+
+
+class Base(Enum):
+    """The kinds of values; the text says how an error calls them."""
+
+    NULL = "null"
+    BOOLEAN = "a boolean"
+    INTEGER = "an integer"
+    DECIMAL = "a decimal"
+    FLOAT = "a float"
+    STRING = "a string"
+    DATE = "a date"
+    DATETIME = "a date and time"
+    ZONED = "a date and time with zone"
+    TIME = "a time"
+    VALUE = "a value of several types"
+    NODE = "a vertex"
+    EDGE = "an edge"
+    TERM = "a vertex or a value"
+    LIST = "a list"
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type; ``element`` of a list, ``scale`` of a decimal."""
+
+    base: Base
+    element: Type | None = None
+    scale: int = 18
+
+    def __str__(self) -> str:
+        return self.base.value
+
+
+NULL = Type(Base.NULL)
+BOOLEAN = Type(Base.BOOLEAN)
+INTEGER = Type(Base.INTEGER)
+DECIMAL = Type(Base.DECIMAL)
+FLOAT = Type(Base.FLOAT)
+STRING = Type(Base.STRING)
+DATE = Type(Base.DATE)
+DATETIME = Type(Base.DATETIME)
+ZONED = Type(Base.ZONED)
+TIME = Type(Base.TIME)
+VALUE = Type(Base.VALUE)
+NODE = Type(Base.NODE)
+EDGE = Type(Base.EDGE)
+TERM = Type(Base.TERM)
+
+
+def list_of(element: Type) -> Type:
+    """Return the type of lists of ``element``."""
+    return Type(Base.LIST, element)
+
+
+NUMERIC = {Base.INTEGER, Base.DECIMAL, Base.FLOAT}
+"""Types that compare and compute with each other."""
+
+MEMBERS: dict[Base, tuple[str, str]] = {
+    Base.INTEGER: ("integer", "BIGINT"),
+    Base.DECIMAL: ("decimal", "DECIMAL(38, 18)"),
+    Base.FLOAT: ("float", "DOUBLE"),
+    Base.BOOLEAN: ("boolean", "BOOLEAN"),
+    Base.DATE: ("date", "DATE"),
+    Base.DATETIME: ("datetime", "TIMESTAMP"),
+    Base.ZONED: ("zoned", "TIMESTAMP WITH TIME ZONE"),
+    Base.TIME: ("time", "TIME"),
+    Base.STRING: ("string", "VARCHAR"),
+}
+"""The members of the union behind :attr:`Base.VALUE`: name and DuckDB type."""
+
+UNION = "UNION(" + ", ".join(f"{name} {sql}" for name, sql in MEMBERS.values()) + ")"
+"""The DuckDB type of :attr:`Base.VALUE`."""
+
+_OF_KIND = {
+    Kind.STRING: STRING,
+    Kind.LANGSTRING: STRING,
+    Kind.INTEGER: INTEGER,
+    Kind.DECIMAL: DECIMAL,
+    Kind.DOUBLE: FLOAT,
+    Kind.BOOLEAN: BOOLEAN,
+    Kind.DATE: DATE,
+    Kind.DATETIME: DATETIME,
+    Kind.ZONED: ZONED,
+    Kind.TIME: TIME,
+    Kind.OTHER: STRING,
+}
+
+_COLUMN = {
+    Base.STRING: "lexical",
+    Base.INTEGER: "integer",
+    Base.DECIMAL: "decimal",
+    Base.FLOAT: "number",
+    Base.BOOLEAN: "boolean",
+    Base.DATE: "date",
+    Base.DATETIME: "datetime",
+    Base.ZONED: "zoned",
+    Base.TIME: "time",
+}
+
+
+def type_of_kinds(mask: int, scale: int = 18) -> Type:
+    """Return the type that holds literals of all kinds in ``mask`` (bit ``k`` for ``Kind(k)``)."""
+    types = {_OF_KIND[kind] for kind in Kind if mask >> kind & 1}
+    if len(types) != 1:
+        return VALUE if types else NULL
+    (only,) = types
+    return Type(Base.DECIMAL, scale=scale) if only == DECIMAL else only
+
+
+def literal_sql(alias: str, type: Type) -> str:
+    """Return SQL for the value of a row ``alias`` of the literal table as ``type``."""
+    if type.base is Base.DECIMAL:
+        return f"CAST({alias}.decimal AS DECIMAL(38, {type.scale}))"
+    if type.base is not Base.VALUE:
+        return f"{alias}.{_COLUMN[type.base]}"
+    cases: dict[Base, list[int]] = {}
+    for kind, of in _OF_KIND.items():
+        cases.setdefault(of.base, []).append(int(kind))
+    whens = " ".join(
+        f"WHEN {alias}.kind IN ({', '.join(map(str, kinds))}) "
+        f"THEN CAST(union_value({MEMBERS[base][0]} := {alias}.{_COLUMN[base]}) AS {UNION})"
+        for base, kinds in cases.items()
+    )
+    return f"CASE {whens} END"
+
+
+def sql_type(type: Type) -> str:
+    """Return the DuckDB type that holds ``type`` inside the engine (vertices as ids)."""
+    if type.base is Base.LIST:
+        assert type.element is not None
+        return sql_type(type.element) + "[]"
+    if type.base in (Base.NODE, Base.TERM):
+        return "BIGINT"
+    if type.base is Base.EDGE:
+        return 'STRUCT(label BIGINT, "start" BIGINT, "end" BIGINT)'
+    if type.base is Base.VALUE:
+        return UNION
+    if type.base is Base.DECIMAL:
+        return f"DECIMAL(38, {type.scale})"
+    if type.base is Base.NULL:
+        return "INTEGER"
+    return MEMBERS[type.base][1]

@@ -1,0 +1,245 @@
+"""The catalog: what a database file says about itself.
+
+A file is one of ours when it has the schema ``_graphdb``.  Its tables are created and its small ones are written
+through SQLAlchemy; what a query needs on its way is read by plain DuckDB, so that reading never imports SQLAlchemy.
+There is one DuckDB connection: SQLAlchemy is handed the caller's, and every statement joins the caller's transaction
+(or commits by itself where there is none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphdb.errors import StorageError
+from graphdb.storage.dictionary import RDF, XSD
+
+if TYPE_CHECKING:
+    import duckdb
+    import sqlalchemy
+
+SCHEMA_VERSION = 1
+
+PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
+"""Prefixes that every new database knows."""
+
+_VIEW = f"""
+CREATE VIEW IF NOT EXISTS main.triples AS
+SELECT
+    subject.iri AS subject,
+    predicate.iri AS predicate,
+    coalesce(resource.iri, literal.lexical) AS object,
+    CASE
+        WHEN literal.language IS NOT NULL THEN '{RDF}langString'
+        WHEN literal.id IS NOT NULL THEN coalesce(literal.datatype, '{XSD}string')
+    END AS datatype,
+    literal.language AS language
+FROM _graphdb.triple AS triple
+JOIN _graphdb.resource AS subject ON subject.id = triple.subject
+JOIN _graphdb.resource AS predicate ON predicate.id = triple.label
+LEFT JOIN _graphdb.resource AS resource ON resource.id = triple.object
+LEFT JOIN _graphdb.literal AS literal ON literal.id = triple.object
+"""
+
+_LOAD_ERRORS = """
+CREATE TABLE IF NOT EXISTS main.load_errors (file VARCHAR, line BIGINT, "column" BIGINT, message VARCHAR, text VARCHAR)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLabel:
+    """An edge label's id, IRI and statistics (see :mod:`graphdb.storage.statistics`)."""
+
+    id: int
+    iri: str
+    triples: int
+    resource_triples: int
+    subjects: int
+    objects: int
+    max_out_degree: int
+    max_in_degree: int
+    kinds: int
+    max_values: int
+
+    @property
+    def functional(self) -> bool:
+        """Has no subject more than one literal of it?"""
+        return self.max_values <= 1
+
+
+@dataclass(frozen=True, slots=True)
+class VertexLabel:
+    """A vertex label's id, IRI, and how many vertices have it."""
+
+    id: int
+    iri: str
+    vertices: int
+
+
+class Catalog:
+    """The catalog of the database behind ``connection``, which stays the caller's."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._lazy_engine: sqlalchemy.Engine | None = None
+
+    # --- the file ---
+
+    def exists(self) -> bool:
+        """Is the open file a graphdb database?"""
+        return bool(self._rows("SELECT 1 FROM duckdb_tables() WHERE schema_name = '_graphdb' AND table_name = 'meta' "
+                               "AND database_name = current_database()"))  # fmt: skip
+
+    def create(self) -> None:
+        """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction."""
+        from sqlalchemy.exc import DBAPIError
+        from sqlalchemy.schema import CreateSchema
+
+        from graphdb.storage import schema
+
+        try:
+            with transaction(self._connection), self._engine().connect() as sql:
+                sql.execute(CreateSchema("_graphdb"))
+                schema.metadata.create_all(sql, checkfirst=False)
+                sql.execute(schema.meta.insert(), [{"key": "schema_version", "value": str(SCHEMA_VERSION)}])
+                sql.execute(schema.prefix.insert(), [{"prefix": name, "iri": iri} for name, iri in PREFIXES.items()])
+                self._connection.execute(_VIEW)
+        except DBAPIError as error:
+            raise StorageError(f"the tables of graphdb cannot be created: {error.orig}") from error
+
+    @property
+    def schema_version(self) -> int:
+        """The version of the file's tables; :class:`~graphdb.errors.StorageError` where the file states none."""
+        value = self.meta("schema_version")
+        if value is None or not value.isdecimal():
+            raise StorageError("the file has no schema version: it is damaged or not a graphdb database")
+        return int(value)
+
+    # --- small tables ---
+
+    def meta(self, key: str) -> str | None:
+        """Return the value noted under ``key``, or None."""
+        rows = self._rows("SELECT value FROM _graphdb.meta WHERE key = ?", [key])
+        return rows[0][0] if rows else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Note ``value`` under ``key``, in place of what was there."""
+        from graphdb.storage import schema
+
+        self._put(schema.meta, {"key": key}, {"value": value})
+
+    def prefixes(self) -> dict[str, str]:
+        """Return the declared prefixes and their IRIs, by name."""
+        return dict(self._rows("SELECT prefix, iri FROM _graphdb.prefix ORDER BY prefix"))
+
+    def set_prefix(self, name: str, iri: str) -> None:
+        """Declare a prefix, or declare it anew."""
+        from graphdb.storage import schema
+
+        self._put(schema.prefix, {"prefix": name}, {"iri": iri})
+
+    def edge_labels(self) -> list[EdgeLabel]:
+        """Return all edge labels that have a triple, by id."""
+        return [
+            EdgeLabel(*row)
+            for row in self._rows(
+                "SELECT label.id, iri, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,"
+                " kinds, max_values FROM _graphdb.edge_label AS label JOIN _graphdb.resource USING (id) ORDER BY id"
+            )
+        ]
+
+    def vertex_labels(self) -> list[VertexLabel]:
+        """Return all vertex labels that have a vertex, by id."""
+        return [
+            VertexLabel(*row)
+            for row in self._rows(
+                "SELECT id, iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id) ORDER BY id"
+            )
+        ]
+
+    # --- sources and load errors ---
+
+    def next_source(self) -> int:
+        """Return the number that the next loaded file gets."""
+        return int(self._rows("SELECT coalesce(max(id) + 1, 0) FROM _graphdb.source")[0][0])
+
+    def add_source(self, number: int, path: str, triples: int) -> None:
+        """Note a loaded file: one statement per file, so plain SQL is as good and needs no SQLAlchemy."""
+        self._connection.execute("INSERT INTO _graphdb.source VALUES (?, ?, ?, now())", [number, path, triples])
+
+    def create_load_errors(self) -> None:
+        """Create the table ``main.load_errors`` where it is missing."""
+        self._connection.execute(_LOAD_ERRORS)
+
+    # --- the connection ---
+
+    def _rows(self, sql: str, parameters: list[object] | None = None) -> list[Any]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def _put(self, table: sqlalchemy.Table, key: dict[str, str], value: dict[str, str]) -> None:
+        """Insert a row, or update the one with this key."""
+        [(column, wanted)] = key.items()
+        with self._engine().connect() as sql:
+            updated = sql.execute(table.update().where(table.c[column] == wanted).values(value).returning(table.c[column]))
+            if not updated.fetchall():
+                sql.execute(table.insert(), [key | value])
+
+    def _engine(self) -> sqlalchemy.Engine:
+        """Return SQLAlchemy's engine over our one connection."""
+        if self._lazy_engine is None:
+            self._lazy_engine = _share(self._connection)
+        return self._lazy_engine
+
+
+def in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Is a transaction open that more than one statement shares?
+
+    DuckDB does not say, and a second BEGIN would abort it; but outside of one, each statement has another number.
+    """
+    import duckdb
+
+    try:
+        [first], [second] = (connection.execute("SELECT txid_current()").fetchall() for _ in range(2))
+    except duckdb.TransactionException:  # it is open, and an error has aborted it
+        return True
+    return bool(first == second)
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Make what is done inside one transaction, or part of the one that is open: that one its owner ends."""
+    own = not in_transaction(connection)
+    if own:
+        connection.begin()
+    try:
+        yield
+    except BaseException:
+        if own:
+            connection.rollback()
+        raise
+    if own:
+        connection.commit()
+
+
+def _share(connection: duckdb.DuckDBPyConnection) -> sqlalchemy.Engine:
+    """Return an engine whose only connection is ``connection``, and which leaves transactions to its owner."""
+    import sqlalchemy
+    from duckdb_sqlalchemy import ConnectionWrapper
+    from sqlalchemy.pool import StaticPool
+
+    class Shared(ConnectionWrapper):
+        """Sends statements; it neither begins nor ends transactions, nor closes what is not its own."""
+
+        def begin(self) -> None: ...
+
+        def commit(self) -> None: ...
+
+        def rollback(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    return sqlalchemy.create_engine(
+        "duckdb://", creator=lambda: Shared(connection), poolclass=StaticPool, pool_reset_on_return=None
+    )

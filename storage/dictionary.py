@@ -1,0 +1,213 @@
+"""The dictionary: every RDF term has a dense id, resources from 0, literals from :data:`LITERAL_BASE`.
+
+"Is it a literal" is one comparison, and appending terms of either sort never renumbers the others.  A literal is
+stored as written (lexical form, datatype, language tag in lower case), and with its value, typed for comparison by
+:class:`Kind`.  All of it happens in SQL and NumPy: Python sees no single term.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+LITERAL_BASE = 1 << 40
+"""The id of the first literal."""
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDF_TYPE = RDF + "type"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+class Kind(IntEnum):
+    """How the value of a literal is stored, hence with what it can be compared.
+
+    A literal whose lexical form is not one of its datatype (``"abc"^^xsd:integer``) is of kind OTHER.
+    ``number`` is set for INTEGER, DECIMAL and DOUBLE, to the nearest double.
+    """
+
+    STRING = 0
+    """xsd:string; the value is the lexical form."""
+    LANGSTRING = 1
+    """rdf:langString, with a language."""
+    INTEGER = 2
+    """xsd:integer and the types derived from it, within 64 bits: ``integer``."""
+    DECIMAL = 3
+    """xsd:decimal, and integers beyond 64 bits, with at most 20 digits before and 18 after the point: ``decimal``."""
+    DOUBLE = 4
+    """xsd:double, xsd:float, and what is too long for DECIMAL; INF and NaN included: ``number``."""
+    BOOLEAN = 5
+    """xsd:boolean: ``boolean``."""
+    DATE = 6
+    """xsd:date without a time zone: ``date``."""
+    DATETIME = 7
+    """xsd:dateTime without a time zone, to the microsecond: ``datetime``."""
+    ZONED = 8
+    """xsd:dateTime with a time zone, to the microsecond: ``zoned``, a point in time."""
+    TIME = 9
+    """xsd:time without a time zone, to the microsecond: ``time``."""
+    OTHER = 10
+    """Any other datatype; the value is the lexical form."""
+
+
+_INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "byte": (-(1 << 7), (1 << 7) - 1),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedByte": (0, (1 << 8) - 1),
+}
+"""The integer types of XML Schema 1.1 Datatypes, §3.4, with their least and greatest values."""
+
+# Lexical forms (XML Schema 1.1 Datatypes, §3.3), as regular expressions that must match in full.
+_INTEGER = "[+-]?[0-9]+"
+_DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_EXACT_DECIMAL = r"[+-]?0*([0-9]{1,20}(\.[0-9]{0,18}0*)?|\.[0-9]{1,18}0*)"
+_DOUBLE = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
+_DATE = "-?([1-9][0-9]{3,}|0[0-9]{3})-[0-9]{2}-[0-9]{2}"
+_TIME = r"(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?|24:00:00(\.0+)?)"
+_ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
+
+
+def _typed_literals(source: str) -> str:
+    """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` with the columns of the table literal.
+
+    First the one value that the datatype calls for, NULL where the lexical form is not one of its own; then the
+    kind follows from which value there is.
+    """
+    ranges = ", ".join(
+        f"('{XSD}{name}', {'NULL' if low is None else low}::HUGEINT, {'NULL' if high is None else high}::HUGEINT)"
+        for name, (low, high) in _INTEGER_RANGES.items()
+    )
+    return f"""
+    WITH integer_type(name, low, high) AS (VALUES {ranges}),
+    checked AS (
+        SELECT term.*, integer_type.name IS NOT NULL AS is_integer,
+            CASE
+                WHEN datatype IS NULL OR NOT starts_with(datatype, '{XSD}') THEN NULL
+                WHEN is_integer THEN regexp_full_match(lexical, '{_INTEGER}')
+                    AND coalesce(TRY_CAST(lexical AS HUGEINT) >= low, low IS NULL OR NOT starts_with(lexical, '-'))
+                    AND coalesce(TRY_CAST(lexical AS HUGEINT) <= high, high IS NULL OR starts_with(lexical, '-'))
+                WHEN datatype = '{XSD}decimal' THEN regexp_full_match(lexical, '{_DECIMAL}')
+                WHEN datatype IN ('{XSD}double', '{XSD}float') THEN regexp_full_match(lexical, '{_DOUBLE}')
+            END AS is_number
+        FROM {source} AS term LEFT JOIN integer_type ON datatype = integer_type.name
+    ),
+    valued AS (
+        SELECT *,
+            CASE WHEN is_number AND is_integer THEN TRY_CAST(lexical AS BIGINT) END AS integer,
+            CASE WHEN is_number THEN TRY_CAST(lexical AS DOUBLE) END AS number,
+            CASE WHEN is_number AND integer IS NULL AND datatype NOT IN ('{XSD}double', '{XSD}float')
+                AND regexp_full_match(lexical, '{_EXACT_DECIMAL}') THEN TRY_CAST(lexical AS DECIMAL(38, 18))
+            END AS decimal,
+            CASE WHEN datatype = '{XSD}boolean' THEN
+                CASE lexical WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false WHEN '0' THEN false END
+            END AS boolean,
+            CASE WHEN datatype = '{XSD}date' AND regexp_full_match(lexical, '{_DATE}')
+                THEN TRY_CAST(lexical AS DATE) END AS date,
+            CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}')
+                THEN TRY_CAST(lexical AS TIMESTAMP) END AS datetime,
+            CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}{_ZONE}')
+                THEN TRY_CAST(lexical AS TIMESTAMPTZ) END AS zoned,
+            CASE WHEN datatype = '{XSD}time' AND regexp_full_match(lexical, '{_TIME}')
+                THEN TRY_CAST(regexp_replace(lexical, '^24', '00') AS TIME) END AS time
+        FROM checked
+    )
+    SELECT id, lexical, datatype, language,
+        (CASE
+            WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d}
+            WHEN datatype IS NULL THEN {Kind.STRING:d}
+            WHEN integer IS NOT NULL THEN {Kind.INTEGER:d}
+            WHEN decimal IS NOT NULL THEN {Kind.DECIMAL:d}
+            WHEN number IS NOT NULL THEN {Kind.DOUBLE:d}
+            WHEN boolean IS NOT NULL THEN {Kind.BOOLEAN:d}
+            WHEN date IS NOT NULL THEN {Kind.DATE:d}
+            WHEN datetime IS NOT NULL THEN {Kind.DATETIME:d}
+            WHEN zoned IS NOT NULL THEN {Kind.ZONED:d}
+            WHEN time IS NOT NULL THEN {Kind.TIME:d}
+            ELSE {Kind.OTHER:d}
+        END)::UTINYINT AS kind,
+        integer, number, decimal, boolean, date, datetime, zoned, time
+    FROM valued ORDER BY id
+    """
+
+
+def number_resources(connection: duckdb.DuckDBPyConnection, iris: pa.Array) -> Ids:
+    """Return the ids of distinct IRIs and blank nodes, adding those that are new.
+
+    Runs in the caller's transaction.  ``iris`` is a string array without NULL; the ids are int64 of its length.
+    """
+    import pyarrow as pa
+
+    terms = pa.table({"position": np.arange(len(iris)), "iri": iris})
+    return _number(
+        connection,
+        terms,
+        base=0,
+        table="resource",
+        condition="known.iri = term.iri",
+        insert="INSERT INTO _graphdb.resource SELECT id, iri FROM _graphdb_term",
+    )
+
+
+def number_literals(connection: duckdb.DuckDBPyConnection, lexical: pa.Array, datatype: pa.Array, language: pa.Array) -> Ids:
+    """Return the ids of distinct literals, adding those that are new, with their values.
+
+    Runs in the caller's transaction.  The three string arrays are of one length; ``datatype`` is NULL for
+    xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.
+    """
+    import pyarrow as pa
+
+    terms = pa.table(
+        {"position": np.arange(len(lexical)), "lexical": lexical, "datatype": datatype, "language": language}
+    )
+    return _number(
+        connection,
+        terms,
+        base=LITERAL_BASE,
+        table="literal",
+        condition="known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
+        " AND known.language IS NOT DISTINCT FROM term.language",
+        insert=f"INSERT INTO _graphdb.literal {_typed_literals('_graphdb_term')}",
+    )
+
+
+def _number(
+    connection: duckdb.DuckDBPyConnection, terms: pa.Table, *, base: int, table: str, condition: str, insert: str
+) -> Ids:
+    """Find ``terms`` in ``table`` by ``condition``; number the others from the table's end on and ``insert`` them."""
+    ids = np.full(len(terms), -1, np.int64)
+    if not len(terms):
+        return ids
+    [(next_id,)] = connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+    try:
+        if next_id > base:
+            connection.register("_graphdb_term", terms)
+            known = connection.execute(
+                f"SELECT position, known.id FROM _graphdb_term AS term JOIN _graphdb.{table} AS known ON {condition}"
+            ).fetchnumpy()
+            ids[known["position"]] = known["id"]
+        new = np.flatnonzero(ids < 0)
+        ids[new] = np.arange(next_id, next_id + len(new))
+        fresh = terms if len(new) == len(terms) else terms.take(new)
+        connection.register("_graphdb_term", fresh.set_column(0, "id", [ids[new]]))
+        connection.execute(insert)
+    finally:
+        connection.unregister("_graphdb_term")
+    return ids

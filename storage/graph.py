@@ -1,0 +1,274 @@
+"""The data graph: triples on one side, the derived structures that matching reads on the other.
+
+A :class:`TripleSource` hands out sorted triples, one edge label at a time; :class:`DataGraph` derives PCSR partitions,
+signature columns and vertex sets from them when they are first asked for, and keeps them in memory within a budget, the
+least recently used going first.  Nothing here is ever a second source of truth.
+
+Vertex ids: resources ``0 … resources-1``, then literals up to ``resources + literals - 1``.  An edge label is the
+resource id of its predicate.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphdb.storage.pcsr import Direction, Layer, Partition, build_partition
+from graphdb.storage.signatures import build_column
+
+Ints = NDArray[np.int64]
+T = TypeVar("T")
+
+DEFAULT_BUDGET = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class LabelStatistics:
+    """What the catalog knows of an edge label, or of several together (then distinct counts are upper bounds)."""
+
+    triples: int = 0
+    resource_triples: int = 0
+    """Those whose object is a resource."""
+    subjects: int = 0
+    """Distinct subjects."""
+    objects: int = 0
+    """Distinct objects."""
+    max_out_degree: int = 0
+    max_in_degree: int = 0
+
+
+class TripleSource(Protocol):
+    """Where the triples come from."""
+
+    @property
+    def resources(self) -> int:
+        """How many resources there are."""
+
+    @property
+    def literals(self) -> int:
+        """How many literals there are."""
+
+    @property
+    def type_label(self) -> int | None:
+        """The edge label ``rdf:type``, if the data has it."""
+
+    def edge_labels(self) -> tuple[int, ...]:
+        """All edge labels, sorted."""
+
+    def edges(self, label: int) -> tuple[Ints, Ints]:
+        """Subjects and objects of one label: int64, sorted by (subject, object), unique; empty if unknown."""
+
+    def any_edges(self) -> tuple[Ints, Ints, Ints]:
+        """Labels, subjects and objects of all edges between resources other than ``rdf:type``, in any order."""
+
+    def statistics(self, label: int) -> LabelStatistics:
+        """Statistics of one label; cheap, for planning.  Zeros if unknown."""
+
+
+class ArraySource:
+    """A :class:`TripleSource` over NumPy arrays, for tests and embedded use.
+
+    Parameters
+    ----------
+    subjects, labels, objects
+        Integers [triples]; duplicates are dropped.
+    resources, literals
+        How many there are; objects from ``resources`` on are literals.
+    type_label
+        The edge label that gives vertices their labels.
+    """
+
+    def __init__(
+        self,
+        subjects: ArrayLike,
+        labels: ArrayLike,
+        objects: ArrayLike,
+        resources: int,
+        literals: int = 0,
+        type_label: int | None = None,
+    ) -> None:
+        columns = [np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels)]
+        order = np.lexsort(columns)
+        o, s, p = (column[order] for column in columns)
+        if len(s):
+            fresh = np.append(True, (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1]))
+            s, p, o = s[fresh], p[fresh], o[fresh]
+            if s.min() < 0 or s.max() >= resources or o.min() < 0 or o.max() >= resources + literals:
+                raise ValueError("a subject is no resource, or an object is no vertex")
+        self.resources, self.literals, self.type_label = resources, literals, type_label
+        self._triples = (p, s, o)
+        known, starts = np.unique(p, return_index=True)
+        ends = np.append(starts[1:], len(p))
+        self._runs = {int(label): slice(int(b), int(e)) for label, b, e in zip(known, starts, ends, strict=True)}
+        self._statistics: dict[int, LabelStatistics] = {}
+
+    def edge_labels(self) -> tuple[int, ...]:
+        """All edge labels, sorted."""
+        return tuple(self._runs)
+
+    def edges(self, label: int) -> tuple[Ints, Ints]:
+        """Subjects and objects of one label, sorted by (subject, object)."""
+        run = self._runs.get(label, slice(0, 0))
+        return self._triples[1][run], self._triples[2][run]
+
+    def any_edges(self) -> tuple[Ints, Ints, Ints]:
+        """Labels, subjects and objects of the edges between resources other than ``rdf:type``."""
+        p, s, o = self._triples
+        keep = o < self.resources
+        if self.type_label is not None:
+            keep &= p != self.type_label
+        return p[keep], s[keep], o[keep]
+
+    def statistics(self, label: int) -> LabelStatistics:
+        """Statistics of one label, counted on the first call."""
+        if label not in self._statistics:
+            s, o = self.edges(label)
+            out, into = np.unique(s, return_counts=True)[1], np.unique(o, return_counts=True)[1]
+            self._statistics[label] = LabelStatistics(
+                triples=len(s),
+                resource_triples=int((o < self.resources).sum()),
+                subjects=len(out),
+                objects=len(into),
+                max_out_degree=int(out.max(initial=0)),
+                max_in_degree=int(into.max(initial=0)),
+            )
+        return self._statistics[label]
+
+
+class DataGraph:
+    """What plans read: partitions, signatures and vertex sets, derived on demand.  Safe to share between threads.
+
+    Parameters
+    ----------
+    source
+        The triples.
+    memory_budget_bytes
+        How much the derived structures may hold together; those that a running plan reads stay alive with it.
+    dtype
+        The vertex id type of partitions and bindings; by default int32 while all ids and edge codes fit.
+    layer
+        Forces one offset layer for all partitions (tests).
+    """
+
+    def __init__(
+        self,
+        source: TripleSource,
+        memory_budget_bytes: int = DEFAULT_BUDGET,
+        *,
+        dtype: type[np.signedinteger[Any]] | None = None,
+        layer: Layer | None = None,
+    ) -> None:
+        self.source = source
+        self.resources = source.resources
+        self.vertices = source.resources + source.literals
+        self.type_label = source.type_label
+        self.dtype: type[np.signedinteger[Any]] = dtype or (np.int32 if self.vertices < 1 << 30 else np.int64)
+        self.memory_budget_bytes = memory_budget_bytes
+        self._layer = layer
+        self._lock = threading.RLock()
+        self._cache: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
+        self._cached_bytes = 0
+        self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes that the derived structures hold now."""
+        return self._cached_bytes
+
+    def partition(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
+        """The partition of a set of edge labels; None is any edge between resources other than ``rdf:type``."""
+        return self._cached(("partition", labels, direction), lambda: self._build(labels, direction))
+
+    def signature(self, label: int, direction: Direction) -> NDArray[np.uint32]:
+        """The signature column uint32 [vertices] of one edge label and direction."""
+
+        def build() -> NDArray[np.uint32]:
+            types = None if self.type_label is None else self.partition((self.type_label,), "out")
+            return build_column(self.partition((label,), direction), types, self.vertices)
+
+        return self._cached(("signature", label, direction), build)
+
+    def has_signature(self, label: int, direction: Direction) -> bool:
+        """Whether that column is in memory already."""
+        return ("signature", label, direction) in self._cache
+
+    def members(self, class_id: int) -> Ints:
+        """The vertices with vertex label ``class_id``: sorted int64."""
+        if self.type_label is None:
+            return np.empty(0, np.int64)
+        typed = (self.type_label,)
+        return self._cached(
+            ("members", class_id), lambda: self.partition(typed, "in").neighbours_of(class_id).astype(np.int64)
+        )
+
+    def universe(self) -> Ints:
+        """What an unconstrained pattern vertex ranges over: the resources that are a subject, or an object of
+        anything but ``rdf:type``; sorted int64."""
+        return self._cached(("universe",), self._build_universe)
+
+    def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
+        """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""
+        known = self._statistics.get(labels)
+        if known is None:
+            known = self._statistics[labels] = self._sum_statistics(labels)
+        return known
+
+    def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
+        if labels is not None and len(labels) == 1:
+            return self.source.statistics(labels[0])
+        chosen = labels if labels is not None else [x for x in self.source.edge_labels() if x != self.type_label]
+        parts = [self.source.statistics(label) for label in chosen]
+        if labels is None:  # literal objects are out of its range
+            parts = [part for part in parts if part.resource_triples]
+        resource_triples = sum(part.resource_triples for part in parts)
+        return LabelStatistics(
+            triples=resource_triples if labels is None else sum(part.triples for part in parts),
+            resource_triples=resource_triples,
+            subjects=min(self.resources, sum(part.subjects for part in parts)),
+            objects=min(self.vertices, sum(part.objects for part in parts)),
+            max_out_degree=sum(part.max_out_degree for part in parts),
+            max_in_degree=sum(part.max_in_degree for part in parts),
+        )
+
+    def _build(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
+        found: Ints | int
+        if labels is None:
+            found, s, o = self.source.any_edges()
+        elif len(labels) == 1:
+            found, (s, o) = labels[0], self.source.edges(labels[0])
+        else:
+            runs = [(label, *self.source.edges(label)) for label in labels]
+            s = np.concatenate([run[1] for run in runs]) if runs else np.empty(0, np.int64)
+            o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
+            found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
+        return build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
+
+    def _build_universe(self) -> Ints:
+        seen = np.zeros(self.resources, bool)
+        for label in self.source.edge_labels():
+            s, o = self.source.edges(label)
+            seen[s] = True
+            if label != self.type_label:
+                seen[o[o < self.resources]] = True
+        return np.flatnonzero(seen)
+
+    def _cached(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
+        """The structure ``key``, built once; older ones are let go beyond the budget."""
+        with self._lock:
+            held = self._cache.get(key)
+            if held is not None:
+                self._cache.move_to_end(key)
+                return held[0]  # type: ignore[no-any-return]
+            value = build()
+            size: int = value.nbytes  # type: ignore[attr-defined]
+            self._cache[key] = (value, size)
+            self._cached_bytes += size
+            while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
+                self._cached_bytes -= self._cache.popitem(last=False)[1][1]
+            return value

@@ -1,0 +1,50 @@
+"""How kernels are compiled, and how they read memory that they were only given the address of.
+
+:func:`kernel` is Numba's ``njit`` without the GIL and with the on-disk cache.  A plan reads any number of arrays; were
+they arguments, every number would be compiled anew.  So kernels get tables of addresses, and :func:`load` and
+:func:`store` read and write through them, with the type of a dummy array.  Whoever passes an address keeps its array alive.
+
+Importing this module imports Numba: import it only from ``*_kernels.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from numba import njit, types
+from numba.extending import intrinsic
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``function`` on its first call, to run without the GIL; the machine code is kept on disk."""
+    return cast("Callable[P, R]", njit(nogil=True, cache=True)(function))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:
+    """``load(address, index, like)``: element ``index`` of the array of ``like``'s dtype at ``address``, as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, at, _ = arguments
+        pointer = builder.inttoptr(start, context.get_value_type(like.dtype).as_pointer())
+        value = builder.load(builder.gep(pointer, [at]))
+        return context.cast(builder, value, like.dtype, types.int64)
+
+    return types.int64(types.int64, types.int64, like), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store(typing_context: Any, address: Any, index: Any, value: Any, like: Any) -> Any:
+    """``store(address, index, value, like)``: write the int64 ``value`` as an element of ``like``'s dtype."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, at, wide, _ = arguments
+        pointer = builder.inttoptr(start, context.get_value_type(like.dtype).as_pointer())
+        builder.store(context.cast(builder, wide, types.int64, like.dtype), builder.gep(pointer, [at]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, like), generate

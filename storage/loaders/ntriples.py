@@ -1,0 +1,209 @@
+"""N-Triples to batches of numbered terms: the state around the kernel, and words for what it finds wrong.
+
+A :class:`Parser` takes blocks of whole lines, of one file after another, and collects distinct terms and triples
+over them in a :class:`Batch`; the caller takes the batch when it is big enough for his memory, or at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.loaders import ntriples_kernels as kernels
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_XSD_STRING = np.frombuffer(b"http://www.w3.org/2001/XMLSchema#string", np.uint8)
+
+_MESSAGES: dict[int, tuple[str, str | None]] = {
+    kernels.SUBJECT: ("expected a subject: an IRI <…> or a blank node _:…", None),
+    kernels.LITERAL_SUBJECT: (
+        "expected a subject: an IRI <…> or a blank node _:…",
+        "a literal can only be an object",
+    ),
+    kernels.DIRECTIVE: (
+        "expected a subject: an IRI <…> or a blank node _:…",
+        "N-Triples has no directives; is this a Turtle file?",
+    ),
+    kernels.PREDICATE: ("expected a predicate: an IRI <…>", None),
+    kernels.PREDICATE_NOT_IRI: ("expected a predicate: an IRI <…>", "only an IRI can be a predicate"),
+    kernels.OBJECT: (
+        'expected an object: an IRI <…>, a blank node _:… or a literal "…"',
+        None,
+    ),
+    kernels.DOT: ("expected '.' after the object", "in N-Triples each line is one triple"),
+    kernels.LINE_END: ("expected the end of the line or a comment after '.'", "in N-Triples each line is one triple"),
+    kernels.IRI_CHARACTER: (
+        "this character cannot stand in an IRI",
+        "write it percent-encoded; spaces, < \" { } | ^ ` and control characters are not allowed",
+    ),
+    kernels.IRI_END: ("the IRI has no closing '>'", None),
+    kernels.IRI_RELATIVE: ("expected an absolute IRI, with a scheme such as http:", None),
+    kernels.IRI_ESCAPE: (r"in an IRI only the escapes \uXXXX and \UXXXXXXXX are allowed", None),
+    kernels.IRI_ESCAPED: ("this escape stands for a character that cannot stand in an IRI", "write it percent-encoded"),
+    kernels.STRING_ESCAPE: (
+        "unknown escape in a literal",
+        r"the escapes are \t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX",
+    ),
+    kernels.STRING_END: ("the literal has no closing '\"'", r"a line break within a literal is written \n"),
+    kernels.HEXADECIMAL: (r"expected hexadecimal digits: four after \u, eight after \U", None),
+    kernels.CODE_POINT: ("this escape stands for no character: a surrogate, or beyond U+10FFFF", None),
+    kernels.TAG: ("expected a language tag such as en or de-AT after '@'", None),
+    kernels.DATATYPE_IRI: ("expected a datatype: ^^ and an IRI <…>", None),
+    kernels.LABEL: ("expected a blank node label after '_:'", "it begins with a letter, a digit or _"),
+    kernels.UTF8: ("these bytes are not UTF-8", "convert the file to UTF-8"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that breaks the grammar: its file, its number, the place in it (in characters, from 1), and why."""
+
+    source: str
+    line: int
+    column: int
+    message: str
+    hint: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Distinct terms, and triples as numbers of those terms.
+
+    ``text`` holds ``terms`` strings; ``kinds`` (uint8[terms]) says what each is: IRI, BLANK, PLAIN, TAGGED, TYPED
+    or, for annotations of literals, DATATYPE and LANGUAGE; ``annotations`` (int32[terms]) is the number of a literal's
+    datatype or language, else -1.  ``triples`` is int32[triples, 3].
+    """
+
+    text: pa.LargeStringArray
+    kinds: NDArray[np.uint8]
+    annotations: NDArray[np.int32]
+    triples: NDArray[np.int32]
+
+
+class Parser:
+    """Collects the triples of N-Triples text.
+
+    Parameters
+    ----------
+    stop
+        End each :meth:`feed` at the first bad line; else go on behind it.
+    """
+
+    def __init__(self, *, stop: bool = True) -> None:
+        self._state = np.zeros(5, np.int64)
+        self._errors = np.empty((1 if stop else 4096, 5), np.int64)
+        self._stop = stop
+        self._lines = self._before = 0
+        self._prefix = np.empty(0, np.uint8)
+        self._source = ""
+        self._triples = np.empty((1 << 16, 3), np.int32)
+        self._make_terms(1 << 15, 1 << 20)
+        self._begin()
+
+    def open(self, source: str, number: int) -> None:
+        """Go on to another file: its name for messages, its number for the names of its blank nodes."""
+        self._source = source
+        self._prefix = np.frombuffer(f"_:f{number}_".encode(), np.uint8)
+        self._lines = 0
+
+    @property
+    def fresh(self) -> int:
+        """Triples that the last block added."""
+        return self.triples - self._before
+
+    @property
+    def triples(self) -> int:
+        """Triples in the batch so far, repeated ones included."""
+        return int(self._state[kernels.TRIPLES])
+
+    @property
+    def size(self) -> int:
+        """Bytes that the batch takes, roughly."""
+        terms = int(self._state[kernels.TERMS])
+        return int(self._offsets[terms]) + 29 * terms + 12 * self.triples
+
+    def feed(self, block: bytes) -> list[BadLine]:
+        """Parse whole lines and return the bad ones."""
+        text = np.frombuffer(block, np.uint8)
+        self._state[kernels.POSITION] = 0
+        self._state[kernels.LINE] = self._lines
+        self._reserve(len(text) + len(text) // 3 * (1 + len(self._prefix)))
+        self._before = self.triples
+        bad: list[BadLine] = []
+        while True:
+            self._state[kernels.ERRORS] = 0
+            status = kernels.parse(text, self._prefix, self._state, self._triples, self._errors, *self._terms())
+            bad += [self._describe(block, row) for row in self._errors[: self._state[kernels.ERRORS]].tolist()]
+            if status == kernels.DONE or (bad and self._stop):
+                break
+            if status == kernels.TERMS_FULL:
+                self._grow_terms()
+            elif status == kernels.TRIPLES_FULL:
+                self._triples = np.concatenate([self._triples, np.empty_like(self._triples)])
+        self._lines = int(self._state[kernels.LINE])
+        return bad
+
+    def take(self) -> Batch:
+        """Return what was collected, and begin anew.  The arrays are the caller's."""
+        import pyarrow as pa
+
+        terms = int(self._state[kernels.TERMS])
+        pool = self._pool[: self._offsets[terms]].copy()
+        offsets = self._offsets[: terms + 1].copy()
+        text = pa.LargeStringArray.from_buffers(terms, pa.py_buffer(offsets), pa.py_buffer(pool))
+        batch = Batch(
+            text, self._kinds[:terms].copy(), self._annotations[:terms].copy(), self._triples[: self.triples].copy()
+        )
+        self._begin()
+        return batch
+
+    def _begin(self) -> None:
+        """Empty the batch, but for the datatype that the kernel needs to know: xsd:string is term 0."""
+        self._state[kernels.TERMS] = self._state[kernels.TRIPLES] = 0
+        self._slots.fill(-1)
+        self._offsets[0] = 0
+        kernels.intern(_XSD_STRING, 0, len(_XSD_STRING), kernels.DATATYPE, -1, self._state, *self._terms())
+
+    def _terms(self) -> tuple[NDArray[np.generic], ...]:
+        return self._pool, self._offsets, self._kinds, self._annotations, self._hashes, self._slots
+
+    def _make_terms(self, terms: int, bytes_: int) -> None:
+        self._pool = np.empty(bytes_, np.uint8)
+        self._offsets = np.zeros(terms + 1, np.int64)
+        self._kinds = np.empty(terms, np.uint8)
+        self._annotations = np.empty(terms, np.int32)
+        self._hashes = np.empty(terms, np.uint64)
+        self._slots = np.full(4 * terms, -1, np.int32)
+
+    def _reserve(self, more: int) -> None:
+        """Make room for ``more`` bytes in the pool."""
+        used = int(self._offsets[self._state[kernels.TERMS]])
+        if used + more > len(self._pool):
+            pool = np.empty(max(used + more, 2 * len(self._pool)), np.uint8)
+            pool[:used] = self._pool[:used]
+            self._pool = pool
+
+    def _grow_terms(self) -> None:
+        """Make room for twice as many terms."""
+        terms = int(self._state[kernels.TERMS])
+        old = self._pool, self._offsets, self._kinds, self._annotations, self._hashes
+        self._make_terms(2 * len(self._kinds), 0)
+        self._pool = old[0]
+        self._offsets[: terms + 1] = old[1][: terms + 1]
+        self._kinds[:terms], self._annotations[:terms], self._hashes[:terms] = (column[:terms] for column in old[2:])
+        kernels.rehash(self._hashes, terms, self._slots)
+
+    def _describe(self, block: bytes, row: list[int]) -> BadLine:
+        line, start, end, place, error = row
+        message, hint = _MESSAGES[error]
+        before = block[start:place].decode("utf-8", "replace")
+        if line == 1 and block.startswith(b"\xef\xbb\xbf", start) and place == start:
+            hint = "the file begins with a byte order mark; remove it"
+        text = block[start:end].decode("utf-8", "replace")
+        return BadLine(self._source, line, len(before) + 1, message, hint, text)

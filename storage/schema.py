@@ -1,0 +1,92 @@
+"""The tables of the schema ``_graphdb``, as SQLAlchemy knows them: one place that says what the file holds.
+
+Importing this module imports SQLAlchemy, which takes a while: :mod:`graphdb.storage.catalog` does so only when it
+creates or changes catalog rows.
+"""
+
+from __future__ import annotations
+
+from duckdb_sqlalchemy.datatypes import UInteger, UTinyInteger
+from sqlalchemy import (
+    TIMESTAMP,
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    Double,
+    MetaData,
+    Numeric,
+    String,
+    Table,
+    Time,
+)
+
+metadata = MetaData(schema="_graphdb")
+
+meta = Table("meta", metadata, Column("key", String, primary_key=True), Column("value", String, nullable=False))
+
+prefix = Table("prefix", metadata, Column("prefix", String, primary_key=True), Column("iri", String, nullable=False))
+
+source = Table(
+    "source",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("path", String, nullable=False),
+    Column("triples", BigInteger, nullable=False),
+    Column("loaded_at", TIMESTAMP(timezone=True), nullable=False),
+)
+"""One row per loaded file; ``triples`` counts its lines, repeated triples included."""
+
+# No keys on the large tables: an index would cost a load more than it saves, and the loader keeps ids unique.
+resource = Table(
+    "resource", metadata, Column("id", BigInteger, nullable=False), Column("iri", String, nullable=False)
+)
+
+literal = Table(
+    "literal",
+    metadata,
+    Column("id", BigInteger, nullable=False),
+    Column("lexical", String, nullable=False),
+    Column("datatype", String),
+    Column("language", String),
+    Column("kind", UTinyInteger, nullable=False),
+    Column("integer", BigInteger),
+    Column("number", Double),
+    Column("decimal", Numeric(38, 18)),
+    Column("boolean", Boolean),
+    Column("date", Date),
+    Column("datetime", TIMESTAMP),
+    Column("zoned", TIMESTAMP(timezone=True)),
+    Column("time", Time),
+)
+
+triple = Table(
+    "triple",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+)
+"""Unique; each load's new triples sorted by (label, subject, object), so that zone maps prune by label."""
+
+edge_label = Table(
+    "edge_label",
+    metadata,
+    Column("id", BigInteger, nullable=False),
+    Column("triples", BigInteger, nullable=False),
+    Column("resource_triples", BigInteger, nullable=False),
+    Column("subjects", BigInteger, nullable=False),
+    Column("objects", BigInteger, nullable=False),
+    Column("max_out_degree", BigInteger, nullable=False),
+    Column("max_in_degree", BigInteger, nullable=False),
+    Column("kinds", UInteger, nullable=False),
+    Column("max_values", BigInteger, nullable=False),
+)
+"""Statistics: see :mod:`graphdb.storage.statistics`."""
+
+vertex_label = Table(
+    "vertex_label",
+    metadata,
+    Column("id", BigInteger, nullable=False),
+    Column("vertices", BigInteger, nullable=False),
+)

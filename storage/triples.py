@@ -1,0 +1,85 @@
+"""The sorted triples as arrays: the DuckDB side of :class:`graphdb.storage.graph.DataGraph`.
+
+A term id in the file is not yet a vertex id: literals start at :data:`LITERAL_BASE`, so that appending resources
+never renumbers them.  Vertex ids are dense: resources first, then literals, ``literal - LITERAL_BASE + resources``.
+Both orders agree, so what is sorted by the one is sorted by the other.
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.dictionary import LITERAL_BASE
+from graphdb.storage.graph import LabelStatistics
+
+if TYPE_CHECKING:
+    import duckdb
+
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+Ids = NDArray[np.int64]
+
+
+class TripleStore:
+    """A :class:`~graphdb.storage.graph.TripleSource` over the open database; a snapshot of its sizes.
+
+    ``lock`` serialises the use of the connection with everything else that uses it.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, lock: RLock) -> None:
+        self._connection = connection
+        self._lock = lock
+        self.resources = self._scalar("SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource")
+        self.literals = self._scalar(f"SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal")
+        found = self._query("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": RDF_TYPE})["id"]
+        self.type_label: int | None = int(found[0]) if len(found) else None
+        columns = self._query("SELECT * FROM _graphdb.edge_label ORDER BY id", {})
+        self._statistics = {
+            int(label): LabelStatistics(*(int(columns[name][row]) for name in LabelStatistics.__dataclass_fields__))
+            for row, label in enumerate(columns["id"])
+        }
+
+    def edge_labels(self) -> tuple[int, ...]:
+        """All predicates that have a triple, sorted."""
+        return tuple(self._statistics)
+
+    def statistics(self, label: int) -> LabelStatistics:
+        """The stored statistics of one edge label."""
+        return self._statistics.get(label, LabelStatistics())
+
+    def edges(self, label: int) -> tuple[Ids, Ids]:
+        """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""
+        rows = self._query(
+            "SELECT subject, object FROM _graphdb.triple WHERE label = $label ORDER BY subject, object",
+            {"label": label},
+        )
+        return rows["subject"], self.to_vertices(rows["object"])
+
+    def any_edges(self) -> tuple[Ids, Ids, Ids]:
+        """Labels, subjects, objects of all edges between resources other than ``rdf:type``."""
+        rows = self._query(
+            "SELECT label, subject, object FROM _graphdb.triple WHERE object < $base AND label <> $type",
+            {"base": LITERAL_BASE, "type": -1 if self.type_label is None else self.type_label},
+        )
+        return rows["label"], rows["subject"], rows["object"]
+
+    def to_vertices(self, terms: Ids) -> Ids:
+        """Vertex ids of term ids."""
+        return np.where(terms >= LITERAL_BASE, terms - LITERAL_BASE + self.resources, terms)
+
+    def to_terms(self, vertices: NDArray[np.signedinteger]) -> Ids:
+        """Term ids of vertex ids."""
+        wide = vertices.astype(np.int64, copy=False)
+        return np.where(wide >= self.resources, wide - self.resources + LITERAL_BASE, wide)
+
+    def _query(self, sql: str, parameters: dict[str, object]) -> dict[str, Ids]:
+        with self._lock:
+            columns = self._connection.execute(sql, parameters).fetchnumpy()
+        return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+    def _scalar(self, sql: str) -> int:
+        return int(next(iter(self._query(sql, {}).values()))[0])

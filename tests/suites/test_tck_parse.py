@@ -1,0 +1,82 @@
+"""openCypher's own scenarios, as text: what openCypher accepts parses, or is named as not supported yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+from graphdb.errors import NotSupportedError, ParseError
+from graphdb.grammar.parser import parse_script
+from graphdb.grammar.syntax import Query
+
+SHARED = pathlib.Path(os.environ.get("GRAPHDB_SHARED", pathlib.Path(__file__).resolve().parents[2] / "../shared"))
+SCENARIOS = SHARED / "suites" / "tck" / "scenarios.json"
+LEFT_OUT = {
+    "list_comprehension",
+    "pattern_comprehension",
+    "quantifier",
+    "case",
+    "map_projection",
+    "var_length",
+    "path_variable",
+}
+"""Features of scenarios (as ``class.features`` calls them) whose text must not be taken for something else."""
+
+pytestmark = pytest.mark.skipif(not SCENARIOS.exists(), reason=f"openCypher's scenarios are not at {SCENARIOS}")
+
+
+@pytest.fixture(scope="module")
+def scenarios() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(SCENARIOS.read_text(encoding="utf-8"))["scenarios"]
+    assert len(found) > 2000
+    return found
+
+
+def is_syntax_error(scenario: dict[str, Any]) -> bool:
+    return scenario["expect"].get("error_type") == "SyntaxError"
+
+
+def test_no_scenario_that_gives_rows_is_a_parse_error(scenarios: list[dict[str, Any]]) -> None:
+    failures = []
+    for scenario in scenarios:
+        texts = [*scenario["setup"], *([] if is_syntax_error(scenario) else [scenario["query"]])]
+        for text in texts:
+            try:
+                parse_script(text)
+            except NotSupportedError:
+                pass
+            except ParseError as error:
+                failures.append(f"{scenario['id']}: {error}")
+    assert not failures, "\n".join(failures)
+
+
+def test_core_matching_parses(scenarios: list[dict[str, Any]]) -> None:
+    """Tier A, the scenarios of core matching, needs nothing that is left out."""
+    refused = []
+    core = [s for s in scenarios if s["class"]["tier"] == "A" and s["expect"]["kind"] == "rows"]
+    assert core
+    for scenario in core:
+        try:
+            assert isinstance(parse_script(scenario["query"])[0], Query)
+        except NotSupportedError as error:
+            refused.append(f"{scenario['id']}: {error}")
+    assert not refused, "\n".join(refused)
+
+
+def test_misspelt_text_is_refused(scenarios: list[dict[str, Any]]) -> None:
+    details = {
+        "InvalidNumberLiteral",
+        "IntegerOverflow",
+        "FloatingPointOverflow",
+        "InvalidUnicodeLiteral",
+        "InvalidUnicodeCharacter",
+    }
+    chosen = [s for s in scenarios if s["expect"].get("detail") in details]
+    assert len(chosen) >= 8
+    for scenario in chosen:
+        with pytest.raises(ParseError):
+            parse_script(scenario["query"])

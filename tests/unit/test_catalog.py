@@ -1,0 +1,135 @@
+"""The catalog: one connection, one transaction, and SQLAlchemy only where something is written."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import duckdb
+import pytest
+
+from graphdb.errors import StorageError
+from graphdb.storage import schema
+from graphdb.storage.catalog import PREFIXES, SCHEMA_VERSION, Catalog
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def test_new_database(connection: duckdb.DuckDBPyConnection) -> None:
+    catalog = Catalog(connection)
+    assert not catalog.exists()
+    catalog.create()
+    assert catalog.exists()
+    assert catalog.schema_version == SCHEMA_VERSION
+    assert catalog.prefixes() == PREFIXES
+    assert catalog.edge_labels() == []
+    assert catalog.vertex_labels() == []
+    assert catalog.next_source() == 0
+    assert connection.execute("FROM main.triples").fetchall() == []
+
+
+def test_types_are_the_documented_ones(connection: duckdb.DuckDBPyConnection) -> None:
+    Catalog(connection).create()
+    columns = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns() WHERE schema_name = '_graphdb' AND table_name = 'literal'"
+    ).fetchall()
+    assert dict(columns) == {
+        "id": "BIGINT",
+        "lexical": "VARCHAR",
+        "datatype": "VARCHAR",
+        "language": "VARCHAR",
+        "kind": "UTINYINT",
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "decimal": "DECIMAL(38,18)",
+        "boolean": "BOOLEAN",
+        "date": "DATE",
+        "datetime": "TIMESTAMP",
+        "zoned": "TIMESTAMP WITH TIME ZONE",
+        "time": "TIME",
+    }
+    tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'").fetchall()
+    assert {name for (name,) in tables} == {table.name for table in schema.metadata.tables.values()}
+
+
+def test_prefixes_and_meta(connection: duckdb.DuckDBPyConnection) -> None:
+    catalog = Catalog(connection)
+    catalog.create()
+    catalog.set_prefix("ex", "http://example.org/'\"; DROP SCHEMA _graphdb;")
+    catalog.set_prefix("ex", "http://example.org/")
+    catalog.set_prefix("", "http://default/")
+    assert catalog.prefixes() == PREFIXES | {"ex": "http://example.org/", "": "http://default/"}
+    assert catalog.meta("absent") is None
+    catalog.set_meta("key", "one")
+    catalog.set_meta("key", "two")
+    assert catalog.meta("key") == "two"
+
+
+def test_writes_join_the_open_transaction(connection: duckdb.DuckDBPyConnection) -> None:
+    """SQLAlchemy and DuckDB see one transaction, which neither of them ends."""
+    connection.begin()
+    catalog = Catalog(connection)
+    catalog.create()
+    catalog.set_prefix("ex", "http://example.org/")
+    connection.rollback()
+    assert not catalog.exists()
+    catalog.create()
+    connection.begin()
+    connection.execute("INSERT INTO _graphdb.prefix VALUES ('raw', 'http://raw/')")
+    catalog.set_prefix("raw", "http://changed/")
+    assert catalog.prefixes()["raw"] == "http://changed/"
+    connection.rollback()
+    assert "raw" not in catalog.prefixes()
+
+
+def test_failed_create_leaves_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE SCHEMA _graphdb")
+    connection.execute("CREATE TABLE _graphdb.triple (mine INTEGER)")
+    catalog = Catalog(connection)
+    with pytest.raises(StorageError, match="_graphdb"):
+        catalog.create()
+    assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("triple",)]
+
+
+def test_no_version_is_an_error(connection: duckdb.DuckDBPyConnection) -> None:
+    catalog = Catalog(connection)
+    catalog.create()
+    connection.execute("DELETE FROM _graphdb.meta")
+    with pytest.raises(StorageError, match="schema version"):
+        _ = catalog.schema_version
+
+
+@pytest.mark.parametrize("name", ["graphdb", "main", "a b"])
+def test_any_file_name_works(tmp_path: pathlib.Path, name: str) -> None:
+    """DuckDB names the catalog after the file; that must not be confused with our schema."""
+    connection = duckdb.connect(tmp_path / f"{name}.duckdb")
+    catalog = Catalog(connection)
+    catalog.create()
+    catalog.set_prefix("ex", "http://example.org/")
+    connection.execute("INSERT INTO _graphdb.resource VALUES (0, 'ex:a')")
+    connection.execute("INSERT INTO _graphdb.triple VALUES (0, 0, 0)")
+    assert connection.execute("SELECT subject FROM main.triples").fetchall() == [("ex:a",)]
+    connection.close()
+    assert Catalog(duckdb.connect(tmp_path / f"{name}.duckdb")).prefixes()["ex"] == "http://example.org/"
+
+
+def test_reading_imports_neither_sqlalchemy_nor_numba(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "test.duckdb"
+    connection = duckdb.connect(file)
+    Catalog(connection).create()
+    connection.close()
+    program = (
+        "import sys, duckdb\n"
+        "from graphdb.storage.catalog import Catalog\n"
+        "import graphdb.storage.loaders.load\n"
+        "catalog = Catalog(duckdb.connect(sys.argv[1]))\n"
+        "assert catalog.exists() and catalog.schema_version == 1\n"
+        "catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), catalog.meta('x')\n"
+        "print([name for name in ('sqlalchemy', 'numba', 'pyarrow') if name in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,193 @@
+"""The command line, as a process: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from graphdb._version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FAMILY = """\
+<http://example.org/ada> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://example.org/Person> .
+<http://example.org/bob> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://example.org/Person> .
+<http://example.org/ada> <http://example.org/knows> <http://example.org/bob> .
+<http://example.org/ada> <http://example.org/name> "Ada" .
+<http://example.org/bob> <http://example.org/name> "Bob" .
+<http://example.org/ada> <http://example.org/age> "36"^^<http://www.w3.org/2001/XMLSchema#integer> .
+<http://example.org/bob> <http://example.org/age> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .
+"""
+
+
+def run(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run ``graphdb`` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "graphdb", *map(str, arguments)],
+        input=stdin,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file, loaded by the command itself."""
+    folder = tmp_path_factory.mktemp("cli")
+    data = folder / "family.nt"
+    data.write_text(FAMILY, encoding="utf-8")
+    ran = run("load", folder / "family.duckdb", data)
+    assert ran.returncode == 0, ran.stderr
+    assert "7 triples from 1 file, 7 new" in ran.stdout
+    assert ran.stderr == "", "no progress bar where there is no terminal"
+    return folder / "family.duckdb"
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout == f"graphdb {__version__}\n"
+    helped = run("--help")
+    assert helped.returncode == 0
+    for command in ("load", "query", "sql", "demo", "doctor"):
+        assert f"graphdb {command}" in helped.stdout
+        assert run(command, "--help").returncode == 0
+
+
+def test_query_prints_a_table(family: Path) -> None:
+    ran = run("query", family, "MATCH (p:Person)-[:knows]->(q) RETURN p.name AS who, q.age AS age")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == " who │ age\n─────┼─────\n Ada │   5\n(1 row)\n"
+
+
+def test_query_with_parameters(family: Path) -> None:
+    text = "MATCH (p:Person) WHERE p.age > $least AND p.name = $name RETURN p.name AS name, p.age AS age"
+    ran = run("query", family, text, "--mode", "json", "-p", "least=30", "-p", "name=Ada")
+    assert json.loads(ran.stdout) == [{"name": "Ada", "age": 36}], ran.stderr
+
+
+def test_query_from_standard_input_as_csv(family: Path) -> None:
+    text = "MATCH (p:Person) RETURN p.name AS name, p.age AS age ORDER BY age"
+    assert run("query", family, "-", "--mode", "csv", stdin=text).stdout == "name,age\nBob,5\nAda,36\n"
+
+
+def test_sql(family: Path) -> None:
+    assert run("sql", family, "SELECT 6 * 7 AS answer", "--mode", "csv").stdout == "answer\n42\n"
+
+
+def test_errors_are_said_with_a_caret(family: Path) -> None:
+    ran = run("query", family, "MATCH (p:Persn) RETURN p")
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert "Persn" in ran.stderr
+    assert "Person" in ran.stderr, "the nearest name is suggested"
+    assert "  MATCH (p:Persn) RETURN p\n           ^" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "Traceback" in run("query", "-v", family, "MATCH (p:Persn) RETURN p").stderr
+
+
+def test_malformed_data_stops_the_load_or_is_skipped(tmp_path: Path) -> None:
+    data = tmp_path / "bad.nt"
+    data.write_text(FAMILY + "<http://example.org/x> nonsense .\n", encoding="utf-8")
+    ran = run("load", tmp_path / "bad.duckdb", data)
+    assert ran.returncode == 1
+    assert "line 8" in ran.stderr
+    ran = run("load", tmp_path / "bad.duckdb", data, "--on-error", "skip")
+    assert ran.returncode == 0
+    assert "7 triples" in ran.stdout
+    assert "1 malformed line skipped" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("query",), ("query", "x.duckdb"), ("load", "x.duckdb"), ("query", "x", "y", "-p", "nothing"), ("--nonsense",)],
+)
+def test_arguments_that_make_no_sense(arguments: tuple[str, ...]) -> None:
+    ran = run(*arguments)
+    assert ran.returncode == 2
+    assert "usage:" in ran.stderr
+
+
+def test_a_database_that_is_not_there(tmp_path: Path) -> None:
+    ran = run("query", tmp_path / "none.duckdb", "RETURN 1")
+    assert ran.returncode == 1
+    assert "there is no database" in ran.stderr
+    assert not list(tmp_path.iterdir()), "and none is made"
+
+
+def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database\n" * 1000, encoding="utf-8")
+    ran = run("query", file, "RETURN 1")
+    assert ran.returncode == 1
+    assert "Traceback" not in ran.stderr
+    assert "internal error" not in ran.stderr
+
+
+def test_shell_reads_a_pipe(family: Path) -> None:
+    script = ".mode csv\nMATCH (p:Person)\nRETURN p.name AS n\nORDER BY n;\nSELECT 1 AS one; SELECT 2 AS two;\n"
+    ran = run(family, stdin=script)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "n\nAda\nBob\none\n1\ntwo\n2\n", "")
+
+
+def test_a_pipe_stops_at_its_first_error(family: Path) -> None:
+    ran = run(family, "--mode", "csv", stdin="SELECT 1 AS a;\nSELECT nonsense;\nSELECT 2 AS b;\n")
+    assert ran.returncode == 1
+    assert ran.stdout == "a\n1\n"
+    assert "nonsense" in ran.stderr
+
+
+def test_output_that_nobody_reads(family: Path) -> None:
+    command = f"{sys.executable} -m graphdb sql {family} 'SELECT * FROM range(200000)' --mode csv | head -1"
+    ran = subprocess.run(
+        command, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert ran.stdout == "range\n"
+    assert ran.stderr == ""
+
+
+def test_doctor() -> None:
+    ran = run("doctor")
+    assert ran.returncode == 0, ran.stdout
+    assert __version__ in ran.stdout
+    assert "a query             runs" in ran.stdout
+    assert "GPU" in ran.stdout
+
+
+def test_demo_prints_statements_before_answers(tmp_path: Path) -> None:
+    ran = run("demo", tmp_path / "world.duckdb")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.index("graphdb> LOAD") < ran.stdout.index("graphdb> MATCH") < ran.stdout.index("Germany")
+    # The five countries around Switzerland, whatever their order; and a table that stays in the file.
+    for neighbour in ("Germany", "France", "Italy", "Austria", "Liechtenstein"):
+        assert neighbour in ran.stdout
+    kept = run("sql", tmp_path / "world.duckdb", "SELECT count(*) > 0 AS kept FROM currency_borders", "--mode", "csv")
+    assert kept.stdout == "kept\ntrue\n"
+
+
+def test_start_up_time_is_printed(family: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = {}
+    for name, command in {
+        "python": [sys.executable, "-c", ""],
+        "import graphdb": [sys.executable, "-c", "import graphdb"],
+        "shell on a file": [sys.executable, "-m", "graphdb", str(family)],
+    }.items():
+        start = time.perf_counter()
+        ran = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=False,
+        )
+        times[name] = time.perf_counter() - start
+        assert ran.returncode == 0
+    with capsys.disabled():
+        print("\nstart-up: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items()))

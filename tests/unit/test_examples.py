@@ -1,0 +1,86 @@
+"""The examples run, and say what an independent count says."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from graphdb.data import GEOGRAPHY
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def borders() -> nx.Graph:
+    """The countries and their borders, read by a line's three words."""
+    graph = nx.Graph()
+    with gzip.open(GEOGRAPHY, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            subject, predicate, rest = line.split(" ", 2)
+            if predicate.endswith("#neighbour>"):
+                graph.add_edge(subject, rest.split(" ")[0])
+    return graph
+
+
+def run(name: str) -> str:
+    """What an example prints."""
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_every_example_is_tested() -> None:
+    assert [path.name for path in EXAMPLES] == ["four_modes.py", "neighbours.py", "notebook_style.py"]
+
+
+def test_neighbours(borders: nx.Graph) -> None:
+    printed = run("neighbours.py")
+    with gzip.open(GEOGRAPHY, "rt", encoding="utf-8") as lines:
+        words = [line.split(" ", 2) for line in lines]
+    names = {s: o.split('"')[1] for s, p, o in words if p.endswith("#name>")}
+    most = sorted(
+        ((count, names[country]) for country, count in nx.triangles(borders).items()), key=lambda x: (-x[0], x[1])
+    )
+    assert f"{len(words):,} triples loaded" in printed
+    countries = printed.split("Countries in most triangles:")[1]
+    for count, name in most[:5]:
+        assert re.search(rf"{re.escape(name)}\W+{count}\b", countries)
+
+
+def test_four_modes(borders: nx.Graph) -> None:
+    walks = [(a, b, c, d) for a in borders for b in borders[a] for c in borders[b] for d in borders[c]]
+    trails = [w for w in walks if len({frozenset(pair) for pair in pairwise(w)}) == 3]
+    paths = [w for w in walks if len(set(w)) == 4]
+    induced = [w for w in paths if borders.subgraph(w).number_of_edges() == 3]
+    printed = [int(found.replace(",", "")) for found in re.findall(r"([\d,]+) paths", run("four_modes.py"))]
+    assert printed == [len(walks), len(trails), len(paths), len(induced)]
+
+
+def test_notebook_style() -> None:
+    pytest.importorskip("pandas")
+    printed = run("notebook_style.py")
+    with gzip.open(GEOGRAPHY, "rt", encoding="utf-8") as lines:
+        words = [line.removesuffix(" .\n").split(" ", 2) for line in lines]
+    (europe,) = (s for s, p, o in words if p.endswith("#name>") and o == '"Europe"')
+    countries = {s for s, p, o in words if p.endswith("#parentFeature>") and o == europe}
+    cities = {s for s, p, o in words if p.endswith("#parentCountry>") and o in countries}
+    people = {s: int(o.split('"')[1]) for s, p, o in words if p.endswith("#population>") and s in cities}
+    large = [city for city, count in people.items() if count > 1_000_000]
+    assert f"{len(large)} cities of Europe" in printed
+    assert "Moscow" in printed

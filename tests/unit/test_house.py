@@ -1,0 +1,150 @@
+"""The house: one version, one package of four folders, each module once in a wheel, public names that exist."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import gzip
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import graphdb
+from graphdb import errors, overview, render
+from graphdb._version import __version__
+from graphdb.data import GEOGRAPHY, PREFIXES
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _sources() -> list[Path]:
+    """All Python files of the package, by their real places."""
+    return sorted(file for folder in ("graphdb", "gpu", "grammar", "storage") for file in (ROOT / folder).rglob("*.py"))
+
+
+def test_version_is_written_once() -> None:
+    assert graphdb.__version__ == __version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+([ab.].*)?", __version__)
+    holders = [path for path in _sources() if f'"{__version__}"' in path.read_text(encoding="utf-8")]
+    assert [path.name for path in holders] == ["_version.py"]
+    assert "version" in PROJECT["project"]["dynamic"]
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("folder", ["gpu", "grammar", "storage"])
+def test_links_lead_to_the_folders(folder: str) -> None:
+    link = ROOT / "graphdb" / folder
+    assert link.is_symlink()
+    assert os.readlink(link) == f"../{folder}"
+    module = importlib.import_module(f"graphdb.{folder}")
+    assert Path(str(module.__file__)).resolve() == ROOT / folder / "__init__.py"
+
+
+def test_every_package_is_listed() -> None:
+    packages = {"graphdb"}
+    for file in (ROOT / "graphdb").glob("*/__init__.py"):
+        packages.add(f"graphdb.{file.parent.name}")
+        packages.update(
+            f"graphdb.{file.parent.name}.{inner.parent.name}" for inner in file.parent.glob("*/__init__.py")
+        )
+    assert packages == set(PROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_public_names_exist_and_are_what_is_promised() -> None:
+    assert {"connect", "Database", "Result", "GraphDBError", "__version__"} <= set(graphdb.__all__)
+    for name in graphdb.__all__:
+        assert getattr(graphdb, name) is not None
+    raised = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert raised <= set(graphdb.__all__), "every error that can be raised can be named"
+
+
+@pytest.mark.parametrize("heavy", ["numba", "cupy", "pyarrow", "duckdb", "sqlalchemy", "lark", "rich", "pandas"])
+def test_import_is_light(heavy: str) -> None:
+    loaded = _python("import graphdb, sys; print('\\n'.join(sys.modules))").splitlines()
+    assert heavy not in loaded
+
+
+def test_bare_folder_names_are_never_imported() -> None:
+    for path in _sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.append(node.module)
+            bare = {name.partition(".")[0] for name in names} & {"gpu", "grammar", "storage"}
+            assert not bare, f"{path}:{getattr(node, 'lineno', 0)}"
+
+
+@pytest.mark.parametrize("module", [errors, overview, render], ids=lambda module: module.__name__)
+def test_doctests(module: object) -> None:
+    tried = doctest.testmod(module)  # type: ignore[arg-type]
+    assert tried.attempted
+    assert not tried.failed
+
+
+def test_floors_hold() -> None:
+    pytest.importorskip("importlinter")
+    ran = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_wheel_holds_every_module_once(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = Counter(zipfile.ZipFile(wheel).namelist())
+    held = {name for name in names if not name.partition("/")[0].endswith(".dist-info")}
+    assert max(names.values()) == 1
+    expected = {_in_wheel(path) for path in _sources()}
+    assert {name for name in held if name.endswith(".py")} == expected
+    assert {"graphdb/py.typed", "graphdb/grammar/pattern.lark", "graphdb/data/geography.nt.gz"} <= held
+    assert all(name.startswith("graphdb/") for name in held)
+
+
+def test_shipped_data_set_is_what_its_readme_says() -> None:
+    with gzip.open(GEOGRAPHY, "rt", encoding="utf-8") as lines:
+        triples = [line.removesuffix(" .\n").split(" ", 2) for line in lines]
+    readme = (GEOGRAPHY.parent / "README.md").read_text(encoding="utf-8")
+    assert f"{len(triples):,} triples" in readme
+    assert len({tuple(triple) for triple in triples}) == len(triples)
+    classes = Counter(o for _, p, o in triples if p.endswith("#type>"))
+    for iri, count in classes.items():
+        prefix = next(prefix for prefix, base in PREFIXES.items() if iri.startswith(f"<{base}"))
+        assert f"`{prefix}:{iri[len(PREFIXES[prefix]) + 1 : -1]}`" in readme
+        assert f"{count:,}" in readme
+    borders = {(s, o) for s, p, o in triples if p.endswith("#neighbour>")}
+    assert borders == {(o, s) for s, o in borders}, "every border stands in both directions"
+    local_names = {re.split("[#/]", p.strip("<>"))[-1] for _, p, _ in triples}
+    assert len(local_names) == len({p for _, p, _ in triples}), "bare names must be enough"
+
+
+def _in_wheel(path: Path) -> str:
+    """Where a source file stands in the wheel."""
+    relative = path.relative_to(ROOT).as_posix()
+    return relative if relative.startswith("graphdb/") else f"graphdb/{relative}"
+
+
+def _python(code: str) -> str:
+    """What a fresh interpreter prints, run from the checkout."""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ran.stdout

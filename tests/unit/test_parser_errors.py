@@ -1,0 +1,179 @@
+"""What the parser says of text it does not take: the type, the place, what was expected, a hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphdb.errors import GraphDBError, NotSupportedError, ParseError
+from graphdb.grammar.parser import parse, parse_script
+
+
+def error(text: str) -> GraphDBError:
+    with pytest.raises(GraphDBError) as caught:
+        parse_script(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "construct", "at"),
+    [
+        ("MATCH (a)-[*1..3]->(b) RETURN a", "variable-length", "*1"),
+        ("MATCH (a)-[r:A|B*]->(b) RETURN a", "variable-length", "*]"),
+        ("MATCH (a) WHERE (a)-[*]->() RETURN a", "variable-length", "*]"),
+        ("MATCH (a)-[:A]->{1,3}(b) RETURN a", "quantified", "{1"),
+        ("MATCH (a)-->+(b) RETURN a", "quantified", "+"),
+        ("MATCH ((a)-->(b)){2} RETURN a", "parenthesized path", "(a"),
+        ("MATCH (a) ((x)-->(y))+ (b) RETURN a", "quantified path", "((x"),
+        ("MATCH p = (a)-->(b) RETURN p", "path variables", "p ="),
+        ("MATCH (a), limit = (b) RETURN a", "path variables", "limit"),
+        ("MATCH TRAIL (a)-->(b) RETURN a", "path modes", "TRAIL"),
+        ("MATCH ANY SHORTEST (a)-->(b) RETURN a", "path selectors", "ANY"),
+        ("MATCH shortestPath((a)-->(b)) RETURN a", "shortestPath", "shortestPath"),
+        ("MATCH (a), (b) RETURN shortestPath((a)-->(b))", "shortestPath", "shortestPath"),
+        ("MATCH (a)->(b) RETURN a", "abbreviated edge", "->"),
+        ("MATCH (a)~[x]~(b) RETURN a", "edge patterns with ~", "~["),
+        ("MATCH (a $props) RETURN a", "parameters in the place", "$props"),
+        ("MATCH (a:$(x)) RETURN a", "dynamic labels", "$(x"),
+        ("OPTIONAL MATCH (a) RETURN a", "OPTIONAL MATCH", "OPTIONAL"),
+        ("MATCH (a) OPTIONAL MATCH (b) RETURN a", "OPTIONAL MATCH", "OPTIONAL"),
+        ("MATCH (a) WITH a RETURN a", "WITH", "WITH"),
+        ("WITH 1 AS x RETURN x", "WITH", "WITH"),
+        ("UNWIND [1] AS x RETURN x", "UNWIND", "UNWIND"),
+        ("RETURN 1 UNION ALL RETURN 2", "UNION", "UNION"),
+        ("CREATE (a)", "CREATE", "CREATE"),
+        ("CREATE p = (a)-[:X]->(b)", "CREATE", "CREATE"),
+        ("MATCH (a) CREATE (a)-[:X]->(b)", "CREATE", "CREATE"),
+        ("MERGE (a)", "MERGE", "MERGE"),
+        ("MATCH (a) SET a.x = 1", "SET", "SET"),
+        ("SET a.x = 1", "SET", "SET"),
+        ("REMOVE a.x", "REMOVE", "REMOVE"),
+        ("MATCH (a) DELETE a", "DELETE", "DELETE"),
+        ("DELETE a", "DELETE", "DELETE"),
+        ("DETACH DELETE a", "DETACH DELETE", "DETACH"),
+        ("INSERT (a)-[:X]->(b)", "INSERT", "INSERT"),
+        ("CALL { MATCH (a) RETURN a } RETURN a", "CALL", "CALL"),
+        ("CALL db.labels() YIELD label RETURN label", "CALL", "CALL"),
+        ("CALL db.labels", "CALL", "CALL"),
+        ("MINE cliques", "MINE", "MINE"),
+        ("CREATE CONTINUOUS QUERY q AS MATCH (a) RETURN a", "CREATE CONTINUOUS QUERY", "CONTINUOUS"),
+        ("CREATE OR REPLACE VIEW v AS MATCH (a) RETURN a", "CREATE VIEW", "VIEW"),
+        ("LOAD CSV FROM 'x' AS row RETURN row", "LOAD CSV", "LOAD"),
+        ("RETURN CASE WHEN true THEN 1 END", "CASE", "CASE"),
+        ("MATCH (a) WHERE EXISTS { (a)-->() } RETURN a", "EXISTS { … }", "EXISTS"),
+        ("MATCH (a) RETURN count{(a)-->()}", "COUNT { … }", "count"),
+        ("RETURN [x IN [1] | x]", "list comprehensions", "[x"),
+        ("RETURN [x IN [1]]", "list comprehensions", "[x"),
+        ("RETURN [x IN f(1, 2) WHERE x > 1]", "list comprehensions", "[x"),
+        ("MATCH (a) RETURN [(a)-->(b) | b.x]", "pattern comprehensions", "[("),
+        ("MATCH (a) RETURN [p = (a)-->(b) | p]", "pattern comprehensions", "[p"),
+        ("RETURN all(x IN [1] WHERE x > 0)", "all(), any()", "all"),
+        ("RETURN none(x IN [1])", "all(), any()", "none"),
+        ("RETURN reduce(s = 0, x IN [1] | s + x)", "reduce()", "reduce"),
+        ("MATCH (a) RETURN a {.name}", "map projections", "a {"),
+        ("RETURN [1, 2][0]", "list indexing", "[0"),
+        ("RETURN $x[1..2]", "list indexing", "[1"),
+        ("RETURN date '2020-01-01'", "temporal literals", "date"),
+        ("RETURN trim(BOTH 'x' FROM 'xax')", "trim specifications", "BOTH"),
+        ("RETURN 'a' || 'b'", "the operator ||", "||"),
+        ("RETURN 1 ORDER BY 1 NULLS LAST", "NULLS", "NULLS"),
+    ],
+)
+def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: str, at: str) -> None:
+    found = error(text)
+    assert isinstance(found, NotSupportedError)
+    assert construct in found.message
+    assert found.message.endswith("not supported yet")
+    assert found.column == text.index(at) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "message"),
+    [
+        ("MATCH (a RETURN a", "RETURN", "')'"),
+        ("MATCH (a)-[:x->(b) RETURN a", "->", "']'"),
+        ("MATCH (a) RETURN", "", "an expression"),
+        ("MATCH (a) WHERE RETURN a", "RETURN", "an expression"),
+        ("MATCH (a)", "", "RETURN"),
+        ("RETURN 1,", "", "an expression"),
+        ("RETURN (1", "", "')'"),
+        ("RETURN {a 1}", "1", "':'"),
+        ("RETURN a b", "b", "','"),
+        ("MATCH (match) RETURN 1", "match)", "a name"),
+        ("PREFIX foaf <http://x/>", "<", "':'"),
+        ("RETURN 'a", "'a", "the string that begins here is not closed"),
+        ("RETURN `a", "`a", "the quoted name that begins here is not closed"),
+        ("RETURN 1 /* a", "/*", "the comment that begins here is not closed"),
+        ("RETURN 1 # 2", "#", "unexpected character '#'"),
+        (r"RETURN 'ab\qc'", r"\q", "unknown escape"),
+        (r"RETURN '\uD83D'", r"\uD83D", "surrogate"),
+        (r"RETURN '\u12'", r"\u12", "unknown escape"),
+        ("RETURN 0x", "0x", "is not a number"),
+        ("RETURN 12ab", "12ab", "is not a number"),
+        ("RETURN 1, 9223372036854775808", "922", "out of range"),
+        ("RETURN 1 - -9223372036854775809", "922", "out of range"),
+        ("RETURN 1 - (9223372036854775808)", "922", "out of range"),
+        ("RETURN 1e999", "1e999", "out of range"),
+        ("RETURN (a+b)(c)", "(a+b)", "cannot be called"),
+        ("RETURN sum(*)", "sum", "only count takes *"),
+        ("CREATE TABLE a.b.c.d AS RETURN 1", "a.b", "at most three parts"),
+        ("CREATE TABLE 'a' AS RETURN 1", "'a'", "double quotes"),
+    ],
+)
+def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
+    found = error(text)
+    assert isinstance(found, ParseError)
+    assert message in found.message
+    assert found.column == (text.index(at) if at else len(text)) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("METCH (a) RETURN a", "did you mean MATCH?"),
+        ("MATCH (a) RETRUN a", "did you mean RETURN?"),
+        ("MATCH (a) WHER a.x RETURN a", "did you mean WHERE?"),
+        ("MATCH (a) RETURN a LIMT 3", "did you mean LIMIT?"),
+        ("LOAD 'x' FORMT nt", "did you mean FORMAT?"),
+        ("RETURN 1 == 2", "equality is written ="),
+        ("RETURN 1 != 2", "inequality is written <>"),
+        ("RETURN 1 => 2", "at least is written >="),
+        ("RETURN true && false", "write AND"),
+        ("MATCH (a RETURN a", "the ( in column 7 is not closed: is a ) missing?"),
+        ("RETURN [1, 2", "the [ in column 8 is not closed: is a ] missing?"),
+        (r"RETURN 'C:\q'", r"write \\ for a backslash"),
+        ("MATCH (set) RETURN 1", "a name that is also a keyword can stand in back-quotes: `set`"),
+    ],
+)
+def test_hints(text: str, hint: str) -> None:
+    found = error(text)
+    assert isinstance(found, ParseError)
+    assert found.hint == hint
+
+
+def test_the_place_counts_from_the_beginning_of_the_script() -> None:
+    found = error("SELECT 1;\n\nMATCH (a)\n  RETRUN a;")
+    assert (found.line, found.column) == (4, 3)
+    assert str(found).splitlines()[1:3] == ["    RETRUN a;", "    ^"]
+
+
+def test_expectations_are_few_and_readable() -> None:
+    message = error("MATCH (a) RETURN a a").message
+    listed = message.split("expected ")[1]
+    assert len(listed.replace(" or ", ", ").split(", ")) <= 7
+    assert not {"LPAR", "COMMA", "NAME", "KEYWORD_NAME"} & set(listed.replace(",", "").split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RETURN " + "(" * 5000 + "1" + ")" * 5000,
+        "RETURN " + "[" * 5000,
+        "RETURN " + "1+" * 5000 + "1",
+        "RETURN " + "NOT " * 5000 + "true",
+        "RETURN " + "-" * 5000 + "a",
+        "RETURN a" + ".b" * 5000,
+    ],
+)
+def test_what_is_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(ParseError, match="deeper"):
+        parse(text + (" AND 1 +" if text.endswith("[") else ""))

@@ -1,0 +1,252 @@
+"""The shell: statements, dot commands, completion, colours, Ctrl-C and Ctrl-D, on pipes and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+import graphdb
+from graphdb.completion import Names, PatternCompleter
+from graphdb.errors import GraphDBError
+from graphdb.lexer import KEYWORDS, PatternLexer
+from graphdb.shell import DOT_COMMANDS, Shell
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FAMILY = """\
+<http://example.org/ada> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://example.org/Person> .
+<http://example.org/bob> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://example.org/Person> .
+<http://example.org/ada> <http://example.org/knows> <http://example.org/bob> .
+<http://example.org/ada> <http://example.org/name> "Ada" .
+<http://example.org/bob> <http://example.org/name> "Bob" .
+"""
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A small database in memory."""
+    data = tmp_path_factory.mktemp("shell") / "family.nt"
+    data.write_text(FAMILY, encoding="utf-8")
+    with graphdb.connect() as database:
+        database.load(data)
+        yield database
+
+
+def said(database: Any, *entered: str, mode: str = "csv") -> tuple[str, str]:
+    """What a shell prints, and complains, when these are entered."""
+    output, errors = io.StringIO(), io.StringIO()
+    shell = Shell(database, output, errors, mode)
+    for each in entered:
+        shell.accept(each)
+    return output.getvalue(), errors.getvalue()
+
+
+# --- statements and dot commands -------------------------------------------------------------------------------
+
+
+def test_every_statement_of_a_line_answers(family: Any) -> None:
+    assert said(family, "SELECT 1 AS a; SELECT 2 AS b;") == ("a\n1\nb\n2\n", "")
+
+
+def test_an_error_has_a_caret_and_the_shell_goes_on(family: Any) -> None:
+    output, errors = said(family, "MATCH (a RETURN a;", "SELECT 1 AS a;")
+    assert "line 1, column 10" in errors
+    assert "  MATCH (a RETURN a\n           ^" in errors
+    assert output == "a\n1\n"
+
+
+def test_modes(family: Any) -> None:
+    statement = "MATCH (p:Person {name: 'Ada'})-[:knows]->(q) RETURN q.name AS q;"
+    assert said(family, ".mode line", statement)[0] == "q = Bob\n"
+    assert said(family, ".mode json", statement)[0] == '[{"q": "Bob"}\n]\n'
+    assert said(family, ".mode markdown", statement)[0] == "| q |\n|---|\n| Bob |\n"
+    assert said(family, ".mode table", statement)[0] == " q\n─────\n Bob\n(1 row)\n"
+    assert said(family, ".mode", mode="line")[0] == "line\n"
+
+
+def test_timer(family: Any) -> None:
+    assert "ms)" in said(family, ".timer on", "SELECT 1 AS a;", mode="table")[0]
+    assert "ms" not in said(family, ".timer off", "SELECT 1 AS a;", mode="table")[0]
+
+
+def test_schema_says_what_there_is(family: Any) -> None:
+    output, errors = said(family, ".schema")
+    assert errors == ""
+    lines = [[cell.strip() for cell in line.split("│")] for line in output.splitlines()]
+    assert ["Person", "2", "http://example.org/Person"] in lines
+    assert {tuple(line[:3]) for line in lines} >= {("knows", "1", "vertices"), ("name", "2", "string")}
+    with graphdb.connect() as empty:
+        assert "empty" in said(empty, ".schema")[0]
+
+
+def test_tables_and_prefixes() -> None:
+    with graphdb.connect() as database:
+        assert said(database, ".tables") == ("", "")
+        made = said(database, "CREATE TABLE friends (a INTEGER);", "PREFIX ex: <http://example.org/>;", ".tables")
+        assert made[0].splitlines()[-1] == "friends"
+        assert "PREFIX ex: <http://example.org/>" in said(database, ".prefixes")[0].splitlines()
+
+
+def test_read_runs_a_file_up_to_its_first_error(family: Any, tmp_path: Path) -> None:
+    script = tmp_path / "script.txt"
+    script.write_text(".mode csv\nSELECT 1\n  AS a;\nSELECT nonsense;\nSELECT 2 AS b;\n", encoding="utf-8")
+    output, errors = said(family, f".read {script}")
+    assert output == "a\n1\n"
+    assert "nonsense" in errors
+    assert "absent" in said(family, ".read absent")[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [(".tabels", ".tables"), (".mode tabel", "table"), (".xyz", ".help"), (".tables x", "no argument")],
+)
+def test_slips_in_dot_commands(family: Any, command: str, hint: str) -> None:
+    output, errors = said(family, command)
+    assert output == ""
+    assert hint in errors
+
+
+def test_help_names_every_command(family: Any) -> None:
+    output, _ = said(family, ".help")
+    assert all(command in output for command in DOT_COMMANDS)
+
+
+def test_long_tables_are_cut_for_people_only(family: Any) -> None:
+    output = io.StringIO()
+    shell = Shell(family, output, interactive=True)
+    shell.accept("SELECT * FROM range(1000);")
+    assert "(1,000 rows, the first 100 shown)" in output.getvalue()
+    assert len(output.getvalue().splitlines()) == 103
+    assert len(said(family, "SELECT * FROM range(1000);", mode="table")[0].splitlines()) == 1003
+
+
+def test_ctrl_c_interrupts_the_statement_only() -> None:
+    class Slow:
+        """A database whose statements run until they are interrupted."""
+
+        def __init__(self) -> None:
+            self.stopped = threading.Event()
+
+        def query(self, statement: str) -> None:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            assert self.stopped.wait(20)
+            raise GraphDBError("interrupted")
+
+        def interrupt(self) -> None:
+            self.stopped.set()
+
+    slow = Slow()
+    output, errors = said(slow, "MATCH (a) RETURN a;", ".mode")
+    assert slow.stopped.is_set()
+    assert errors == "interrupted\n"
+    assert output == "csv\n"
+
+
+# --- completion and colours ------------------------------------------------------------------------------------
+
+
+def completions(text: str) -> list[str]:
+    """What is offered after ``text``."""
+    completer = PatternCompleter({name: choices for name, (choices, _) in DOT_COMMANDS.items()})
+    completer.names = Names(("Person", "City"), ("knows", "name"), ("foaf",), ("friends",))
+    return [found.text for found in completer.get_completions(Document(text), CompleteEvent(completion_requested=True))]
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("MATCH (p:Pe", ["Person"]),
+        ("MATCH (p:", ["Person", "City", "foaf:"]),
+        ("MATCH (p:Person|", ["Person", "City", "foaf:"]),
+        ("MATCH (p)-[:kn", ["knows"]),
+        ("MATCH (p)-[e:", ["knows", "name", "foaf:"]),
+        ("MATCH (p) WHERE p.na", ["name"]),
+        ("MATCH (p) RETURN p.", ["knows", "name"]),
+        ("MATCH (p {na", ["name"]),
+        ("SELECT * FROM fr", ["friends"]),
+        ("MATCH (p) RETU", ["RETURN"]),
+        ("match (p) retu", ["return"]),
+        (".ta", [".tables"]),
+        (".mode c", ["csv"]),
+        (".timer o", ["on", "off"]),
+        ("", []),
+    ],
+)
+def test_completion(text: str, offered: list[str]) -> None:
+    assert completions(text) == offered
+
+
+def test_completion_reads_names_from_the_database(family: Any) -> None:
+    names = Names.read(family)
+    assert names.vertex_labels == ("Person",)
+    assert set(names.edge_labels) >= {"knows", "name"}
+
+
+def test_keywords_of_the_grammar_are_coloured() -> None:
+    tokens = {text: str(kind) for kind, text in PatternLexer().get_tokens("match (a:Person)-[:knows]->(b) // x")}
+    assert tokens["match"] == "Token.Keyword"
+    assert tokens["Person"] == "Token.Name.Class"
+    assert tokens["// x"] == "Token.Comment.Single"
+    assert "-" in tokens, "an edge is no comment"
+    assert not {"MATCH", "RETURN", "INDUCED", "SELECT"} - set(KEYWORDS)
+
+
+def test_colouring_loses_nothing() -> None:
+    text = "SELECT '$$ it''s' -- rest\nMATCH (a <http://x.org/#y>)--(b {c: \"d\\\"e\", f: 1.5e3})"
+    text += "\nRETURN `g h`, $p /* i\nj */;\n"
+    assert "".join(part for _, part in PatternLexer().get_tokens(text)) == text
+
+
+# --- the prompt ------------------------------------------------------------------------------------------------
+
+
+def test_prompt_takes_several_lines_and_leaves_at_ctrl_d(
+    family: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    output = io.StringIO()
+    with create_pipe_input() as keys:
+        keys.send_text("MATCH (p:Person)\rRETURN p.name AS n ORDER BY n;\r.mode csv\rSELECT 3 AS three;\r\x04")
+        shell = Shell(family, output, interactive=True)
+        assert shell.converse(keys, DummyOutput()) == 0
+    assert " n\n─────\n Ada\n Bob\n(2 rows)" in output.getvalue()
+    assert "three\n3\n" in output.getvalue()
+    history = (tmp_path / "graphdb" / "history").read_text(encoding="utf-8")
+    assert "+RETURN p.name AS n ORDER BY n;" in history
+
+
+def test_on_a_terminal(tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(tmp_path),
+        "TERM": "xterm",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }
+    child = pexpect.spawn(
+        sys.executable, ["-m", "graphdb"], env=environment, encoding="utf-8", timeout=30, dimensions=(40, 100)
+    )
+    child.expect("graphdb> ")
+    child.send("SELECT 6 * 7\rAS answer;\r")
+    child.expect(r"42\s")
+    child.expect(r"\(1 row\)")
+    child.send("SELECT nonsense;\r")
+    child.expect("\x1b\\[31m[^\x1b]*nonsense")
+    child.send("SELECT 1\x03")
+    child.expect("graphdb> ")
+    child.send(".quit\r")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
