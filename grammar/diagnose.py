@@ -13,7 +13,7 @@ from lark import Token
 
 from graphdb.errors import GraphDBError, NotSupportedError, ParseError, nearest
 from graphdb.grammar.lexing import QUANTIFIERS, SHORTEST, brackets
-from graphdb.grammar.spelling import KEYWORDS
+from graphdb.grammar.spelling import KEYWORDS, RESERVED
 
 _CLAUSES = {
     "OPTIONAL": "OPTIONAL MATCH is",
@@ -214,7 +214,7 @@ def _in_expression(place: _Place) -> tuple[str, int] | None:
         return (f"{before} {{ … }} is" if before in _SUBQUERIES else "map projections are"), index - 1
     if place.is_string() and place.at(-1) in _TEMPORAL:
         return "temporal literals are", index - 1
-    if place.at(-2) == "TRIM" and place.at(-1) in ("BOTH", "LEADING", "TRAILING"):
+    if place.at(-3) == "TRIM" and place.at(-1) in ("BOTH", "LEADING", "TRAILING"):
         return "trim specifications are", index - 1
     if value == "|" and place.at(1) == "|":
         return "the operator || is", index
@@ -282,13 +282,13 @@ def _hint(place: _Place) -> str | None:
     if ("&", "&") in adjoining:
         return "write AND"
     if ("=", ">") in adjoining:
-        return "at least is written >=, an edge -->"
+        return "at least is written >=" if place.operand else "an edge is written -->"
     if place.is_word():
         words = _words(place.expected)
         close = nearest(value, words, 1)
         if close and len(value) > 2 and close[0] != value:
             return f"did you mean {close[0]}?"
-        if value in KEYWORDS and "NAME" in place.expected:
+        if value in RESERVED and "NAME" in place.expected and after in (")", "]", ":", "{", ".", ","):
             return f"a name that is also a keyword can stand in back-quotes: `{place.tokens[place.index].value}`"
     if place.unclosed and (place.index >= len(place.tokens) or place.is_word() or value in ")]}"):
         opening = place.tokens[place.opening]

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     |(?P<STRING>{STRING})
     |(?P<NAME>{QUOTED})
     |(?P<PARAMETER>\$(?:\w+|{QUOTED}))
-    |(?P<OPERATOR><=|>=|<>|=~|\.\.|[-+*/%^=<>()\[\]{{}},.:;|&!~?$])""",
+    |(?P<OPERATOR>(?!/\*)(?:<=|>=|<>|=~|\.\.|[-+*/%^=<>()\[\]{{}},.:;|&!~?$]))""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -220,9 +220,11 @@ class _Lookahead:
         return self.value(at) in ("(", ">", "*", "+", "{")
 
     def _fills_node(self, index: int, close: int) -> bool:
+        if self.value(index) == "WHERE" or (self.value(index) == "IS" and self.value(index + 1) not in (")", ":", "{")):
+            return True
         if self.is_word(index):
             index += 1
-        elif self.value(index) not in (")", ":", "{", "IS", "WHERE") and self.tokens[index].type != "IRI":
+        elif self.value(index) not in (")", ":", "{") and self.tokens[index].type != "IRI":
             return False
         return (
             index >= close

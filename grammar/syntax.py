@@ -58,7 +58,8 @@ class Word:
 @dataclass(frozen=True, slots=True)
 class LabelChain:
     """Names joined by colons, ``A:B``: the binder reads a declared prefix with its local name, else labels that
-    must all hold."""
+    must all hold.
+    """
 
     words: tuple[Word, ...]
     span: Span = field(default=_HERE, compare=False)

@@ -26,7 +26,7 @@ from graphdb.storage.dictionary import Kind
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
-from graphdb.values import NODE, TERM, Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import NODE, NULL, TERM, Type, list_of, literal_sql, type_of_kinds
 
 Ids = NDArray[np.int64]
 
@@ -163,6 +163,8 @@ class Candidates:
         parameters = Parameters()
         rows = Rows(parameters, self._snapshot.store.type_label, scales)
         type = rows.type_of(label)
+        if type is NULL:
+            return np.empty(0, np.int64)
         relation, many = property_relation(label, literal_sql("l", type))
         value = Typed("p.value", list_of(type) if many else type, many)
         known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
@@ -200,7 +202,7 @@ class Candidates:
         return f"({resources} UNION ALL SELECT id FROM _graphdb.literal)" if bound.vertices[number].kinds else f"({resources})"
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
-        found = self._snapshot.connection.columns(sql, parameters.values)["id"]
+        found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
         return np.unique(self._snapshot.store.to_vertices(found))
 
     # --- words for EXPLAIN

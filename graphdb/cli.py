@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -61,10 +62,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _shell(given: argparse.Namespace) -> int:
-    from graphdb.shell import Shell
+    from graphdb.shell import Shell, preload
 
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive:
+        # The prompt's libraries load while the database opens.
+        threading.Thread(target=preload, daemon=True).start()
     with _open(given) as database:
-        interactive = sys.stdin.isatty() and sys.stdout.isatty()
         shell = Shell(database, mode=given.mode, interactive=interactive)
         return shell.converse() if interactive else shell.run_lines(sys.stdin)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from graphdb.grammar import syntax as ast
     from graphdb.pattern.names import Names
     from graphdb.query import QueryRun
+    from graphdb.report import Explanation
     from graphdb.shape import Column
     from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
     from graphdb.storage.loaders.load import LoadReport
@@ -149,8 +150,7 @@ class Database:
                 statement = statement.query
             if not isinstance(statement, ast.Query):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
-            explained = self._explain(statement, False, text, {**(parameters or {}), **named}, None)
-        return "\n".join(row[0] for row in explained)
+            return str(self._explain(statement, False, text, {**(parameters or {}), **named}, None))
 
     def load(
         self,
@@ -252,7 +252,7 @@ class Database:
                 message = self._create_table(statement, text, arguments, timeout)
             case ast.Explain():
                 lines = self._explain(statement.query, statement.profile, text, arguments, timeout)
-                return Result(self, lines.to_table(), elapsed=time.perf_counter() - started)
+                return Result(self, lines.to_table(), elapsed=time.perf_counter() - started, verbatim=True)
             case ast.Prefix():
                 with self._connection.guard():
                     self._catalog().set_prefix(statement.name, statement.iri)
@@ -305,11 +305,12 @@ class Database:
             started = time.perf_counter()
             prepared = run.prepare(query)
             planned = time.perf_counter() - started
+            names, executor = self._snapshot().names, run.executor.name
             if not profile:
-                return Explanation.planned(prepared, self.device)
+                return Explanation.planned(prepared, names, executor)
             table = run.run(prepared)
-            total = time.perf_counter() - started
-        return Explanation.profiled(prepared, run.control, planned, total, table.num_rows)
+            seconds = planned, time.perf_counter() - started
+        return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
 
     # --- SQL
 

@@ -26,7 +26,7 @@ RETURN a.name AS country, count(*) / 2 AS triangles ORDER BY triangles DESC, cou
         "Neighbours with the same currency: the answer becomes a table of the same file.",
         """CREATE TABLE currency_borders AS
 MATCH (a:Country)-[:neighbour]->(b:Country), (a)-[:currency]->(m:Currency)<-[:currency]-(b)
-RETURN a.name AS country, b.name AS neighbour, m.name AS currency;""",
+RETURN a.name AS country, b.name AS neighbour, m.identifier AS currency;""",
     ),
     (
         "SQL on that table, by DuckDB.",

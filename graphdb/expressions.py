@@ -222,10 +222,10 @@ class Compiler:
 
     def _list(self, items: list[Typed], node: ast.Expression) -> Typed:
         types = {item.type for item in items if item.type.base is not Base.NULL}
-        if len({t.base for t in types}) > 1:
+        if len({t.base for t in types}) > 1 or (len(types) > 1 and {t.base for t in types} == {Base.LIST}):
             if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
                 raise NotSupportedError(
-                    "lists that mix vertices, lists and values are not supported yet",
+                    "lists of items this different are not supported yet",
                     text=self.text,
                     position=node.span.start,
                 )
@@ -283,21 +283,34 @@ class Compiler:
         if a is Base.VALUE:
             if b not in MEMBERS:
                 return incomparable(operator, left, right)
-            inner = f"({number(left) if b in NUMERIC else member(left, b)} {operator} {right.sql})"
+            own = Typed(number(left), FLOAT) if b in NUMERIC else Typed(member(left, b), right.type)
+            inner = self.compare(operator, own, right)
             return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
         same = a is b or {a, b} <= NUMERIC
         if {a, b} == {Base.DATE, Base.DATETIME}:
             return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
-        if a is Base.LIST and b is Base.LIST and left.type.element != right.type.element:
-            same = not {Base.NODE, Base.TERM, Base.EDGE} & {t.element.base for t in (left.type, right.type) if t.element}
-            if same:
-                return f"(CAST({left.sql} AS {UNION}[]) {operator} CAST({right.sql} AS {UNION}[]))"
+        if a is b is Base.LIST:
+            return self._compare_lists(operator, left, right)
         if not same or (a in (Base.NODE, Base.EDGE) and operator != "="):
             return incomparable(operator, left, right)
-        return f"({left.sql} {operator} {right.sql})"
+        floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
+        return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
+
+    def _compare_lists(self, operator: str, left: Typed, right: Typed) -> str:
+        """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
+        if operator != "=":
+            raise NotSupportedError("ordering lists is not supported yet")
+        pair = self._fresh()
+        items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
+        equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {self.compare('=', *items)})"
+        return (
+            f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
+            f"WHEN len({left.sql}) <> len({right.sql}) OR list_contains({equal}, FALSE) THEN FALSE "
+            f"WHEN list_aggregate({equal}, 'count') < len({left.sql}) THEN NULL ELSE TRUE END)"
+        )
 
     def _compare_values(self, operator: str, left: Typed, right: Typed) -> str:
-        numbers = f"({number(left)} {operator} {number(right)})"
+        numbers = self.compare(operator, Typed(number(left), FLOAT), Typed(number(right), FLOAT))
         if operator == "=":
             return f"coalesce({numbers}, {left.sql} = {right.sql})"
         members = [f"({member(left, b)} {operator} {member(right, b)})" for b in MEMBERS if b not in NUMERIC]
@@ -348,7 +361,8 @@ class Compiler:
             return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
         def fast(value: Typed) -> Typed:
-            if element.base is not value.type.base or isinstance(node.collection, ast.ListLiteral):
+            plain = element.base is value.type.base and element.base is not Base.LIST
+            if not plain or isinstance(node.collection, ast.ListLiteral):
                 return test(value)
             return Typed(
                 f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "

@@ -36,12 +36,12 @@ def schema(database: Database) -> Iterator[str]:
         yield "the graph is empty: LOAD 'file.nt';"
         return
     short = short_names(name for name, _ in vertex_labels)
-    vertices = [(short[name], f"{count:,}", name) for name, count in vertex_labels]
+    vertices = [(short[name], count, name) for name, count in vertex_labels]
     yield from render.table(("vertex label", "vertices", "name"), vertices, _UNCUT)
     yield ""
     short = short_names(label.iri for label in edge_labels)
     edges = [
-        (short[label.iri], f"{label.triples:,}", ", ".join(_leads_to(label)), database.written(label.iri))
+        (short[label.iri], label.triples, ", ".join(_leads_to(label)), database.written(label.iri))
         for label in edge_labels
     ]
     yield from render.table(("edge label", "triples", "leads to", "name"), edges, _UNCUT)

@@ -65,7 +65,7 @@ class QueryRun:
         timeout: float | None = None,
     ) -> None:
         self._snapshot = snapshot
-        self._executor = executor
+        self.executor = executor
         self._text = text
         self._arguments = arguments
         self._bindings_bytes = bindings_bytes
@@ -135,7 +135,7 @@ class QueryRun:
         names = list(inner.vertex_of)
         if not names:
             plan = self._plan(inner, Wanted((), (), True, 1))
-            return Typed("TRUE" if self._executor.count(plan, self._new_control()) else "FALSE", BOOLEAN)
+            return Typed("TRUE" if self.executor.count(plan, self._new_control()) else "FALSE", BOOLEAN)
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
@@ -151,7 +151,7 @@ class QueryRun:
         plan = self._plan(inner, Wanted(vertices, (), False, None))
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
-        for block in self._executor.run(plan, self._new_control()):
+        for block in self.executor.run(plan, self._new_control()):
             columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
             kept = _unique(columns)
         return kept
@@ -193,13 +193,13 @@ class QueryRun:
         connection = self._snapshot.connection
         self.control = control = self._new_control()
         if needs.count_only:
-            count = self._executor.count(plan, control)
+            count = self.executor.count(plan, control)
             with connection.view(BINDINGS, {"count": np.array([count], np.int64)}):
                 yield
             return
         if not needs.vertices:
             # Nothing of the match is returned but its number of rows.
-            count = self._executor.count(plan, control)
+            count = self.executor.count(plan, control)
             with connection.guard() as raw:
                 raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
                 try:
@@ -215,7 +215,7 @@ class QueryRun:
         batches: list[pa.Table] = []
         spilled, waiting = False, 0
         try:
-            for block in self._executor.run(plan, control):
+            for block in self.executor.run(plan, control):
                 table = self._terms(block, columns, literals)
                 batches.append(table)
                 waiting += table.nbytes

@@ -56,6 +56,8 @@ class Result:
         Seconds that the statement took.
     message
         What a statement without rows has to say (``"loaded 49,882 triples"``), or None.
+    verbatim
+        Whether the rows are lines of text to print as they are (EXPLAIN).
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Result:
         *,
         elapsed: float = 0.0,
         message: str | None = None,
+        verbatim: bool = False,
     ) -> None:
         self._home = home
         self._table = table
@@ -73,6 +76,7 @@ class Result:
         self._presented: pa.Table | None = None
         self.elapsed = elapsed
         self.message = message
+        self.verbatim = verbatim
         if shape is not None:
             self.columns: tuple[str, ...] = tuple(column.name for column in shape)
         else:
@@ -188,6 +192,8 @@ class Result:
 
         if self._table is None:
             return self.message or "done"
+        if self.verbatim:
+            return "\n".join(line for (line,) in self)
         part = self._table.slice(0, limit)
         lines = [*table(self.columns, zip(*self._decoded(part), strict=True))]
         more = f", the first {limit} shown" if len(self) > limit else ""

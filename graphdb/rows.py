@@ -6,12 +6,15 @@ same need is joined once.  Values of the statement's literals and parameters tra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from graphdb.pattern.names import EdgeLabel
 from graphdb.storage.dictionary import LITERAL_BASE
 from graphdb.typed import Typed
-from graphdb.values import NODE, STRING, VALUE, Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql, type_of_kinds
+
+_PARAMETER = re.compile(r"\$(p\d+)\b")
 
 NAMES_VIEW = "_graphdb_names"
 """The registered view (id, name) with the written names of edge and vertex labels."""
@@ -29,6 +32,10 @@ class Parameters:
         self.values[name] = value
         return f"CAST(${name} AS {sql_type})" if sql_type else f"${name}"
 
+    def used(self, sql: str) -> dict[str, object]:
+        """Return the values that ``sql`` names: not every expression that was compiled ends in the statement."""
+        return {name: self.values[name] for name in set(_PARAMETER.findall(sql))}
+
 
 class Rows:
     """Joins around a row source; every method returns the SQL of a column that it has joined."""
@@ -42,6 +49,8 @@ class Rows:
     def value(self, id_sql: str, label: EdgeLabel) -> Typed:
         """The value of a property of the vertex ``id_sql``; NULL where it has none."""
         type = self.type_of(label)
+        if type is NULL:  # a full IRI that the database does not have
+            return Typed("NULL", NULL)
         relation, many = property_relation(label, literal_sql("l", type))
         alias = self._join(("property", id_sql, label.id), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
         return Typed(f"{alias}.value", list_of(type) if many else type, many)

@@ -156,7 +156,7 @@ class Shaper:
         """Shape the one row of a query that only counts: the bindings are (count)."""
         columns = self._columns([(item, Typed("b.count", Type(Base.INTEGER))) for item in items])
         chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
-        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", self._parameters.values, columns)
+        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns)
 
     def shape(
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
@@ -182,7 +182,7 @@ class Shaper:
             known = {item.alias: value for item, value in compiled if item.alias}
             order = self._order(returns, Scope(self._variables | known), rows)
             sql = f"SELECT {chosen} FROM {BINDINGS} b {rows.joins}{filters}{order}{self._window(window)}"
-            return Shaped(sql, self._parameters.values, columns)
+            return Shaped(sql, self._parameters.used(sql), columns)
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
         distinct = "DISTINCT " if returns.distinct else ""
@@ -197,7 +197,7 @@ class Shaper:
         known_expressions = {item.expression: value for item, value in over.items()}
         order = self._order(returns, Scope(names, known_expressions), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
-        return Shaped(sql, self._parameters.values, columns)
+        return Shaped(sql, self._parameters.used(sql), columns)
 
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.scales)

@@ -81,6 +81,7 @@ class Shell:
         self.completer: PatternCompleter | None = None
         self._worker = ThreadPoolExecutor(1, "graphdb-shell")
         self._done = False
+        self._names_are_fresh = False
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -88,7 +89,6 @@ class Shell:
         """Prompt until Ctrl-D or ``.quit``; returns the exit status."""
         session = self._session(input, output)
         self._print(f"graphdb {__version__}: statements end with ';', .help shows the shell's own commands")
-        self._refresh_names()
         while not self._done:
             try:
                 entered = session.prompt(PROMPT)
@@ -98,7 +98,7 @@ class Shell:
                 break
             if entered.strip():
                 self.accept(entered)
-                self._refresh_names()
+                self._names_are_fresh = False
         self._worker.shutdown()
         return 0
 
@@ -165,21 +165,23 @@ class Shell:
 
     def show(self, result: Result, elapsed: float) -> None:
         """Print a result in the current mode, and what to know about it."""
-        took = f" ({render.duration(elapsed)})" if self.timer else ""
+        took = f", {render.duration(elapsed)}" if self.timer else ""
         if not result.columns:
-            message = getattr(result, "message", None)
-            if message or took:
-                self._print(f"{message or 'done'}{took}")
+            if result.message or took:
+                self._print((result.message or "done") + took)
             return
         count = len(result)
+        if self.mode == "table" and result.columns == ("plan",):
+            # EXPLAIN and PROFILE answer in lines that are laid out already.
+            self._print_all(str(row[0]) for row in result)
+            return
         cut = self.interactive and self.mode == "table" and count > ROWS_SHOWN
-        rows = itertools.islice(result, ROWS_SHOWN) if cut else iter(result)
-        self._print_rows(result.columns, rows)
+        self._print_rows(result.columns, itertools.islice(result, ROWS_SHOWN) if cut else iter(result))
         if self.mode == "table":
             shown = f", the first {ROWS_SHOWN} shown" if cut else ""
-            self._print(f"({render.plural(count, 'row')}{shown}){took}")
-        elif took and self.interactive:
-            self._print(took.strip())
+            self._print(f"({render.plural(count, 'row')}{shown}{took})")
+        elif took:
+            self._print(f"({render.plural(count, 'row')}{took})")
 
     def _print_rows(self, columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> None:
         names = tuple(columns)
@@ -260,7 +262,7 @@ class Shell:
         self.completer = PatternCompleter({name: choices for name, (choices, _) in DOT_COMMANDS.items()})
         path = history_file()
         history: History = FileHistory(path) if path else InMemoryHistory()
-        return PromptSession(
+        session: PromptSession[str] = PromptSession(
             history=history,
             completer=self.completer,
             complete_while_typing=False,
@@ -271,12 +273,16 @@ class Shell:
             input=input,
             output=output,
         )
+        # Only once the prompt stands: reading names takes longer than showing it.
+        session.app.after_render += lambda _: self._refresh_names()
+        return session
 
     def _refresh_names(self) -> None:
         """Have the worker read the names for completion; what they were stays until then."""
         completer = self.completer
-        if completer is None:
+        if completer is None or self._names_are_fresh:
             return
+        self._names_are_fresh = True
 
         def read() -> None:
             from graphdb.completion import Names
@@ -326,6 +332,15 @@ class _Status:
         """Take the line away."""
         if self._stream is not None and self._said:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
+
+
+def preload() -> None:
+    """Import what the prompt needs."""
+    import prompt_toolkit
+
+    from graphdb import completion, lexer
+
+    del prompt_toolkit, completion, lexer
 
 
 def history_file() -> Path | None:

@@ -182,7 +182,9 @@ class Catalog:
         """Insert a row, or update the one with this key."""
         [(column, wanted)] = key.items()
         with self._engine().connect() as sql:
-            updated = sql.execute(table.update().where(table.c[column] == wanted).values(value).returning(table.c[column]))
+            updated = sql.execute(
+                table.update().where(table.c[column] == wanted).values(value).returning(table.c[column])
+            )
             if not updated.fetchall():
                 sql.execute(table.insert(), [key | value])
 

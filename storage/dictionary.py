@@ -166,7 +166,9 @@ def number_resources(connection: duckdb.DuckDBPyConnection, iris: pa.Array) -> I
     )
 
 
-def number_literals(connection: duckdb.DuckDBPyConnection, lexical: pa.Array, datatype: pa.Array, language: pa.Array) -> Ids:
+def number_literals(
+    connection: duckdb.DuckDBPyConnection, lexical: pa.Array, datatype: pa.Array, language: pa.Array
+) -> Ids:
     """Return the ids of distinct literals, adding those that are new, with their values.
 
     Runs in the caller's transaction.  The three string arrays are of one length; ``datatype`` is NULL for

@@ -104,7 +104,7 @@ class ArraySource:
         self.resources, self.literals, self.type_label = resources, literals, type_label
         self._triples = (p, s, o)
         known, starts = np.unique(p, return_index=True)
-        ends = np.append(starts[1:], len(p))
+        ends = np.append(starts[1:], len(p))[: len(known)]
         self._runs = {int(label): slice(int(b), int(e)) for label, b, e in zip(known, starts, ends, strict=True)}
         self._statistics: dict[int, LabelStatistics] = {}
 
@@ -208,8 +208,10 @@ class DataGraph:
         )
 
     def universe(self) -> Ints:
-        """What an unconstrained pattern vertex ranges over: the resources that are a subject, or an object of
-        anything but ``rdf:type``; sorted int64."""
+        """What an unconstrained pattern vertex ranges over: sorted int64.
+
+        The resources that are a subject, or an object of anything but ``rdf:type``.
+        """
         return self._cached(("universe",), self._build_universe)
 
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:

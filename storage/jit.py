@@ -1,8 +1,9 @@
 """How kernels are compiled, and how they read memory that they were only given the address of.
 
-:func:`kernel` is Numba's ``njit`` without the GIL and with the on-disk cache.  A plan reads any number of arrays; were
-they arguments, every number would be compiled anew.  So kernels get tables of addresses, and :func:`load` and
-:func:`store` read and write through them, with the type of a dummy array.  Whoever passes an address keeps its array alive.
+:func:`kernel` is Numba's ``njit`` without the GIL and with the on-disk cache.  A plan reads any number of arrays;
+were they arguments, every number would be compiled anew.  So kernels get tables of addresses, and :func:`load` and
+:func:`store` read and write through them, with the type of a dummy array.  Whoever passes an address keeps its array
+alive.
 
 Importing this module imports Numba: import it only from ``*_kernels.py``.
 """
@@ -24,8 +25,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", njit(nogil=True, cache=True)(function))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:
+def _load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:
     """``load(address, index, like)``: element ``index`` of the array of ``like``'s dtype at ``address``, as int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -37,8 +37,7 @@ def load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:
     return types.int64(types.int64, types.int64, like), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def store(typing_context: Any, address: Any, index: Any, value: Any, like: Any) -> Any:
+def _store(typing_context: Any, address: Any, index: Any, value: Any, like: Any) -> Any:
     """``store(address, index, value, like)``: write the int64 ``value`` as an element of ``like``'s dtype."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -48,3 +47,8 @@ def store(typing_context: Any, address: Any, index: Any, value: Any, like: Any) 
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, like), generate
+
+
+# Numba's own types do not say that an intrinsic is called without the typing context.
+load = cast("Callable[[int, int, Any], int]", intrinsic(_load))
+store = cast("Callable[[int, int, int, Any], None]", intrinsic(_store))

@@ -17,7 +17,8 @@ PAIRS = 8
 def home_group(vertex: int, groups: int) -> int:
     """The group a vertex is hashed to: a multiplicative hash, so that runs of ids spread."""
     mixed = np.uint64(vertex) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((mixed >> np.uint64(20)) % np.uint64(groups))
+    group: int = np.int64((mixed >> np.uint64(20)) % np.uint64(groups))  # type: ignore[assignment]
+    return group
 
 
 @kernel

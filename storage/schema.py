@@ -38,9 +38,7 @@ source = Table(
 """One row per loaded file; ``triples`` counts its lines, repeated triples included."""
 
 # No keys on the large tables: an index would cost a load more than it saves, and the loader keeps ids unique.
-resource = Table(
-    "resource", metadata, Column("id", BigInteger, nullable=False), Column("iri", String, nullable=False)
-)
+resource = Table("resource", metadata, Column("id", BigInteger, nullable=False), Column("iri", String, nullable=False))
 
 literal = Table(
     "literal",

@@ -4,8 +4,8 @@ One column per (edge label, direction), over all vertices, made when a plan firs
 counters that saturate (00 none, 01 one, 11 more).  Counter 0 counts all neighbours, counters 1 … 15 those whose vertex
 labels hash there.  A vertex can only be a match where ``(column & required) == required``.
 
-Where SGSI keeps one signature of fixed width per vertex, a column of ours knows its edge label exactly and is built only
-where it is used.
+Where SGSI keeps one signature of fixed width per vertex, a column of ours knows its edge label exactly and is built
+only where it is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def bucket(label: int) -> int:
 def required_bits(neighbours: Iterable[tuple[int, ...]], at_least_two: bool) -> int:
     """The mask that a vertex needs whose neighbours over one label and direction have the given vertex labels.
 
-    ``at_least_two`` says that the neighbours are certainly different ones, so that two of a kind ask for a count of two.
+    ``at_least_two`` says that the neighbours are certainly different ones, so that two of a kind ask for a count of
+    two.
 
     >>> bin(required_bits([(), ()], at_least_two=True)), bin(required_bits([(), ()], at_least_two=False))
     ('0b11', '0b1')

@@ -37,14 +37,16 @@ from_literals AS (
     FROM touched JOIN _graphdb.literal ON object = id WHERE object >= {LITERAL_BASE} GROUP BY label
 )
 INSERT INTO _graphdb.edge_label
-SELECT label, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree, coalesce(kinds, 0), max_values
+SELECT label, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,
+    coalesce(kinds, 0), max_values
 FROM from_subjects JOIN from_objects USING (label) LEFT JOIN from_literals USING (label)
 ORDER BY label
 """
 
 _VERTICES = f"""
 INSERT INTO _graphdb.vertex_label
-SELECT object, count(*) FROM _graphdb.triple WHERE label = $type AND object < {LITERAL_BASE} GROUP BY object ORDER BY object
+SELECT object, count(*) FROM _graphdb.triple WHERE label = $type AND object < {LITERAL_BASE}
+GROUP BY object ORDER BY object
 """
 
 

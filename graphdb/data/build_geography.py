@@ -136,6 +136,7 @@ def triples(archive: zipfile.ZipFile) -> Iterator[tuple[str, str, str]]:
     for code, name in sorted(currencies.items()):
         yield currency(code), RDF_TYPE, term("dbo:Currency")
         yield currency(code), term("gn:name"), text(name)
+        yield currency(code), term("schema:identifier"), text(code)
     for tag in sorted(languages):
         yield language(tag), RDF_TYPE, term("schema:Language")
         yield language(tag), term("schema:identifier"), text(tag)

@@ -1,0 +1,1 @@
+"""Executors: what runs a physical plan on a device."""

@@ -1,9 +1,9 @@
 """The CPU executor: chunks of the first step's values, dealt out to threads that search without the GIL.
 
-Small runs stay on the calling thread.  Larger ones deal chunks out as workers become free; matches are handed over in the
-order of the chunks, so the rows and their order do not depend on the number of threads.  What is found ahead of the caller
-waits in memory up to a budget; beyond it, workers wait.  The kernels return every few milliseconds, so Ctrl-C, a timeout,
-cancellation and a limit stop any run at once.
+Small runs stay on the calling thread.  Larger ones deal chunks out as workers become free; matches are handed over in
+the order of the chunks, so the rows and their order do not depend on the number of threads.  What is found ahead of
+the caller waits in memory up to a budget; beyond it, workers wait.  The kernels return every few milliseconds, so
+Ctrl-C, a timeout, cancellation and a limit stop any run at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The CPU search: one depth-first search for every plan, driven by the plan's tables, that can stop and go on.
 
-It is compiled once per vertex id type and never per query.  All its state lies in arrays: the values bound so far, and per
-step the list it goes through and where it stands there.  So it returns whenever its output block is full or it has worked
-for a while, and continues just there when called again.  Between calls Python sees Ctrl-C, timeouts and limits.
+It is compiled once per vertex id type and never per query.  All its state lies in arrays: the values bound so far,
+and per step the list it goes through and where it stands there.  So it returns whenever its output block is full or
+it has worked for a while, and continues just there when called again.  Between calls Python sees Ctrl-C, timeouts and
+limits.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def same_edge(values: Ints, first: int, a: int, b: int, second: int, c: int, d: 
         return False
     s1, o1 = (values[b], values[a]) if values[first] & 1 else (values[a], values[b])
     s2, o2 = (values[d], values[c]) if values[second] & 1 else (values[c], values[d])
-    return s1 == s2 and o1 == o2
+    return bool(s1 == s2 and o1 == o2)
 
 
 @kernel
@@ -97,9 +98,9 @@ def joined_by(
             expected += 1
     at = neighbour_at(partitions, check[1], u, w, like)
     if at < 0:
-        return expected == 0
+        return bool(expected == 0)
     offsets = partitions[check[1], 4]
-    return load(offsets, at + 1, _WIDE) - load(offsets, at, _WIDE) == expected
+    return bool(load(offsets, at + 1, _WIDE) - load(offsets, at, _WIDE) == expected)
 
 
 @kernel
@@ -116,37 +117,36 @@ def passes(
 ) -> bool:
     """Whether the bound values pass checks ``begin … end-1``.  The numbers are those of ``physical.Op``."""
     for i in range(begin, end):
-        check = checks[i]
-        op = check[0]
+        op = checks[i, 0]
         if op == 1:
-            if values[check[1]] == values[check[2]]:
+            if values[checks[i, 1]] == values[checks[i, 2]]:
                 return False
         elif op == 2:
-            if values[check[1]] == values[check[2]] and values[check[3]] == values[check[4]]:
+            if values[checks[i, 1]] == values[checks[i, 2]] and values[checks[i, 3]] == values[checks[i, 4]]:
                 return False
         elif op == 3:
-            if same_edge(values, check[1], check[2], check[3], check[4], check[5], check[6]):
+            if same_edge(values, checks[i, 1], checks[i, 2], checks[i, 3], checks[i, 4], checks[i, 5], checks[i, 6]):
                 return False
         elif op == 4:
-            value = values[check[1]]
-            at = find(check[2], 0, check[3], value, _WIDE)
-            if at == check[3] or load(check[2], at, _WIDE) != value:
+            value = values[checks[i, 1]]
+            at = find(checks[i, 2], 0, checks[i, 3], value, _WIDE)
+            if at == checks[i, 3] or load(checks[i, 2], at, _WIDE) != value:
                 return False
         elif op == 5:
-            value = values[check[1]]
-            if not load(check[2], value >> 3, _BYTES) >> (value & 7) & 1:
+            value = values[checks[i, 1]]
+            if not load(checks[i, 2], value >> 3, _BYTES) >> (value & 7) & 1:
                 return False
         elif op == 6:
-            if load(check[2], values[check[1]], _COLUMN) & check[3] != check[3]:
+            if load(checks[i, 2], values[checks[i, 1]], _COLUMN) & checks[i, 3] != checks[i, 3]:
                 return False
         elif op == 7:
-            if neighbour_at(partitions, check[1], values[check[2]], values[check[3]], like) < 0:
+            if neighbour_at(partitions, checks[i, 1], values[checks[i, 2]], values[checks[i, 3]], like) < 0:
                 return False
         elif op == 8:
-            if neighbour_at(partitions, check[1], values[check[2]], values[check[3]], like) >= 0:
+            if neighbour_at(partitions, checks[i, 1], values[checks[i, 2]], values[checks[i, 3]], like) >= 0:
                 return False
         elif op == 9:
-            if not joined_by(check, values, uncertain, partitions, resources, type_label, like):
+            if not joined_by(checks[i], values, uncertain, partitions, resources, type_label, like):
                 return False
         else:
             return False
@@ -155,7 +155,7 @@ def passes(
 
 @kernel
 def intersect(a: int, a_length: int, b: int, b_length: int, out: int, like: Ids) -> int:
-    """Intersect the shorter sorted list at ``a`` with the one at ``b`` into ``out`` (which may be ``a``): the length."""
+    """Intersect the shorter sorted list ``a`` with ``b`` into ``out`` (which may be ``a``): the length."""
     found = 0
     if b_length > _GALLOP * a_length:
         low = 0
@@ -284,14 +284,13 @@ def search(
             result = YIELD
             break
         work += 1
-        step = steps[level]
-        slot, address, at, end = step[0], stack[level, 0], stack[level, 1], stack[level, 2]
-        wide = step[6] != 0
+        slot, address, at, end = steps[level, 0], stack[level, 0], stack[level, 1], stack[level, 2]
+        wide = steps[level, 6] != 0
         if level == last and count_last:
             if wide:
-                fresh = count_rest(checks, step[4], step[5], slot, values, address, at, end, _WIDE)
+                fresh = count_rest(checks, steps[level, 4], steps[level, 5], slot, values, address, at, end, _WIDE)
             else:
-                fresh = count_rest(checks, step[4], step[5], slot, values, address, at, end, block)
+                fresh = count_rest(checks, steps[level, 4], steps[level, 5], slot, values, address, at, end, block)
             matches += fresh
             rows[level] += fresh
             level -= 1
@@ -299,10 +298,12 @@ def search(
         # Go on to the next value that passes.
         found = False
         while at < end and not found:
-            values[slot] = load(address, at, _WIDE) ^ step[11] if wide else load(address, at, block)
+            values[slot] = load(address, at, _WIDE) ^ steps[level, 11] if wide else load(address, at, block)
             at += 1
             work += 1
-            found = passes(checks, step[4], step[5], values, uncertain, partitions, resources, type_label, block)
+            found = passes(
+                checks, steps[level, 4], steps[level, 5], values, uncertain, partitions, resources, type_label, block
+            )
             if work > budget:
                 break
         stack[level, 1] = at
@@ -321,18 +322,19 @@ def search(
                 break
             continue
         level += 1
-        step = steps[level]
-        if step[1]:
-            place = neighbour_at(partitions, step[8], values[step[9]], values[step[10]], block)
-            stack[level, 0] = partitions[step[8], 5]
+        if steps[level, 1]:
+            place = neighbour_at(partitions, steps[level, 8], values[steps[level, 9]], values[steps[level, 10]], block)
+            stack[level, 0] = partitions[steps[level, 8], 5]
             stack[level, 1] = stack[level, 2] = 0
             if place >= 0:
-                stack[level, 1] = load(partitions[step[8], 4], place, _WIDE)
-                stack[level, 2] = load(partitions[step[8], 4], place + 1, _WIDE)
-        elif step[2] == step[3]:
+                stack[level, 1] = load(partitions[steps[level, 8], 4], place, _WIDE)
+                stack[level, 2] = load(partitions[steps[level, 8], 4], place + 1, _WIDE)
+        elif steps[level, 2] == steps[level, 3]:
             stack[level, 1] = 0  # a scan: its address and end were set at the start
         else:
-            address, length, cost = gather(step, lists, partitions, values, scratch, stack[level, 3], width, block)
+            address, length, cost = gather(
+                steps[level], lists, partitions, values, scratch, stack[level, 3], width, block
+            )
             stack[level, 0], stack[level, 1], stack[level, 2] = address, 0, length
             work += cost
     state[LEVEL] = level

@@ -14,7 +14,7 @@ from typing import TypeVar
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
-from graphdb.pattern.names import EdgeLabel, Names, VertexLabel
+from graphdb.pattern.names import ABSENT, EdgeLabel, Names, VertexLabel
 
 Label = TypeVar("Label", EdgeLabel, VertexLabel)
 Failure = TypeVar("Failure", bound=GraphDBError)
@@ -294,7 +294,7 @@ class _Binder:
                 if vertex in (edge.source, edge.target):
                     kinds = 0
             elif vertex in (edge.source, edge.target):
-                labels = [self.names.edge_labels[label] for label in edge.labels]
+                labels = [self.names.edge_labels[label] for label in edge.labels if label != ABSENT]
                 mask = 0
                 for label in labels:
                     mask |= label.kinds

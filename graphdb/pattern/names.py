@@ -2,7 +2,8 @@
 
 A name is written as a full IRI, as a prefixed name, or bare.  A bare name means the one loaded IRI with that local
 name (what follows the last ``#``, ``/`` or ``:``); if several have it the error lists them, if none has it the
-error suggests the nearest.  :meth:`Names.written` goes the other way.
+error suggests the nearest.  A full IRI that the database does not have matches nothing.  :meth:`Names.written` goes
+the other way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from graphdb.storage.catalog import EdgeLabel, VertexLabel
 
 DEFAULT_NAMESPACE = "urn:graphdb:"
 """Where names live that no RDF gave an IRI; they are written bare."""
+
+ABSENT = -1
+"""The id of a full IRI that the database does not have: it is in no triple."""
 
 _LOCAL = re.compile(r"[^#/:]*$")
 _PLAIN = re.compile(r"[^\W\d]\w*\Z")
@@ -48,27 +52,33 @@ class Names:
 
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""
-        return self.vertex_labels[self._find(self._vertices, words, text, "label")]
+        found = self._find(self._vertices, words, text, "label")
+        return self.vertex_labels.get(found) or VertexLabel(ABSENT, words[0].text, 0)
 
     def edge_label(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label that ``words`` name."""
-        return self.edge_labels[self._find(self._edges, words, text, "edge label")]
+        found = self._find(self._edges, words, text, "edge label")
+        return self.edge_labels.get(found) or EdgeLabel(ABSENT, words[0].text, *[0] * 8)
 
     def property(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label with literal objects that ``words`` name as a property key."""
         try:
-            return self.edge_labels[self._find(self._properties, words, text, "property")]
+            found = self._find(self._properties, words, text, "property")
+            if found != ABSENT or self._edges.by_iri.get(words[0].text) is None:
+                return self.edge_labels.get(found) or EdgeLabel(ABSENT, words[0].text, *[0] * 8)
         except BindError as unknown:
             try:
                 edge = self.edge_label(words, text)
             except BindError:
                 raise unknown from None
-            raise BindError(
-                f"'{_spelt(words)}' is no property: all its values are vertices",
-                text=text,
-                position=words[0].span.start,
-                hint=f"match it as an edge: (a)-[:{self.quoted(edge.iri)}]->(b)",
-            ) from None
+        else:
+            edge = self.edge_label(words, text)
+        raise BindError(
+            f"'{_spelt(words)}' is no property: all its values are vertices",
+            text=text,
+            position=words[0].span.start,
+            hint=f"match it as an edge: (a)-[:{self.quoted(edge.iri)}]->(b)",
+        )
 
     def chains(self, words: Sequence[Word]) -> list[Sequence[Word]]:
         """Split ``A:B:C`` into names: a declared prefix takes the word after it."""
@@ -116,15 +126,8 @@ class Names:
             return found
         word = words[0]
         if word.is_iri:
-            found = index.by_iri.get(word.text)
-            if found is None:
-                raise BindError(
-                    f"unknown {what} <{word.text}>",
-                    text=text,
-                    position=position,
-                    hint=self._suggest(index, local_name(word.text)),
-                )
-            return found
+            # A full IRI cannot be a slip of memory, and data that has none of it is no mistake: it matches nothing.
+            return index.by_iri.get(word.text, ABSENT)
         default = index.by_iri.get(DEFAULT_NAMESPACE + word.text)
         if default is not None:
             return default

@@ -1,0 +1,1 @@
+"""From pattern graphs to physical plans: order, cost, distinctness, signatures, lowering."""

@@ -1,7 +1,7 @@
 """What a plan is expected to do: rows and work, from degree statistics and the sizes of candidate sets.
 
-The model is the textbook's: a join of ``|A|`` and ``|B|`` rows over a relation of T pairs with S and O distinct ends keeps
-``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows; conditions are independent.
+The model is the textbook's: a join of ``|A|`` and ``|B|`` rows over a relation of T pairs with S and O distinct ends
+keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows; conditions are independent.
 """
 
 from __future__ import annotations

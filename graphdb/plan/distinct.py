@@ -1,8 +1,8 @@
 """Which vertices and edges must differ, in the cheapest form that is still exact.
 
-Two data edges are the same when label, subject and object are.  Where both pattern edges leave no choice between two bound
-ends, comparing ends is enough, and that mostly comes down to one pair of vertices that must differ; where they leave a
-choice, the edges' codes are compared; and where the ends can never coincide, there is nothing to check.
+Two data edges are the same when label, subject and object are.  Where both pattern edges leave no choice between two
+bound ends, comparing ends is enough, and that mostly comes down to one pair of vertices that must differ; where they
+leave a choice, the edges' codes are compared; and where the ends can never coincide, there is nothing to check.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from graphdb.plan.physical import Check, EdgesDiffer, Never, NotBothEqual, Unequ
 Pair = tuple[int, int]
 
 
-def distinctness(
-    pattern: PatternGraph, type_label: int | None, simple: Callable[[PatternEdge], bool]
-) -> list[Check]:
+def distinctness(pattern: PatternGraph, type_label: int | None, simple: Callable[[PatternEdge], bool]) -> list[Check]:
     """Return the checks; ``simple(edge)`` says that two bound ends leave no choice of data edge."""
     unequal = {_pair(a, b) for a, b in pattern.unequal}
     for clause in pattern.clauses:

@@ -170,7 +170,7 @@ def lower(pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost
 
 
 def _counts_itself(steps: tuple[Step, ...]) -> bool:
-    """Whether the last step's values need only be counted: nothing is checked but that a vertex is not one of others."""
+    """Whether the last step's values need only be counted: they are checked for nothing but inequality."""
     if not steps:
         return False
     allowed = Unequal if isinstance(steps[-1], VertexStep) else ()

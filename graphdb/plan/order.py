@@ -41,7 +41,9 @@ def _component_order(estimates: Estimates, component: list[int]) -> tuple[float,
     """(work, rows, order) of one component."""
     if len(component) > EXACT:
         return _greedy(estimates, component)
-    best = {1 << v: (estimates.sizes[v], estimates.sizes[v], (v,)) for v in component}
+    best: dict[int, tuple[float, float, tuple[int, ...]]] = {
+        1 << v: (estimates.sizes[v], estimates.sizes[v], (v,)) for v in component
+    }
     for _ in range(len(component) - 1):
         longer: dict[int, tuple[float, float, tuple[int, ...]]] = {}
         for bound, (work, rows, order) in best.items():

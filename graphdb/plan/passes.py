@@ -36,7 +36,7 @@ from graphdb.plan.physical import (
     VertexStep,
 )
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.pcsr import Partition
+from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.signatures import required_bits
 
 Ints = NDArray[np.int64]
@@ -137,11 +137,9 @@ def choose_edges(draft: Draft) -> None:
     """An edge gets a step where its data edge is wanted or compared, or where several fit."""
     compared = {e for check in draft.checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     for e, edge in enumerate(draft.pattern.edges):
-        if not draft.simple(edge):
+        wanted = edge.name in draft.pattern.outputs or e in compared
+        if not has_one_code(edge) and (wanted or not draft.simple(edge)):
             draft.chosen_edges.add(e)
-        elif not has_one_code(edge) and (edge.name in draft.pattern.outputs or e in compared):
-            draft.chosen_edges.add(e)
-    draft.chosen_edges -= {e for e, edge in enumerate(draft.pattern.edges) if has_one_code(edge)}
 
 
 def use_signatures(draft: Draft) -> None:
@@ -154,7 +152,7 @@ def use_signatures(draft: Draft) -> None:
                 continue
             other = edge.target if edge.source == v else edge.source
             if draft.position[other] > draft.position[v]:
-                direction = "both" if not edge.directed else "out" if edge.source == v else "in"
+                direction: Direction = "both" if not edge.directed else "out" if edge.source == v else "in"
                 group = groups.setdefault((Relation(edge.labels, direction), edge.clause), [])
                 group.append(draft.pattern.vertices[other].labels)
         required: dict[Relation, int] = {}
@@ -171,9 +169,9 @@ def _signature_pays(draft: Draft, vertex: int, relation: Relation, required: int
     assert relation.labels is not None
     label, graph = relation.labels[0], draft.graph
     known = graph.source.statistics(label)
-    if not graph.has_signature(label, relation.direction):
-        if draft.visits[draft.position[vertex]] < known.triples + graph.vertices:
-            return False
+    making = 0 if graph.has_signature(label, relation.direction) else known.triples + graph.vertices
+    if draft.visits[draft.position[vertex]] < making:
+        return False
     keys = known.subjects if relation.direction == "out" else known.objects
     return required > 1 or 2 * keys < draft.estimates.sizes[vertex]
 
@@ -183,13 +181,15 @@ def bind_vertices(draft: Draft) -> None:
     isolated = set(range(len(draft.pattern.vertices)))
     for edge in draft.pattern.edges:
         isolated -= {edge.source, edge.target}
+    tests = [test for test in draft.pattern.edge_tests if not test.negated]
+    links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges, *tests]
     for i, v in enumerate(draft.order):
         lists: list[Neighbours] = []
-        for edge in (*draft.pattern.edges, *(test for test in draft.pattern.edge_tests if not test.negated)):
-            if edge.source != edge.target and v in (edge.source, edge.target):
-                other = edge.target if edge.source == v else edge.source
+        for link in links:
+            if link.source != link.target and v in (link.source, link.target):
+                other = link.target if link.source == v else link.source
                 if draft.position[other] < i:
-                    relation, _, _ = draft.relation(edge)
+                    relation, _, _ = draft.relation(link)
                     if Neighbours(relation, other) not in lists:
                         lists.append(Neighbours(relation, other))
         candidates = draft.pattern.vertices[v].candidates
@@ -252,9 +252,7 @@ def place_checks(draft: Draft) -> None:
     for i, step in enumerate(draft.steps):
         checks = tuple(placed[i])
         if isinstance(step, VertexStep):
-            draft.steps[i] = VertexStep(
-                step.vertex, step.neighbours, step.scan, step.constants, checks, step.estimate
-            )
+            draft.steps[i] = VertexStep(step.vertex, step.neighbours, step.scan, step.constants, checks, step.estimate)
         else:
             draft.steps[i] = EdgeStep(step.edge, step.relation, step.vertex, step.other, checks, step.estimate)
 

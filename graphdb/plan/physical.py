@@ -1,8 +1,8 @@
 """The physical plan: frozen steps in matching order, and the same as arrays, which is all that a kernel reads.
 
-A plan binds one *slot* per step: a :class:`VertexStep` binds a pattern vertex to a data vertex, an :class:`EdgeStep` binds
-a pattern edge to one of the data edges between its two bound ends.  Slots ``0 … vertices-1`` are the pattern's vertices,
-the slots after them its edges.  An edge that has just one directed label needs no step: its code is known.
+A plan binds one *slot* per step: a :class:`VertexStep` binds a pattern vertex to a data vertex, an :class:`EdgeStep`
+binds a pattern edge to one of the data edges between its two bound ends.  Slots ``0 … vertices-1`` are the pattern's
+vertices, the slots after them its edges.  An edge that has just one directed label needs no step: its code is known.
 
 Executors know this module and storage's arrays, nothing above.
 """
@@ -101,8 +101,11 @@ class HasEdge:
 
 @dataclass(frozen=True, slots=True)
 class EdgeCount:
-    """INDUCED: just ``expected`` data edges join the two vertices.  ``uncertain`` are pattern edges that count too,
-    unless they bind ``rdf:type``; a literal passes, for it has no edges between resources."""
+    """INDUCED: just ``expected`` data edges join the two vertices.
+
+    ``uncertain`` are pattern edges that count too, unless they bind ``rdf:type``.  A literal passes: no edge between
+    resources reaches it.
+    """
 
     vertex: int
     other: int
@@ -110,9 +113,7 @@ class EdgeCount:
     uncertain: tuple[int, ...]
 
 
-Check: TypeAlias = (
-    Never | Unequal | NotBothEqual | EdgesDiffer | IsCandidate | HasSignature | HasEdge | EdgeCount
-)
+Check: TypeAlias = Never | Unequal | NotBothEqual | EdgesDiffer | IsCandidate | HasSignature | HasEdge | EdgeCount
 
 
 # --- steps -------------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ Check: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class VertexStep:
-    """Bind ``vertex`` to the intersection of neighbour lists and ``constants``, or, without any, to ``scan``'s values."""
+    """Bind ``vertex`` to the intersection of neighbour lists and ``constants``; without any, to ``scan``'s values."""
 
     vertex: int
     neighbours: tuple[Neighbours, ...]
@@ -163,10 +164,12 @@ class Op(IntEnum):
 
 
 STEP_COLUMNS = 12
-"""(slot, edge step?, lists begin, lists end, checks begin, checks end, wide?, capacity, partition, vertex, other, flip).
+"""What a step's row holds: slot, edge step?, lists begin, end, checks begin, end, wide?, capacity, and for an edge step
+partition, vertex, other, flip.
 
 ``wide`` says that the values a step goes through are int64 (a scan, or edge codes) and not vertex ids.  ``capacity``
-is the entries of the buffer that an intersection needs, 0 where there is but one list."""
+is the entries of the buffer that an intersection needs, 0 where there is but one list.
+"""
 LIST_COLUMNS = 3
 """(partition, slot, 0) for the neighbours of a slot; (-1, address, length) for constants."""
 CHECK_COLUMNS = 7

@@ -1,0 +1,1 @@
+"""From data files to rows: which files, their bytes, their grammar, and the one transaction around it all."""

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from graphdb.errors import LoadError, NotSupportedError, nearest
 
@@ -132,7 +132,9 @@ def _check_format(format: str) -> None:
         if format.lower() in (suffix[1:], name.lower()):
             raise NotSupportedError(f"{name} files cannot be loaded yet", hint=_CONVERT)
     close = nearest(format, _FORMAT_NAMES)
-    raise LoadError(f"unknown format '{format}'", hint=f"did you mean {close[0]}?" if close else "the format is ntriples")
+    raise LoadError(
+        f"unknown format '{format}'", hint=f"did you mean {close[0]}?" if close else "the format is ntriples"
+    )
 
 
 # --- bytes -----------------------------------------------------------------------------------------------------
@@ -219,8 +221,8 @@ def _chunks(file: DataFile, size: int) -> Iterator[tuple[bytes, int]]:
             if file.compression == "zstd":
                 yield from _zstd_chunks(raw, size)
             else:
-                stream = _gzip(raw) if file.compression == "gzip" else raw
-                while chunk := stream.read(size):
+                chunks = _gzip_chunks(raw, size) if file.compression == "gzip" else iter(lambda: raw.read(size), b"")
+                for chunk in chunks:
                     yield chunk, raw.tell()
     except OSError as error:
         # gzip.BadGzipFile is an OSError without a number
@@ -228,7 +230,7 @@ def _chunks(file: DataFile, size: int) -> Iterator[tuple[bytes, int]]:
         raise LoadError(f"cannot read '{file.name}': {reason}") from error
     except EOFError as error:
         raise LoadError(f"cannot read '{file.name}': the compressed file is cut short", hint=_AGAIN) from error
-    except (zlib.error, _Damaged, *_gzip_errors()) as error:
+    except _Damaged as error:
         raise LoadError(f"cannot read '{file.name}': the compressed file is damaged ({error})", hint=_AGAIN) from error
 
 
@@ -239,26 +241,19 @@ class _Damaged(Exception):
     """The compressed bytes are not what their format allows."""
 
 
-def _gzip(raw: IO[bytes]) -> IO[bytes]:
-    """Return the decompressed stream of a gzip file of any number of members."""
+def _gzip_chunks(raw: BinaryIO, size: int) -> Iterator[bytes]:
+    """Decompress a gzip file of any number of members."""
+    from isal import igzip, isal_zlib
+
+    stream = igzip.open(raw, "rb")  # type: ignore[no-untyped-call]
     try:
-        from isal import igzip
-    except ImportError:  # pragma: no cover - isal has wheels for the common platforms only
-        import gzip
-
-        return gzip.GzipFile(fileobj=raw, mode="rb")
-    return igzip.IGzipFile(fileobj=raw, mode="rb")
+        while chunk := stream.read(size):
+            yield chunk
+    except (isal_zlib.error, zlib.error) as error:
+        raise _Damaged(error) from error
 
 
-def _gzip_errors() -> tuple[type[Exception], ...]:
-    try:
-        from isal import isal_zlib
-    except ImportError:  # pragma: no cover
-        return ()
-    return (isal_zlib.error,)
-
-
-def _zstd_chunks(raw: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
+def _zstd_chunks(raw: BinaryIO, size: int) -> Iterator[tuple[bytes, int]]:
     """Decompress any number of zstd frames; the stream reader of zstandard would not notice a missing end."""
     import zstandard
 

@@ -1,8 +1,9 @@
 """A load: files in, one transaction, all or nothing.
 
-Files are read ahead by a thread (:mod:`.files`), parsed into batches of distinct terms and triples (:mod:`.ntriples`), the terms
-numbered against the dictionary (:mod:`graphdb.storage.dictionary`), and the triples staged.  At the end the new ones
-among them are appended, sorted by (label, subject, object), and the statistics of their labels recomputed.
+Files are read ahead by a thread (:mod:`.files`), parsed into batches of distinct terms and triples
+(:mod:`.ntriples`), the terms numbered against the dictionary (:mod:`graphdb.storage.dictionary`), and the triples
+staged.  At the end the new ones among them are appended, sorted by (label, subject, object), and the statistics of
+their labels recomputed.
 
 A batch grows until it takes :data:`BATCH` bytes, so memory does not grow with the files.
 """
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -42,10 +43,8 @@ _WIDEST = 10_000
 """Characters of a bad line that are kept."""
 
 
-class Progress(Protocol):
-    """Told how far a load is: bytes read of the files on disk, of how many; triples so far; what goes on."""
-
-    def __call__(self, bytes_done: int, bytes_total: int, triples: int, phase: str) -> None: ...
+Progress = Callable[[int, int, int, str], None]
+"""Told how far a load is: bytes read of the files on disk, of how many; triples so far; what goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +208,7 @@ class _Load:
         ids = _ids(self._connection, batch)
         subjects, labels, objects = (ids[column] for column in batch.triples.T)
         self._labels = np.union1d(self._labels, ids[np.unique(batch.triples[:, 1])])
-        self._connection.register(
-            "_graphdb_batch", pa.table({"label": labels, "subject": subjects, "object": objects})
-        )
+        self._connection.register("_graphdb_batch", pa.table({"label": labels, "subject": subjects, "object": objects}))
         try:
             self._connection.execute("INSERT INTO temp._graphdb_staged SELECT * FROM _graphdb_batch")
         finally:
@@ -220,7 +217,10 @@ class _Load:
     def _append(self) -> int:
         """Append the staged triples that are not there yet, sorted, and return their number."""
         [(appending,)] = self._connection.execute("SELECT EXISTS (FROM _graphdb.triple)").fetchall()
-        known = "EXCEPT SELECT label, subject, object FROM _graphdb.triple WHERE label IN (SELECT unnest($labels::BIGINT[]))"
+        known = (
+            "EXCEPT SELECT label, subject, object FROM _graphdb.triple"
+            " WHERE label IN (SELECT unnest($labels::BIGINT[]))"
+        )
         [(appended,)] = self._connection.execute(
             "INSERT INTO _graphdb.triple SELECT DISTINCT label, subject, object FROM temp._graphdb_staged "
             f"{known if appending else ''} ORDER BY label, subject, object",

@@ -39,7 +39,7 @@ _MESSAGES: dict[int, tuple[str, str | None]] = {
     kernels.LINE_END: ("expected the end of the line or a comment after '.'", "in N-Triples each line is one triple"),
     kernels.IRI_CHARACTER: (
         "this character cannot stand in an IRI",
-        "write it percent-encoded; spaces, < \" { } | ^ ` and control characters are not allowed",
+        'write it percent-encoded; spaces, < " { } | ^ ` and control characters are not allowed',
     ),
     kernels.IRI_END: ("the IRI has no closing '>'", None),
     kernels.IRI_RELATIVE: ("expected an absolute IRI, with a scheme such as http:", None),
@@ -103,7 +103,9 @@ class Parser:
         self._prefix = np.empty(0, np.uint8)
         self._source = ""
         self._triples = np.empty((1 << 16, 3), np.int32)
-        self._make_terms(1 << 15, 1 << 20)
+        self._pool = np.empty(1 << 20, np.uint8)
+        self._terms = np.empty((1 << 15, 4), np.int64)
+        self._slots = np.empty(1 << 17, np.int32)
         self._begin()
 
     def open(self, source: str, number: int) -> None:
@@ -126,7 +128,7 @@ class Parser:
     def size(self) -> int:
         """Bytes that the batch takes, roughly."""
         terms = int(self._state[kernels.TERMS])
-        return int(self._offsets[terms]) + 29 * terms + 12 * self.triples
+        return int(self._terms[terms, kernels.START]) + 50 * terms + 12 * self.triples
 
     def feed(self, block: bytes) -> list[BadLine]:
         """Parse whole lines and return the bad ones."""
@@ -138,7 +140,9 @@ class Parser:
         bad: list[BadLine] = []
         while True:
             self._state[kernels.ERRORS] = 0
-            status = kernels.parse(text, self._prefix, self._state, self._triples, self._errors, *self._terms())
+            status = kernels.parse(
+                text, self._prefix, self._state, self._triples, self._errors, self._pool, self._terms, self._slots
+            )
             bad += [self._describe(block, row) for row in self._errors[: self._state[kernels.ERRORS]].tolist()]
             if status == kernels.DONE or (bad and self._stop):
                 break
@@ -154,36 +158,31 @@ class Parser:
         import pyarrow as pa
 
         terms = int(self._state[kernels.TERMS])
-        pool = self._pool[: self._offsets[terms]].copy()
-        offsets = self._offsets[: terms + 1].copy()
+        tags = self._terms[:terms, kernels.TAG]
+        offsets = self._terms[: terms + 1, kernels.START].copy()
+        pool = self._pool[: offsets[-1]].copy()
         text = pa.LargeStringArray.from_buffers(terms, pa.py_buffer(offsets), pa.py_buffer(pool))
         batch = Batch(
-            text, self._kinds[:terms].copy(), self._annotations[:terms].copy(), self._triples[: self.triples].copy()
+            text, (tags & 7).astype(np.uint8), ((tags >> 3) - 1).astype(np.int32), self._triples[: self.triples].copy()
         )
         self._begin()
         return batch
 
     def _begin(self) -> None:
         """Empty the batch, but for the datatype that the kernel needs to know: xsd:string is term 0."""
-        self._state[kernels.TERMS] = self._state[kernels.TRIPLES] = 0
+        self._state[kernels.TRIPLES] = 0
         self._slots.fill(-1)
-        self._offsets[0] = 0
-        kernels.intern(_XSD_STRING, 0, len(_XSD_STRING), kernels.DATATYPE, -1, self._state, *self._terms())
-
-    def _terms(self) -> tuple[NDArray[np.generic], ...]:
-        return self._pool, self._offsets, self._kinds, self._annotations, self._hashes, self._slots
-
-    def _make_terms(self, terms: int, bytes_: int) -> None:
-        self._pool = np.empty(bytes_, np.uint8)
-        self._offsets = np.zeros(terms + 1, np.int64)
-        self._kinds = np.empty(terms, np.uint8)
-        self._annotations = np.empty(terms, np.int32)
-        self._hashes = np.empty(terms, np.uint64)
-        self._slots = np.full(4 * terms, -1, np.int32)
+        size = len(_XSD_STRING)
+        self._pool[:size] = _XSD_STRING
+        self._terms[:2, kernels.START] = 0, size
+        self._terms[0, kernels.TAG] = kernels.DATATYPE
+        self._terms[0, kernels.HASH] = kernels.hash_bytes(self._pool, 0, size, kernels.DATATYPE)
+        self._state[kernels.TERMS] = 1
+        kernels.rehash(self._terms, 1, self._slots)
 
     def _reserve(self, more: int) -> None:
         """Make room for ``more`` bytes in the pool."""
-        used = int(self._offsets[self._state[kernels.TERMS]])
+        used = int(self._terms[self._state[kernels.TERMS], kernels.START])
         if used + more > len(self._pool):
             pool = np.empty(max(used + more, 2 * len(self._pool)), np.uint8)
             pool[:used] = self._pool[:used]
@@ -191,13 +190,9 @@ class Parser:
 
     def _grow_terms(self) -> None:
         """Make room for twice as many terms."""
-        terms = int(self._state[kernels.TERMS])
-        old = self._pool, self._offsets, self._kinds, self._annotations, self._hashes
-        self._make_terms(2 * len(self._kinds), 0)
-        self._pool = old[0]
-        self._offsets[: terms + 1] = old[1][: terms + 1]
-        self._kinds[:terms], self._annotations[:terms], self._hashes[:terms] = (column[:terms] for column in old[2:])
-        kernels.rehash(self._hashes, terms, self._slots)
+        self._terms = np.concatenate([self._terms, np.empty_like(self._terms)])
+        self._slots = np.full(2 * len(self._slots), -1, np.int32)
+        kernels.rehash(self._terms, int(self._state[kernels.TERMS]), self._slots)
 
     def _describe(self, block: bytes, row: list[int]) -> BadLine:
         line, start, end, place, error = row

@@ -1,8 +1,8 @@
 """The N-Triples grammar as machine code: one pass that validates, decodes and numbers the terms of a block of lines.
 
-The grammar is the one of W3C RDF 1.1 N-Triples (§7), with the erratum that a colon does not belong in a blank node label.
-Each line is first scanned whole; only a line without an error has its terms numbered, so that a bad line
-leaves nothing behind.  Numbering goes through a hash table with open addressing over a pool of decoded UTF-8 bytes.
+The grammar is the one of W3C RDF 1.1 N-Triples (§7), with the erratum that a colon does not belong in a
+blank node label.  Each line is first scanned whole; only a line without an error has its terms numbered, so that a
+bad line leaves nothing behind.  Numbering goes through a hash table with open addressing over a pool of decoded bytes.
 
 All positions are byte offsets into ``text``, a ``uint8`` array that ends with a line's end (or with the file).
 """
@@ -10,14 +10,22 @@ All positions are byte offsets into ``text``, a ``uint8`` array that ends with a
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.storage.jit import kernel
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 
 IRI, BLANK, PLAIN, TAGGED, TYPED, DATATYPE, LANGUAGE = range(7)
 """What a term of a batch is; the last two are no terms themselves but the annotations of literals."""
 
 POSITION, LINE, TERMS, TRIPLES, ERRORS = range(5)
 """Places in the ``state`` array: bytes consumed, lines seen, terms, triples and errors written."""
+
+START, TAG, HASH = range(3)
+"""Columns of the table of terms (the fourth makes a row half a cache line)."""
 
 DONE, TERMS_FULL, TRIPLES_FULL, ERRORS_FULL = range(4)
 """Why :func:`parse` returned."""
@@ -57,7 +65,7 @@ _SEED = np.uint64(0xCBF29CE484222325)
 _HALF, _THIRD = np.uint64(32), np.uint64(29)
 
 
-def _table(characters: bytes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _table(characters: bytes) -> NDArray[np.bool_]:
     table = np.zeros(256, np.bool_)
     table[list(characters)] = True
     return table
@@ -87,9 +95,9 @@ for _digit in b"0123456789abcdefABCDEF":
 
 
 @kernel
-def _utf8(text, i, end):
+def _utf8(text: Bytes, i: int, end: int) -> tuple[int, int]:
     """Return the character at ``i`` and its width in bytes; the width is 0 where the bytes are not UTF-8."""
-    first = np.int64(text[i])
+    first = text[i] + 0
     if first < 0x80:
         return first, 1
     if first < 0xC2 or first > 0xF4:
@@ -99,7 +107,7 @@ def _utf8(text, i, end):
         return 0, 0
     point = first & (0x7F >> width)
     for k in range(1, width):
-        byte = np.int64(text[i + k])
+        byte = text[i + k] + 0
         if byte & 0xC0 != 0x80:
             return 0, 0
         point = point << 6 | byte & 0x3F
@@ -111,7 +119,7 @@ def _utf8(text, i, end):
 
 
 @kernel
-def _uchar(text, i, end):
+def _uchar(text: Bytes, i: int, end: int) -> tuple[int, int, int]:
     r"""Return the character that the ``\uXXXX`` or ``\UXXXXXXXX`` at ``i`` stands for, its width, and the error."""
     width = 6 if text[i + 1] == _LOWER_U else 10
     point = 0
@@ -126,7 +134,7 @@ def _uchar(text, i, end):
 
 
 @kernel
-def _put(pool, at, point):
+def _put(pool: Bytes, at: int, point: int) -> int:
     """Write the character ``point`` as UTF-8 and return the position behind it."""
     if point < 0x80:
         pool[at] = point
@@ -148,13 +156,13 @@ def _put(pool, at, point):
 
 
 @kernel
-def _in_label(point):
+def _in_label(point: int) -> bool:
     """Is this character beyond ASCII in PN_CHARS?"""
     return _starts_label(point) or point == 0xB7 or 0x300 <= point <= 0x36F or point == 0x203F or point == 0x2040
 
 
 @kernel
-def _starts_label(point):
+def _starts_label(point: int) -> bool:
     """Is this character beyond ASCII in PN_CHARS_BASE?"""
     return (
         (0xC0 <= point <= 0x2FF and point != 0xD7 and point != 0xF7)
@@ -173,11 +181,11 @@ def _starts_label(point):
 
 
 @kernel
-def _absolute(text, i, end):
-    """Does the IRI at ``i`` begin with a scheme and a colon?  (Escapes, as valid as they are here, count as what they mean.)"""
+def _absolute(text: Bytes, i: int, end: int) -> bool:
+    """Does the IRI at ``i`` begin with a scheme and a colon?  Escapes, valid ones by now, count as what they mean."""
     first = True
     while i < end:
-        point, width = np.int64(text[i]), 1
+        point, width = text[i] + 0, 1
         if point == _BACKSLASH:
             point, width, _ = _uchar(text, i, end)
         if point >= 0x80:
@@ -192,7 +200,7 @@ def _absolute(text, i, end):
 
 
 @kernel
-def _scan_iri(text, start, end, span):
+def _scan_iri(text: Bytes, start: int, end: int, spans: Ints, at: int) -> tuple[int, int]:
     """IRIREF, whose ``<`` stands at ``start``."""
     escaped = 0
     i = start + 1
@@ -203,7 +211,7 @@ def _scan_iri(text, start, end, span):
         elif byte == _GREATER:
             if not _absolute(text, start + 1, i):
                 return start, IRI_RELATIVE
-            span[0], span[1], span[2], span[3] = start + 1, i, IRI, escaped
+            spans[at], spans[at + 1], spans[at + 2], spans[at + 3] = start + 1, i, IRI, escaped
             return i + 1, OK
         elif byte == _BACKSLASH:
             if i + 1 >= end or (text[i + 1] != _LOWER_U and text[i + 1] != _UPPER_U):
@@ -221,12 +229,12 @@ def _scan_iri(text, start, end, span):
                 return i, UTF8
             i += width
         else:
-            return i, IRI_END if byte == _LF or byte == _CR else IRI_CHARACTER
+            return i, IRI_END if byte in (_LF, _CR) else IRI_CHARACTER
     return i, IRI_END
 
 
 @kernel
-def _scan_blank(text, start, end, span):
+def _scan_blank(text: Bytes, start: int, end: int, spans: Ints, at: int) -> tuple[int, int]:
     """BLANK_NODE_LABEL, whose ``_`` stands at ``start``; the span is the label without ``_:``."""
     i = start + 2
     if start + 1 >= end or text[start + 1] != _COLON:
@@ -248,12 +256,12 @@ def _scan_blank(text, start, end, span):
             behind = i
     if behind == start + 2:
         return behind, LABEL
-    span[0], span[1], span[2], span[3] = start + 2, behind, BLANK, 0
+    spans[at], spans[at + 1], spans[at + 2], spans[at + 3] = start + 2, behind, BLANK, 0
     return behind, OK
 
 
 @kernel
-def _scan_string(text, start, end, span):
+def _scan_string(text: Bytes, start: int, end: int, spans: Ints, at: int) -> tuple[int, int]:
     """STRING_LITERAL_QUOTE, whose first quote stands at ``start``."""
     escaped = 0
     i = start + 1
@@ -262,7 +270,7 @@ def _scan_string(text, start, end, span):
         if _IN_STRING[byte]:
             i += 1
         elif byte == _QUOTE:
-            span[0], span[1], span[2], span[3] = start + 1, i, PLAIN, escaped
+            spans[at], spans[at + 1], spans[at + 2], spans[at + 3] = start + 1, i, PLAIN, escaped
             return i + 1, OK
         elif byte == _BACKSLASH:
             escaped = 1
@@ -286,7 +294,7 @@ def _scan_string(text, start, end, span):
 
 
 @kernel
-def _scan_tag(text, start, end, span):
+def _scan_tag(text: Bytes, start: int, end: int, spans: Ints, at: int) -> tuple[int, int]:
     """LANGTAG, whose ``@`` stands at ``start``."""
     i = start + 1
     while i < end and _LETTER[text[i]]:
@@ -300,12 +308,12 @@ def _scan_tag(text, start, end, span):
             i += 1
         if i == part:
             return i, TAG
-    span[0], span[1], span[2], span[3] = start + 1, i, LANGUAGE, 0
+    spans[at], spans[at + 1], spans[at + 2], spans[at + 3] = start + 1, i, LANGUAGE, 0
     return i, OK
 
 
 @kernel
-def _blanks(text, i, end):
+def _blanks(text: Bytes, i: int, end: int) -> int:
     """Return the first position from ``i`` that holds neither space nor tab."""
     while i < end and (text[i] == _SPACE or text[i] == _TAB):
         i += 1
@@ -313,7 +321,7 @@ def _blanks(text, i, end):
 
 
 @kernel
-def _line_end(text, i, end):
+def _line_end(text: Bytes, i: int, end: int) -> int:
     """Return the first position from ``i`` that holds a line feed or a carriage return, or ``end``."""
     while i < end and text[i] != _LF and text[i] != _CR:
         i += 1
@@ -321,18 +329,19 @@ def _line_end(text, i, end):
 
 
 @kernel
-def _scan_line(text, start, end, spans):
-    """Scan one line into ``spans``: rows subject, predicate, object, annotation of (start, end, what, escaped).
+def _scan_line(text: Bytes, start: int, end: int, spans: Ints) -> tuple[int, int]:
+    """Scan one line into ``spans``: (start, end, what, escaped) of subject, predicate, object and annotation.
 
-    ``spans[0, 2]`` is -1 for a line without a triple, ``spans[3, 2]`` for an object without annotation.
+    ``spans[2]`` is -1 for a line without a triple, ``spans[14]`` for an object without annotation.  (Sixteen numbers
+    in a row: slices of an array would be counted references, once per term.)
     """
-    spans[0, 2] = spans[3, 2] = -1
+    spans[2] = spans[14] = -1
     i = _blanks(text, start, end)
     if i < end and text[i] != _LF and text[i] != _CR and text[i] != _HASH:
         if text[i] == _LESS:
-            i, error = _scan_iri(text, i, end, spans[0])
+            i, error = _scan_iri(text, i, end, spans, 0)
         elif text[i] == _UNDERSCORE:
-            i, error = _scan_blank(text, i, end, spans[0])
+            i, error = _scan_blank(text, i, end, spans, 0)
         else:
             error = DIRECTIVE if text[i] == _AT else LITERAL_SUBJECT if text[i] == _QUOTE else SUBJECT
         if error != OK:
@@ -341,31 +350,31 @@ def _scan_line(text, start, end, spans):
         i = _blanks(text, i, end)
         if i >= end or text[i] != _LESS:
             return i, PREDICATE_NOT_IRI if i < end and (text[i] == _UNDERSCORE or text[i] == _QUOTE) else PREDICATE
-        i, error = _scan_iri(text, i, end, spans[1])
+        i, error = _scan_iri(text, i, end, spans, 4)
         if error != OK:
             return i, error
 
         i = _blanks(text, i, end)
         if i < end and text[i] == _LESS:
-            i, error = _scan_iri(text, i, end, spans[2])
+            i, error = _scan_iri(text, i, end, spans, 8)
         elif i < end and text[i] == _UNDERSCORE:
-            i, error = _scan_blank(text, i, end, spans[2])
+            i, error = _scan_blank(text, i, end, spans, 8)
         elif i < end and text[i] == _QUOTE:
-            i, error = _scan_string(text, i, end, spans[2])
+            i, error = _scan_string(text, i, end, spans, 8)
             if error == OK:
                 i = _blanks(text, i, end)
                 if i < end and text[i] == _AT:
-                    i, error = _scan_tag(text, i, end, spans[3])
-                    spans[2, 2] = TAGGED
+                    i, error = _scan_tag(text, i, end, spans, 12)
+                    spans[10] = TAGGED
                 elif i < end and text[i] == _CARET:
                     if i + 1 >= end or text[i + 1] != _CARET:
                         return i, DATATYPE_IRI
                     i = _blanks(text, i + 2, end)
                     if i >= end or text[i] != _LESS:
                         return i, DATATYPE_IRI
-                    i, error = _scan_iri(text, i, end, spans[3])
-                    spans[2, 2] = TYPED
-                    spans[3, 2] = DATATYPE
+                    i, error = _scan_iri(text, i, end, spans, 12)
+                    spans[10] = TYPED
+                    spans[14] = DATATYPE
         else:
             error = OBJECT
         if error != OK:
@@ -389,7 +398,7 @@ def _scan_line(text, start, end, spans):
 
 
 @kernel
-def _word(source, i):
+def _word(source: Bytes, i: int) -> np.uint64:
     """Return eight bytes as one number."""
     word = np.uint64(source[i])
     for k in range(1, 8):
@@ -398,7 +407,7 @@ def _word(source, i):
 
 
 @kernel
-def _hash(source, start, length, seed):
+def hash_bytes(source: Bytes, start: int, length: int, seed: int) -> np.int64:
     """Return a 64-bit hash of ``source[start : start + length]``."""
     value = _SEED ^ (np.uint64(seed) * _MULTIPLIER)
     i = start
@@ -412,11 +421,11 @@ def _hash(source, start, length, seed):
         i += 1
     value ^= value >> _THIRD
     value *= _MULTIPLIER
-    return value ^ (value >> _HALF)
+    return np.int64(value ^ (value >> _HALF))
 
 
 @kernel
-def _same(left, i, right, j, length):
+def _same(left: Bytes, i: int, right: Bytes, j: int, length: int) -> bool:
     """Are the ``length`` bytes at ``left[i]`` and ``right[j]`` the same?"""
     k = 0
     while k + 8 <= length:
@@ -431,52 +440,18 @@ def _same(left, i, right, j, length):
 
 
 @kernel
-def intern(source, start, length, what, annotation, state, pool, offsets, kinds, annotations, hashes, slots):
-    """Return the number of a term, giving it the next one if it is new.
-
-    A term is its bytes ``source[start : start + length]``, what it is and the number of its annotation (-1: none).
-    ``source`` may be the pool's own unused tail.
-    """
-    value = _hash(source, start, length, what + 8 * (annotation + 1))
+def rehash(terms: Ints, count: int, slots: Codes) -> None:
+    """Enter the first ``count`` terms into an empty table ``slots`` (all -1, its length a power of two)."""
     mask = len(slots) - 1
-    slot = np.int64(value) & mask
-    while slots[slot] >= 0:
-        term = np.int64(slots[slot])
-        if (
-            hashes[term] == value
-            and offsets[term + 1] - offsets[term] == length
-            and kinds[term] == what
-            and annotations[term] == annotation
-            and _same(pool, offsets[term], source, start, length)
-        ):
-            return term
-        slot = (slot + 1) & mask
-    term = state[TERMS]
-    at = offsets[term]
-    for k in range(length):
-        pool[at + k] = source[start + k]
-    offsets[term + 1] = at + length
-    kinds[term] = what
-    annotations[term] = annotation
-    hashes[term] = value
-    slots[slot] = term
-    state[TERMS] = term + 1
-    return term
-
-
-@kernel
-def rehash(hashes, terms, slots):
-    """Enter the first ``terms`` terms into an empty table ``slots`` (all -1, its length a power of two)."""
-    mask = len(slots) - 1
-    for term in range(terms):
-        slot = np.int64(hashes[term]) & mask
+    for term in range(count):
+        slot = terms[term, HASH] & mask
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = term
 
 
 @kernel
-def _decode(text, i, end, pool, at):
+def _decode(text: Bytes, i: int, end: int, pool: Bytes, at: int) -> int:
     """Write ``text[i:end]`` with its escapes replaced to ``pool[at:]`` and return the position behind it."""
     while i < end:
         byte = text[i]
@@ -496,33 +471,109 @@ def _decode(text, i, end, pool, at):
 
 
 @kernel
-def _number(text, span, annotation, prefix, state, pool, offsets, kinds, annotations, hashes, slots):
-    """Return the number of the term that ``span`` shows."""
-    start, end, what = span[0], span[1], span[2]
-    tail = offsets[state[TERMS]]
-    if what == BLANK:
-        for k in range(len(prefix)):
-            pool[tail + k] = prefix[k]
-        behind = tail + len(prefix)
-        for k in range(start, end):
-            pool[behind + k - start] = text[k]
-        length = len(prefix) + end - start
-    elif what == LANGUAGE:
-        for k in range(start, end):
-            byte = text[k]
-            pool[tail + k - start] = byte | 0x20 if 65 <= byte <= 90 else byte
-        length = end - start
-    elif span[3]:
-        length = _decode(text, start, end, pool, tail) - tail
-    else:
-        return intern(
-            text, start, end - start, what, annotation, state, pool, offsets, kinds, annotations, hashes, slots
-        )
-    return intern(pool, tail, length, what, annotation, state, pool, offsets, kinds, annotations, hashes, slots)
+def _repeats(text: Bytes, spans: Ints, at: int, before: Ints) -> bool:
+    """Is the term that ``spans[at]`` shows written as the one that ``before[at]`` shows?"""
+    length = spans[at + 1] - spans[at]
+    return (
+        spans[at + 2] == before[at + 2]
+        and length == before[at + 1] - before[at]
+        and _same(text, spans[at], text, before[at], length)
+    )
 
 
 @kernel
-def parse(text, prefix, state, triples, errors, pool, offsets, kinds, annotations, hashes, slots):
+def _number_line(
+    text: Bytes,
+    spans: Ints,
+    before: Ints,
+    prefix: Bytes,
+    state: Ints,
+    triples: Codes,
+    pool: Bytes,
+    terms: Ints,
+    slots: Codes,
+) -> None:
+    """Write the line's terms as numbers to ``triples``, giving new terms the next numbers.
+
+    One function for the whole line: an array handed to a function is a counted reference, which costs as much as
+    looking a term up.
+    """
+    row = state[TRIPLES]
+    mask = len(slots) - 1
+    annotation = -1
+    for part in range(4):
+        at = (part + 3) % 4 * 4  # the annotation first: the object's identity includes its number
+        start, end, what = spans[at], spans[at + 1], spans[at + 2]
+        if what < 0:
+            continue
+        if at <= 4 and _repeats(text, spans, at, before):
+            triples[row, at // 4] = triples[row - 1, at // 4]
+            continue
+
+        # The term's bytes go to the pool's unused tail.
+        term = state[TERMS]
+        tail = terms[term, START]
+        behind = tail
+        if what == BLANK:
+            for byte in prefix:
+                pool[behind] = byte
+                behind += 1
+        if spans[at + 3]:
+            behind = _decode(text, start, end, pool, behind)
+        else:
+            for k in range(end - start):
+                pool[behind + k] = text[start + k]
+            behind += end - start
+        if what == LANGUAGE:
+            for k in range(tail, behind):
+                if 65 <= pool[k] <= 90:
+                    pool[k] |= 0x20
+        elif what == TYPED and annotation == 0:  # "x"^^xsd:string is "x" (RDF 1.1 Concepts, §3.3)
+            what = PLAIN
+            annotation = -1
+
+        # Look it up; where it is new, the tail becomes part of the pool.
+        tag = what | (annotation + 1) << 3 if at == 8 else what
+        value = hash_bytes(pool, tail, behind - tail, tag)
+        slot = value & mask
+        while True:
+            known = slots[slot] + 0
+            if known < 0:
+                terms[term + 1, START] = behind
+                terms[term, TAG] = tag
+                terms[term, HASH] = value
+                slots[slot] = term
+                state[TERMS] = term + 1
+                known = term
+                break
+            if (
+                terms[known, HASH] == value
+                and terms[known, TAG] == tag
+                and terms[known + 1, START] - terms[known, START] == behind - tail
+                and _same(pool, terms[known, START], pool, tail, behind - tail)
+            ):
+                break
+            slot = (slot + 1) & mask
+        if at == 12:
+            annotation = known
+        else:
+            triples[row, at // 4] = known
+    for k in range(8):
+        before[k] = spans[k]
+    state[TRIPLES] = row + 1
+
+
+@kernel
+def parse(
+    text: Bytes,
+    prefix: Bytes,
+    state: Ints,
+    triples: Codes,
+    errors: Ints,
+    pool: Bytes,
+    terms: Ints,
+    slots: Codes,
+) -> int:
     """Parse lines of ``text`` from ``state[POSITION]`` on, until it ends or an array is full; say which.
 
     Parameters
@@ -539,15 +590,17 @@ def parse(text, prefix, state, triples, errors, pool, offsets, kinds, annotation
         Receives line number, start and end of the line, position of the error, what is wrong.
     pool : uint8[]
         The terms' UTF-8 bytes, term after term; must have room for the rest of ``text`` and a prefix per line.
-    offsets : int64[t + 1], kinds : uint8[t], annotations : int32[t], hashes : uint64[t]
-        Per term: where its bytes begin (the next one's begin is its end), what it is, its annotation's number or -1.
+    terms : int64[t, 4]
+        Per term, side by side so that looking one up touches memory once: :data:`START` in the pool (the next one's is
+        its end), :data:`TAG`, which is ``what | (annotation + 1) << 3``, and :data:`HASH`.
     slots : int32[power of two]
         The hash table: numbers of terms, -1 where empty.  Term 0 must be the datatype ``xsd:string``.
     """
     end = len(text)
-    spans = np.zeros((4, 4), np.int64)
+    spans = np.zeros(16, np.int64)
+    before = np.full(16, -1, np.int64)  # the line before: dumps repeat subjects, and often predicates
     while state[POSITION] < end:
-        if state[TERMS] + 5 > len(kinds) or 2 * (state[TERMS] + 5) > len(slots):
+        if state[TERMS] + 5 > len(terms) or 2 * (state[TERMS] + 5) > len(slots):
             return TERMS_FULL
         if state[TRIPLES] >= len(triples):
             return TRIPLES_FULL
@@ -559,25 +612,12 @@ def parse(text, prefix, state, triples, errors, pool, offsets, kinds, annotation
         if error != OK:
             place = i
             i = _line_end(text, i, end)
-            row = errors[state[ERRORS]]
-            row[0], row[1], row[2], row[3], row[4] = state[LINE], start, i, place, error
+            row = state[ERRORS]
+            errors[row, 0], errors[row, 1], errors[row, 2] = state[LINE], start, i
+            errors[row, 3], errors[row, 4] = place, error
             state[ERRORS] += 1
-        elif spans[0, 2] >= 0:
-            annotation = -1
-            if spans[3, 2] >= 0:
-                annotation = _number(
-                    text, spans[3], -1, prefix, state, pool, offsets, kinds, annotations, hashes, slots
-                )
-                if annotation == 0:  # "x"^^xsd:string is "x" (RDF 1.1 Concepts, §3.3)
-                    annotation = -1
-                    spans[2, 2] = PLAIN
-            triple = triples[state[TRIPLES]]
-            triple[0] = _number(text, spans[0], -1, prefix, state, pool, offsets, kinds, annotations, hashes, slots)
-            triple[1] = _number(text, spans[1], -1, prefix, state, pool, offsets, kinds, annotations, hashes, slots)
-            triple[2] = _number(
-                text, spans[2], annotation, prefix, state, pool, offsets, kinds, annotations, hashes, slots
-            )
-            state[TRIPLES] += 1
+        elif spans[2] >= 0:
+            _number_line(text, spans, before, prefix, state, triples, pool, terms, slots)
         if i < end:  # the line's end: LF, CR or CR LF
             i += 2 if text[i] == _CR and i + 1 < end and text[i + 1] == _LF else 1
         state[POSITION] = i

@@ -35,9 +35,7 @@ def source_of(data: Data) -> ArraySource:
 def graphs(draw: st.DrawFn) -> Data:
     """Up to six resources and two literals, with self loops, parallel labels and classes."""
     resources, literals = draw(st.integers(3, 6)), draw(st.integers(0, 2))
-    triple = st.tuples(
-        st.integers(0, resources - 1), st.sampled_from(LABELS), st.integers(0, resources + literals - 1)
-    )
+    triple = st.tuples(st.integers(0, resources - 1), st.sampled_from(LABELS), st.integers(0, resources + literals - 1))
     triples = draw(st.sets(triple, min_size=4, max_size=26))
     return Data(triples, resources, literals, draw(st.sampled_from([None, 0, 0])))
 
@@ -58,7 +56,9 @@ def cases(draw: st.DrawFn, most_vertices: int = 4) -> Case:
     for e in range(draw(st.integers(0, min(count + 2, 5)))):
         source = min(e, count - 1) if draw(st.booleans()) else draw(vertex)
         edges.append(
-            PatternEdge(f"e{e}", source, draw(vertex), draw(labels), draw(st.booleans()), draw(st.integers(0, clauses - 1)))
+            PatternEdge(
+                f"e{e}", source, draw(vertex), draw(labels), draw(st.booleans()), draw(st.integers(0, clauses - 1))
+            )
         )
     modes = st.sampled_from(list(MatchMode))
     members = []

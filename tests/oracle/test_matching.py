@@ -23,7 +23,7 @@ from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases
 
 EXAMPLES = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 WHOLE = HostExecutor(threads=1)
@@ -71,14 +71,16 @@ def test_larger_patterns(case: Case) -> None:
 
 
 @EXAMPLES
-@given(cases(), st.sampled_from(["direct", "hashed"]), st.sampled_from([np.int32, np.int64]), st.booleans(), st.booleans())
+@given(
+    cases(), st.sampled_from(["direct", "hashed"]), st.sampled_from([np.int32, np.int64]), st.booleans(), st.booleans()
+)
 def test_layers_id_types_signatures_and_candidate_sets(
     case: Case, layer: Any, dtype: Any, signatures: bool, large: bool
 ) -> None:
     """However the plan reads the data, the rows are the same."""
     graph = DataGraph(case.source, dtype=dtype, layer=layer)
     with (
-        mock.patch.object(passes, "_signature_pays", lambda *_: signatures),
+        mock.patch.object(passes, "_signature_pays", return_value=signatures),
         mock.patch.object(passes, "SMALL", 0 if large else 1024),
     ):
         check(case, graph)

@@ -56,7 +56,8 @@ def test_negative(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnectio
     """The file is refused, with a place, and nothing is kept."""
     with pytest.raises(LoadError) as caught:
         load(*database, SUITE / case["file"])
-    assert caught.value.line is not None and caught.value.column is not None
+    assert caught.value.line is not None
+    assert caught.value.column is not None
     assert database[0].execute("SELECT count(*) FROM main.triples").fetchall() == [(0,)]
 
 

@@ -94,7 +94,7 @@ def test_rows(db: Loaded) -> None:
 
 def test_ids_are_dense_and_triples_sorted(db: Loaded) -> None:
     db.load(PEOPLE)
-    db.load("<ex:cleo> <ex:knows> <ex:ada> .\n<ex:cleo> <ex:name> \"Cleo\", \"Ada\" .".replace(', "Ada"', ""), "b.nt")
+    db.load('<ex:cleo> <ex:knows> <ex:ada> .\n<ex:cleo> <ex:name> "Cleo", "Ada" .'.replace(', "Ada"', ""), "b.nt")
     resources, literals = db.rows("SELECT id FROM _graphdb.resource"), db.rows("SELECT id FROM _graphdb.literal")
     assert resources == [(i,) for i in range(len(resources))]
     assert literals == [(LITERAL_BASE + i,) for i in range(len(literals))]
@@ -107,7 +107,9 @@ def test_ids_are_dense_and_triples_sorted(db: Loaded) -> None:
 def test_append_reuses_terms(db: Loaded) -> None:
     db.load(PEOPLE)
     before = db.everything()
-    report = db.load('<ex:bob> <ex:knows> <ex:ada> .\n<ex:ada> <ex:knows> <ex:bob> .\n<ex:cleo> <ex:name> "Ada"@EN .', "b.nt")
+    report = db.load(
+        '<ex:bob> <ex:knows> <ex:ada> .\n<ex:ada> <ex:knows> <ex:bob> .\n<ex:cleo> <ex:name> "Ada"@EN .', "b.nt"
+    )
     assert (report.triples, report.new_triples) == (3, 2)
     after = db.everything()
     assert after["_graphdb.literal"] == before["_graphdb.literal"]
@@ -150,7 +152,10 @@ def test_reopened_file_continues(db: Loaded) -> None:
 @pytest.mark.parametrize("limit", [1, 2_000, 1 << 30])
 def test_batches_and_blocks_do_not_matter(db: Loaded, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """Many small batches give the triples that one gives (compared as text, the ids may differ)."""
-    lines = [f'<ex:{i % 97}> <ex:p{i % 7}> "{i % 31}"^^<{XSD}integer> .\n_:b{i % 11} <ex:q> <ex:{i % 5}> .' for i in range(2_000)]
+    lines = [
+        f'<ex:{i % 97}> <ex:p{i % 7}> "{i % 31}"^^<{XSD}integer> .\n_:b{i % 11} <ex:q> <ex:{i % 5}> .'
+        for i in range(2_000)
+    ]
     expected = {tuple(row.split(" ")[:3]) for line in lines for row in line.split("\n")}
     monkeypatch.setattr(load_module, "BATCH", limit)
     monkeypatch.setattr(load_module, "BLOCK", 4_096)
@@ -242,9 +247,14 @@ def test_batches_and_blocks_do_not_matter(db: Loaded, monkeypatch: pytest.Monkey
             "dateTime",
             "2024-01-31T23:00:00+05:30",
             Kind.ZONED,
-            datetime.datetime(2024, 1, 31, 17, 30, tzinfo=datetime.timezone.utc),
+            datetime.datetime(2024, 1, 31, 17, 30, tzinfo=datetime.UTC),
         ),
-        ("dateTime", "2024-01-31T23:00:00Z", Kind.ZONED, datetime.datetime(2024, 1, 31, 23, tzinfo=datetime.timezone.utc)),
+        (
+            "dateTime",
+            "2024-01-31T23:00:00Z",
+            Kind.ZONED,
+            datetime.datetime(2024, 1, 31, 23, tzinfo=datetime.UTC),
+        ),
         ("dateTime", "2024-01-31T23:00:00+15:00", Kind.OTHER, None),
         ("dateTime", "2024-01-31T23:00:00 Europe/Berlin", Kind.OTHER, None),
         ("time", "13:20:00.5", Kind.TIME, datetime.time(13, 20, 0, 500_000)),
@@ -254,7 +264,9 @@ def test_batches_and_blocks_do_not_matter(db: Loaded, monkeypatch: pytest.Monkey
         ("duration", "P1D", Kind.OTHER, None),
     ],
 )
-def test_kinds(values: Callable[[str, str], dict[str, Any]], datatype: str, lexical: str, kind: Kind, value: Any) -> None:
+def test_kinds(
+    values: Callable[[str, str], dict[str, Any]], datatype: str, lexical: str, kind: Kind, value: Any
+) -> None:
     row = values(datatype, lexical)
     column = {Kind.DOUBLE: "number"}.get(kind, kind.name.lower())
     assert Kind(row["kind"]) == kind
@@ -284,7 +296,9 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], dic
 
 
 def test_nan_and_strings(db: Loaded) -> None:
-    db.load(f'<ex:s> <ex:p> "NaN"^^<{XSD}double> .\n<ex:s> <ex:p> "1" .\n<ex:s> <ex:p> "1"@en .\n<ex:s> <ex:p> "x"^^<ex:t> .')
+    db.load(
+        f'<ex:s> <ex:p> "NaN"^^<{XSD}double> .\n<ex:s> <ex:p> "1" .\n<ex:s> <ex:p> "1"@en .\n<ex:s> <ex:p> "x"^^<ex:t> .'
+    )
     assert db.rows("SELECT lexical, datatype, language, kind, isnan(number) FROM _graphdb.literal") == [
         ("NaN", XSD + "double", None, Kind.DOUBLE, True),
         ("1", None, None, Kind.STRING, None),
@@ -300,7 +314,10 @@ def test_statistics_equal_a_recount(db: Loaded) -> None:
     """After each of several loads, what the catalog states is what plain Python counts."""
     for part in range(3):
         lines = [f"<ex:{i % (5 + part)}> <ex:p{i % 3}> <ex:{i * i % 13}> ." for i in range(40 * part, 40 * part + 60)]
-        lines += [f'<ex:{i % 9}> <ex:v{part % 2}> "{i % 4}"^^<{XSD}{("integer", "double", "date")[i % 3]}> .' for i in range(30)]
+        lines += [
+            f'<ex:{i % 9}> <ex:v{part % 2}> "{i % 4}"^^<{XSD}{("integer", "double", "date")[i % 3]}> .'
+            for i in range(30)
+        ]
         lines += [f"<ex:{i}> <{RDF_TYPE}> <ex:T{i % (part + 2)}> ." for i in range(10 * part, 10 * part + 12)]
         lines += [f'<ex:1> <{RDF_TYPE}> "no class" .']
         db.load("\n".join(lines), f"{part}.nt")
@@ -323,7 +340,16 @@ def test_statistics_equal_a_recount(db: Loaded) -> None:
                 max(collections.Counter(s for s, _ in literals).values(), default=0),
             )
         found = {
-            e.iri: (e.triples, e.resource_triples, e.subjects, e.objects, e.max_out_degree, e.max_in_degree, e.kinds, e.max_values)
+            e.iri: (
+                e.triples,
+                e.resource_triples,
+                e.subjects,
+                e.objects,
+                e.max_out_degree,
+                e.max_in_degree,
+                e.kinds,
+                e.max_values,
+            )
             for e in db.catalog.edge_labels()
         }
         assert found == expected
@@ -367,7 +393,9 @@ def test_skip_with_many_bad_lines(db: Loaded) -> None:
     assert db.rows("SELECT count(*), max(line) FROM main.load_errors") == [(50_000, 50_000)]
 
 
-def _refused(db: Loaded, paths: Any, message: str, hint: str = "", error: type[GraphDBError] = LoadError, **options: Any) -> None:
+def _refused(
+    db: Loaded, paths: Any, message: str, hint: str = "", error: type[GraphDBError] = LoadError, **options: Any
+) -> None:
     before = db.everything()
     with pytest.raises(error) as caught:
         load(db.connection, db.catalog, paths, **options)
@@ -380,7 +408,7 @@ def test_paths(db: Loaded) -> None:
     db.write(PEOPLE, "people.nt")
     db.write("<ex:s> <ex:p> <ex:o> .", "places.nt.gz")
     folder = db.folder
-    _refused(db, folder / "peple.nt", "there is no file", "people.nt'?")
+    _refused(db, folder / "peple.nt", "there is no file", "people.nt'")
     _refused(db, str(folder / "*.nx"), "no file matches")
     _refused(db, folder, "is a directory", "*.nt")
     _refused(db, [], "no file to load")

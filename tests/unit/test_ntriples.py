@@ -110,7 +110,19 @@ def test_one_term_however_it_is_written() -> None:
         assert not parser.feed(line.encode())
     triples = parser.take().triples
     assert (triples == triples[0]).all()
-    different = ['"a"', '"a"@en', '"a"@de', '"a"^^<a:en>', '"a"^^<en:>', "<a:>", '"a:"', "_:a", '"_:f7_a"', '"en"', '"a:en"']
+    different = [
+        '"a"',
+        '"a"@en',
+        '"a"@de',
+        '"a"^^<a:en>',
+        '"a"^^<en:>',
+        "<a:>",
+        '"a:"',
+        "_:a",
+        '"_:f7_a"',
+        '"en"',
+        '"a:en"',
+    ]
     parser.open("x", 7)
     assert not parser.feed("".join(f"<a:s> <a:p> {term} .\n" for term in different).encode())
     assert len(set(parser.take().triples[:, 2].tolist())) == len(different)
@@ -174,7 +186,17 @@ def test_refused(line: str, column: int, message: str) -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [b"\xff", b"\x80", b"\xc3", b"\xc0\x80", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf0\x80\x80\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"],
+    [
+        b"\xff",
+        b"\x80",
+        b"\xc3",
+        b"\xc0\x80",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf0\x80\x80\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xe2\x82",
+    ],
 )
 @pytest.mark.parametrize(
     "frame",
@@ -204,7 +226,7 @@ def test_bad_lines_leave_no_terms() -> None:
 
 def test_more_terms_triples_and_errors_than_first_reserved() -> None:
     lines = 70_000
-    data = "".join(f"<a:{i}> <a:p> \"{i}\"@en .\nbad {i}\n" for i in range(lines))
+    data = "".join(f'<a:{i}> <a:p> "{i}"@en .\nbad {i}\n' for i in range(lines))
     triples, bad = parse(data, stop=False)
     assert len(bad) == lines
     assert bad[-1].line == 2 * lines

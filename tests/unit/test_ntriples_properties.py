@@ -22,7 +22,9 @@ _ECHAR = {"\t": "t", "\b": "b", "\n": "n", "\r": "r", "\f": "f", '"': '"', "'": 
 
 characters = st.characters(exclude_categories=["Cs"])
 text = st.text(characters | st.sampled_from("\t\n\r\"'\\é😀\x00"), max_size=20)
-iris = st.text(characters.filter(lambda c: c not in _NOT_IN_IRI), max_size=15).map(lambda rest: ("iri", f"ex:{rest}", ""))
+iris = st.text(characters.filter(lambda c: c not in _NOT_IN_IRI), max_size=15).map(
+    lambda rest: ("iri", f"ex:{rest}", "")
+)
 labels = st.builds(
     lambda first, rest, last: first + rest + last,
     st.sampled_from(_LABEL_FIRST),
@@ -80,7 +82,13 @@ def read(data: bytes) -> list[tuple[Term, ...]] | None:
         return None
     batch = parser.take()
     texts = batch.text.to_pylist()
-    names = {kernels.IRI: "iri", kernels.BLANK: "blank", kernels.PLAIN: "plain", kernels.TAGGED: "tagged", kernels.TYPED: "typed"}
+    names = {
+        kernels.IRI: "iri",
+        kernels.BLANK: "blank",
+        kernels.PLAIN: "plain",
+        kernels.TAGGED: "tagged",
+        kernels.TYPED: "typed",
+    }
     found = [
         (names.get(int(kind), ""), value, texts[annotation] if annotation >= 0 else "")
         for kind, value, annotation in zip(batch.kinds, texts, batch.annotations.tolist(), strict=True)
@@ -96,10 +104,14 @@ def test_round_trip(written: list[tuple[Term, Term, Term]], dice: random.Random)
     for triple in written:
         gaps = [dice.choice(["", " ", "\t", " \t "]) for _ in range(4)]
         # A label takes all it can: what follows one must not continue it.
-        gaps = [gap or (" " if term[0] == "blank" else "") for gap, term in zip(gaps, [*triple, triple[0]], strict=True)]
+        gaps = [
+            gap or (" " if term[0] == "blank" else "") for gap, term in zip(gaps, [*triple, triple[0]], strict=True)
+        ]
         body = "".join(serialise(term, dice) + gap for term, gap in zip(triple, gaps, strict=False))
         lines.append(body + "." + dice.choice(["", " # é", "#"]) + dice.choice(["\n", "\r\n", "\r", "\n\n"]))
-    expected = [tuple((what, value, note.lower() if what == "tagged" else note) for what, value, note in t) for t in written]
+    expected = [
+        tuple((what, value, note.lower() if what == "tagged" else note) for what, value, note in t) for t in written
+    ]
     assert read("".join(lines).encode()) == expected
 
 

@@ -257,7 +257,18 @@ def test_expressions(text: str, expected: Expression) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["(a)-[:knows]->(b)", "(a)-->()", "(a)--(b)", "(a)<-[e:k]-(b)", "(:A)<--(b)", "({x: 1})-->()"]
+    "text",
+    [
+        "(a)-[:knows]->(b)",
+        "(a)-->()",
+        "(a)--(b)",
+        "(a)<-[e:k]-(b)",
+        "(:A)<--(b)",
+        "(WHERE TRUE)-->()",
+        "(IS A)-->()",
+        "(is)-->()",
+        "({x: 1})-->()",
+    ],
 )
 def test_a_pattern_can_be_a_condition(text: str) -> None:
     predicate = PatternPredicate(path(text))

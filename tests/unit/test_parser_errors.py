@@ -137,6 +137,7 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
         ("RETURN 1 == 2", "equality is written ="),
         ("RETURN 1 != 2", "inequality is written <>"),
         ("RETURN 1 => 2", "at least is written >="),
+        ("MATCH (a)=>(b) RETURN a", "an edge is written -->"),
         ("RETURN true && false", "write AND"),
         ("MATCH (a RETURN a", "the ( in column 7 is not closed: is a ) missing?"),
         ("RETURN [1, 2", "the [ in column 8 is not closed: is a ] missing?"),

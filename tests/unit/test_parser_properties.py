@@ -80,7 +80,7 @@ def show_literal(value: object) -> str:
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return (
         {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else repr(value)
-    )  # type: ignore[index]
+    )
 
 
 def show(expression: s.Expression) -> str:
@@ -287,7 +287,7 @@ def test_a_span_cuts_out_text_that_means_the_same(expression: s.Expression) -> N
             assert parse(f"MATCH (){source}() RETURN 1").matches[0].patterns[0].edges[0] == node  # type: ignore[union-attr]
         elif isinstance(node, s.LabelChain | s.LabelAny | s.LabelNot | s.LabelAnd | s.LabelOr):
             assert parse(f"MATCH (:{source}) RETURN 1").matches[0].patterns[0].nodes[0].labels == node  # type: ignore[union-attr]
-        elif isinstance(node, s.Expression.__args__):  # type: ignore[attr-defined]
+        elif isinstance(node, s.Expression.__args__):
             assert parse(f"RETURN ({source})").returns.items[0].expression == node  # type: ignore[union-attr]
 
 

@@ -77,6 +77,7 @@ def test_modes(family: Any) -> None:
 
 def test_timer(family: Any) -> None:
     assert "ms)" in said(family, ".timer on", "SELECT 1 AS a;", mode="table")[0]
+    assert said(family, ".timer on", "EXPLAIN MATCH (p:Person) RETURN p;", mode="table")[0].lstrip().startswith("match")
     assert "ms" not in said(family, ".timer off", "SELECT 1 AS a;", mode="table")[0]
 
 
@@ -92,9 +93,9 @@ def test_schema_says_what_there_is(family: Any) -> None:
 
 def test_tables_and_prefixes() -> None:
     with graphdb.connect() as database:
-        assert said(database, ".tables") == ("", "")
+        assert "friends" not in said(database, ".tables")[0].splitlines()
         made = said(database, "CREATE TABLE friends (a INTEGER);", "PREFIX ex: <http://example.org/>;", ".tables")
-        assert made[0].splitlines()[-1] == "friends"
+        assert "friends" in made[0].splitlines()
         assert "PREFIX ex: <http://example.org/>" in said(database, ".prefixes")[0].splitlines()
 
 
@@ -126,7 +127,7 @@ def test_long_tables_are_cut_for_people_only(family: Any) -> None:
     output = io.StringIO()
     shell = Shell(family, output, interactive=True)
     shell.accept("SELECT * FROM range(1000);")
-    assert "(1,000 rows, the first 100 shown)" in output.getvalue()
+    assert "(1,000 rows, the first 100 shown, " in output.getvalue()
     assert len(output.getvalue().splitlines()) == 103
     assert len(said(family, "SELECT * FROM range(1000);", mode="table")[0].splitlines()) == 1003
 
@@ -220,7 +221,7 @@ def test_prompt_takes_several_lines_and_leaves_at_ctrl_d(
         keys.send_text("MATCH (p:Person)\rRETURN p.name AS n ORDER BY n;\r.mode csv\rSELECT 3 AS three;\r\x04")
         shell = Shell(family, output, interactive=True)
         assert shell.converse(keys, DummyOutput()) == 0
-    assert " n\n─────\n Ada\n Bob\n(2 rows)" in output.getvalue()
+    assert " n\n─────\n Ada\n Bob\n(2 rows, " in output.getvalue()
     assert "three\n3\n" in output.getvalue()
     history = (tmp_path / "graphdb" / "history").read_text(encoding="utf-8")
     assert "+RETURN p.name AS n ORDER BY n;" in history
@@ -238,14 +239,14 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     child = pexpect.spawn(
         sys.executable, ["-m", "graphdb"], env=environment, encoding="utf-8", timeout=30, dimensions=(40, 100)
     )
-    child.expect("graphdb> ")
+    child.expect("graphdb>")
     child.send("SELECT 6 * 7\rAS answer;\r")
     child.expect(r"42\s")
-    child.expect(r"\(1 row\)")
+    child.expect(r"\(1 row, ")
     child.send("SELECT nonsense;\r")
     child.expect("\x1b\\[31m[^\x1b]*nonsense")
     child.send("SELECT 1\x03")
-    child.expect("graphdb> ")
+    child.expect("graphdb>")
     child.send(".quit\r")
     child.expect(pexpect.EOF)
     child.close()

@@ -1,0 +1,139 @@
+"""A physical plan for people: one row per step, with what was expected and, after a run, what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphdb.plan.physical import (
+    Check,
+    EdgeCount,
+    EdgesDiffer,
+    EdgeStep,
+    HasEdge,
+    HasSignature,
+    IsCandidate,
+    Never,
+    NotBothEqual,
+    PhysicalPlan,
+    Relation,
+    Step,
+    Unequal,
+)
+
+if TYPE_CHECKING:
+    from graphdb.execute.executor import Control
+
+LabelName = Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """One step of a plan, in words."""
+
+    number: int
+    """From 1, in matching order."""
+    binds: str
+    """The pattern variable that the step binds."""
+    how: str
+    checks: str
+    estimate: float
+    """Rows expected after the step."""
+    rows: int | None
+    """Rows that there were (PROFILE)."""
+
+
+def explain(plan: PhysicalPlan, name: LabelName = str, control: Control | None = None) -> list[ExplainedStep]:
+    """Describe a plan step by step.
+
+    Parameters
+    ----------
+    name
+        Gives the name of an edge label from its id.
+    control
+        The control of a run of this plan: its rows are added.
+    """
+    rows = None if control is None or len(control.rows) != len(plan.steps) else control.rows
+    return [
+        ExplainedStep(
+            i + 1,
+            _variable(plan, _slot(plan, step)),
+            _how(plan, step, name) + ("; only counted" if plan.count_last and i + 1 == len(plan.steps) else ""),
+            ", ".join(_check(plan, check, name) for check in step.checks),
+            step.estimate,
+            None if rows is None else int(rows[i]),
+        )
+        for i, step in enumerate(plan.steps)
+    ]
+
+
+def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Control | None = None) -> str:
+    """The same as an aligned table; after a run with its time, threads and buffers."""
+    profiled = control is not None and len(control.rows) == len(plan.steps)
+    table = [["step", "binds", "from", "checks", "estimated rows", *(["rows"] if profiled else [])]]
+    for step in explain(plan, name, control):
+        actual = [f"{step.rows:,}"] if step.rows is not None else []
+        table.append([str(step.number), step.binds, step.how, step.checks, f"{step.estimate:,.0f}", *actual])
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = []
+    for row in table:
+        words = [cell.ljust(width) for cell, width in zip(row[:4], widths, strict=False)]
+        figures = [cell.rjust(width) for cell, width in zip(row[4:], widths[4:], strict=True)]
+        lines.append("  ".join(words + figures).rstrip())
+    if profiled and control is not None:
+        lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {plan.worker_bytes:,} bytes each")
+    return "\n".join(lines)
+
+
+def _slot(plan: PhysicalPlan, step: Step) -> int:
+    return len(plan.conditions) + step.edge if isinstance(step, EdgeStep) else step.vertex
+
+
+def _variable(plan: PhysicalPlan, slot: int) -> str:
+    return plan.names[slot] or f"#{slot}"
+
+
+def _labels(relation: Relation, name: LabelName) -> str:
+    return "" if relation.labels is None else ":" + "|".join(map(name, relation.labels))
+
+
+def _arrow(plan: PhysicalPlan, vertex: int, relation: Relation, name: LabelName) -> str:
+    left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[relation.direction]
+    return f"({_variable(plan, vertex)}){left}[{_labels(relation, name)}]{right}"
+
+
+def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
+    if isinstance(step, EdgeStep):
+        return f"edges {_arrow(plan, step.vertex, step.relation, name)}({_variable(plan, step.other)})"
+    condition = plan.conditions[step.vertex]
+    if step.scan is not None:
+        return f"scan {len(step.scan):,} vertices" + (f" {condition}" if condition else "")
+    lists = [_arrow(plan, near.of, near.relation, name) for near in step.neighbours]
+    if step.constants is not None:
+        lists.append(f"{len(step.constants):,} candidates" + (f" {condition}" if condition else ""))
+    return " ∩ ".join(lists)
+
+
+def _check(plan: PhysicalPlan, check: Check, name: LabelName) -> str:
+    def of(slot: int) -> str:
+        return _variable(plan, slot)
+
+    vertices = len(plan.conditions)
+    match check:
+        case Never():
+            return "never"
+        case Unequal(left, right):
+            return f"{of(left)} ≠ {of(right)}"
+        case NotBothEqual(a, b, c, d):
+            return f"not ({of(a)} = {of(b)} and {of(c)} = {of(d)})"
+        case EdgesDiffer(first, second):
+            return f"{of(vertices + first)} ≠ {of(vertices + second)}"
+        case IsCandidate(vertex, candidates, _):
+            return plan.conditions[vertex] or f"{of(vertex)} among {len(candidates):,} candidates"
+        case HasSignature(vertex, relation, _):
+            return f"signature {_arrow(plan, vertex, relation, name)}"
+        case HasEdge(relation, vertex, other, negated):
+            return f"{'no ' if negated else ''}edge {_arrow(plan, vertex, relation, name)}({of(other)})"
+        case EdgeCount(vertex, other, expected, _):
+            return f"{expected} edges between {of(vertex)} and {of(other)}"

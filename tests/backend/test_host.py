@@ -1,0 +1,214 @@
+"""The CPU executor: stopping, limits, memory, threads, and the rare cases of distinctness that random tests seldom meet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout
+from graphdb.execute.choose import choose_executor
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan import passes
+from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan
+from graphdb.storage.graph import ArraySource, DataGraph
+from tests.oracle.brute import Data, matches
+from tests.oracle.strategies import source_of
+
+DIFFERENT_EDGES, REPEATABLE = MatchMode.DIFFERENT_EDGES, MatchMode.REPEATABLE_ELEMENTS
+
+
+def pattern(
+    vertices: int, edges: list[tuple[int, int, Any, bool]], mode: MatchMode = DIFFERENT_EDGES, **more: Any
+) -> PatternGraph:
+    """Vertices a, b, … and edges (source, target, labels, directed) in one clause; all vertices are outputs."""
+    names = "abcdefghij"[:vertices]
+    return PatternGraph(
+        vertices=tuple(PatternVertex(name) for name in names),
+        edges=tuple(PatternEdge(f"e{i}", *edge, 0) for i, edge in enumerate(edges)),
+        clauses=(Clause(mode, tuple(range(vertices))),),
+        **{"outputs": () if more.get("count_only") else tuple(names), **more},
+    )
+
+
+def complete(vertices: int) -> DataGraph:
+    """Every vertex has an edge to every other."""
+    s, o = np.nonzero(~np.eye(vertices, dtype=bool))
+    return DataGraph(ArraySource(s, np.ones(len(s)), o, vertices))
+
+
+@pytest.fixture(scope="module")
+def endless() -> PhysicalPlan:
+    """A plan with some 10^20 matches, none of which can be counted without going there."""
+    edges = [(i, i + 1, (1,), False) for i in range(8)]
+    return make_plan(pattern(9, edges, count_only=True), complete(300))
+
+
+def rows(plan: PhysicalPlan, executor: HostExecutor, control: Control | None = None) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    for block in executor.run(plan, control or Control()):
+        found += zip(*(block.columns[name].tolist() for name in plan.outputs), strict=True)
+    return found
+
+
+# --- stopping ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_timeout_stops_a_count(endless: PhysicalPlan, threads: int) -> None:
+    HostExecutor(threads).count(make_plan(pattern(1, [], count_only=True), complete(3)))  # compiled
+    control = Control(timeout=0.2)
+    started = time.monotonic()
+    with pytest.raises(QueryTimeout, match="timeout of 0"):
+        HostExecutor(threads).count(endless, control)
+    assert time.monotonic() - started < 5
+    assert control.rows.sum() > 0
+    assert threading.active_count() == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_cancelling_stops_a_count(endless: PhysicalPlan, threads: int) -> None:
+    cancelled = threading.Event()
+    threading.Timer(0.1, cancelled.set).start()
+    with pytest.raises(ExecutionError, match="cancelled"):
+        HostExecutor(threads).count(endless, Control(cancelled=cancelled))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_reaches_the_caller_and_leaves_no_worker(endless: PhysicalPlan, threads: int) -> None:
+    import _thread
+
+    threading.Timer(0.2, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        HostExecutor(threads).count(endless)
+    time.sleep(0.05)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("graphdb")]
+
+
+def test_a_caller_may_stop_taking_rows(endless: PhysicalPlan) -> None:
+    """The workers end, though far more was to come; meanwhile only so much waited for the caller."""
+    plan = make_plan(pattern(4, [(0, 1, (1,), True), (1, 2, (1,), True), (2, 3, (1,), True)]), complete(100))
+    control = Control(buffer_bytes=1 << 16)
+    run = HostExecutor(2, block_rows=1000).run(plan, control)
+    first = next(run)
+    time.sleep(0.1)
+    run.close()  # type: ignore[attr-defined]
+    assert first.count == 1000
+    assert 0 < control.rows[-1] < 200_000
+    assert threading.active_count() == 1
+
+
+def test_a_limit_stops_early() -> None:
+    plan = make_plan(pattern(4, [(0, 1, (1,), True), (1, 2, (1,), True), (2, 3, (1,), True)], limit=10), complete(100))
+    for executor in (HostExecutor(1), HostExecutor(2, inline_cost=0)):
+        control = Control()
+        assert len(rows(plan, executor, control)) == 10
+        assert control.rows[-1] <= 10_000
+
+
+def test_progress_grows_to_one() -> None:
+    plan = make_plan(pattern(3, [(0, 1, (1,), True), (1, 2, (1,), True)], count_only=True), complete(60))
+    seen: list[float] = []
+    HostExecutor(2, inline_cost=0).count(plan, Control(progress=seen.append))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+# --- memory and devices ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_uses_fewer_workers_or_none_where_memory_is_short() -> None:
+    graph = complete(2000)
+    triangle = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
+    plan = make_plan(pattern(3, triangle, count_only=True, limit=1), graph)
+    assert plan.worker_bytes == 1999 * 4
+    assert HostExecutor(4, inline_cost=0).memory(plan) == 4 * plan.worker_bytes
+    control = Control()
+    assert HostExecutor(4, memory_limit=2 * plan.worker_bytes, inline_cost=0).count(plan, control) == 1
+    assert control.threads == 2
+    with pytest.raises(MemoryLimitError, match="memory limit"):
+        HostExecutor(4, memory_limit=100).count(plan)
+
+
+def test_devices() -> None:
+    assert choose_executor("auto").name == choose_executor("cpu").name == "cpu"
+    with pytest.raises(GraphDBError, match="cuda:0"):
+        choose_executor("cuda:0")
+    with pytest.raises(GraphDBError, match="abacus"):
+        choose_executor("abacus")
+
+
+def test_candidates_must_be_vertices() -> None:
+    graph = complete(5)
+    strange = replace(pattern(1, []), vertices=(PatternVertex("a", np.array([0, 5])),))
+    with pytest.raises(ExecutionError, match="candidate"):
+        make_plan(strange, graph)
+
+
+def test_an_empty_pattern_has_one_match() -> None:
+    plan = make_plan(PatternGraph((), (), ()), complete(3))
+    assert [block.count for block in HostExecutor().run(plan)] == [1]
+    assert HostExecutor().count(plan) == 1
+
+
+# --- distinctness, where random patterns seldom go ------------------------------------------------------------------
+
+
+def same_as_oracle(data: Data, wanted: PatternGraph) -> PhysicalPlan:
+    """Compare rows, and the count; the plan, for a closer look."""
+    graph = DataGraph(source_of(data))
+    plan = make_plan(wanted, graph)
+    expected = Counter(tuple(row[name] for name in wanted.outputs) for row in matches(wanted, data))
+    assert Counter(rows(plan, HostExecutor(1))) == expected
+    counted = make_plan(replace(wanted, outputs=(), count_only=True), graph)
+    assert HostExecutor(1).count(counted) == expected.total() > 0
+    return plan
+
+
+def test_simple_relations_that_share_only_some_labels_are_compared_by_codes() -> None:
+    """1|2 and 2|3 are both simple here, and joined ends need not be the same edge."""
+    data = Data({(0, 1, 1), (0, 3, 1), (2, 2, 1), (0, 2, 4)}, 5, 0, None)
+    plan = same_as_oracle(data, pattern(4, [(0, 1, (1, 2), True), (2, 3, (2, 3), True)]))
+    assert any(isinstance(check, EdgesDiffer) for step in plan.steps for check in step.checks)
+
+
+def test_a_wide_directed_and_a_narrow_undirected_edge_may_share_ends_without_being_one() -> None:
+    """(0)-[1]->(1) and (1)-[2]->(0): 1|2 directed is simple, 2 undirected is simple, and they differ."""
+    data = Data({(0, 1, 1), (1, 2, 0), (2, 1, 3)}, 4, 0, None)
+    plan = same_as_oracle(data, pattern(4, [(0, 1, (1, 2), True), (2, 3, (2,), False)]))
+    assert any(isinstance(check, EdgesDiffer) for step in plan.steps for check in step.checks)
+
+
+def test_simple_undirected_edges_need_no_codes() -> None:
+    data = Data({(0, 1, 1), (1, 1, 2), (0, 1, 2), (2, 1, 3), (3, 1, 3)}, 4, 0, None)
+    plan = same_as_oracle(data, pattern(3, [(0, 1, (1,), False), (1, 2, (1,), False), (0, 2, (1,), False)]))
+    assert not any(isinstance(step, EdgeStep) for step in plan.steps)
+
+
+def test_a_value_excluded_twice_is_discounted_once() -> None:
+    """c <> a and c <> b, where a and b are free to be the same vertex."""
+    data = Data({(i, 1, j) for i in range(4) for j in range(4) if i != j}, 4, 0, None)
+    edges = [(0, 1, (1,), True), (1, 2, (1,), True), (2, 3, (1,), True)]
+    plan = same_as_oracle(data, replace(pattern(4, edges, REPEATABLE), unequal=((0, 3), (1, 3), (2, 3))))
+    assert len(plan.steps[-1].checks) == 3
+
+
+@pytest.mark.parametrize("mode", list(MatchMode))
+def test_signatures_ask_for_two_neighbours_only_where_they_must_differ(mode: MatchMode) -> None:
+    """Vertex 0 has one successor, vertex 1 two: with repeatable elements both match a fork."""
+    data = Data({(0, 1, 2), (1, 1, 2), (1, 1, 3), (4, 1, 4)}, 5, 0, None)
+    fork = pattern(3, [(0, 1, (1,), True), (0, 2, (1,), True)], mode)
+    centre = np.arange(5)
+    fork = replace(fork, vertices=(PatternVertex("a", centre[:2]), *fork.vertices[1:]))
+    with mock.patch.object(passes, "_signature_pays", return_value=True):
+        same_as_oracle(data, fork)

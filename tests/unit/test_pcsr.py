@@ -1,0 +1,94 @@
+"""Partitions against sets of triples, whatever their layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.pcsr import GROUP_BYTES, build_partition
+
+TYPE = 0
+RESOURCES, LITERALS = 20, 5
+
+triples = st.sets(
+    st.tuples(st.integers(0, RESOURCES - 1), st.integers(0, 3), st.integers(0, RESOURCES + LITERALS - 1)), max_size=120
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    triples,
+    st.sampled_from([None, (0,), (1,), (1, 2), (0, 1, 3), (9,), ()]),
+    st.sampled_from(["out", "in", "both"]),
+    st.sampled_from(["direct", "hashed", None]),
+    st.sampled_from([np.int32, np.int64]),
+)
+def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any, dtype: Any) -> None:
+    s, p, o = (list(column) for column in zip(*data, strict=True)) if data else ([], [], [])
+    graph = DataGraph(ArraySource(s, p, o, RESOURCES, LITERALS, TYPE), dtype=dtype, layer=layer)
+    partition = graph.partition(labels, direction)
+    want: dict[int, dict[int, list[int]]] = {}
+    for a, label, b in data:
+        if (label == TYPE or b >= RESOURCES) if labels is None else label not in labels:
+            continue
+        if direction != "in":
+            want.setdefault(a, {}).setdefault(b, []).append(2 * label)
+        if direction == "in" or (direction == "both" and a != b):
+            want.setdefault(b, {}).setdefault(a, []).append(2 * label + 1)
+    assert partition.neighbours.dtype == dtype
+    assert partition.keys.tolist() == sorted(want)
+    assert partition.max_degree == max(map(len, want.values()), default=0)
+    for vertex in range(RESOURCES + LITERALS):
+        near = want.get(vertex, {})
+        assert partition.neighbours_of(vertex).tolist() == sorted(near)
+        if partition.codes is not None:
+            assert [partition.codes_of(vertex, u).tolist() for u in sorted(near)] == [
+                sorted(near[u]) for u in sorted(near)
+            ]
+            assert partition.codes_of(vertex, RESOURCES + LITERALS).tolist() == []
+    if partition.codes is not None:
+        assert partition.simple == all(len(codes) == 1 for near in want.values() for codes in near.values())
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 1000, 5000])
+def test_hashed_groups_overflow_into_empty_ones(count: int) -> None:
+    """Every key is found again, and so is the absence of the others."""
+    subjects = np.random.default_rng(count).choice(10 * count, count, replace=False)
+    subjects.sort()
+    partition = build_partition(3, subjects, subjects[::-1].copy(), "out", 10 * count, layer="hashed")
+    assert partition.offsets.nbytes == GROUP_BYTES * count
+    assert [int(partition.neighbours_of(v)[0]) for v in subjects] == subjects[::-1].tolist()
+    absent = np.setdiff1d(np.arange(10 * count), subjects)
+    assert all(len(partition.neighbours_of(int(v))) == 0 for v in absent)
+
+
+def test_the_layer_follows_how_many_vertices_the_label_touches() -> None:
+    few, many = np.arange(5), np.arange(5000)
+    assert build_partition(1, few, few, "out", 100_000).layer == "hashed"
+    assert build_partition(1, many, many, "out", 100_000).layer == "direct"
+
+
+def test_the_cache_keeps_to_its_budget_and_gives_the_same_again() -> None:
+    source = ArraySource(np.arange(100), np.repeat([1, 2], 50), np.arange(100)[::-1], 100)
+    graph = DataGraph(source, memory_budget_bytes=1)
+    first = graph.partition((1,), "out")
+    assert graph.partition((1,), "out") is first
+    graph.partition((2,), "out")
+    again = graph.partition((1,), "out")
+    assert again is not first
+    np.testing.assert_array_equal(again.neighbours, first.neighbours)
+    assert graph.cached_bytes == again.nbytes
+
+
+def test_universe_and_members() -> None:
+    """A class is no member of the universe for being one; a subject of nothing but a literal is."""
+    #                        type: 0 -> class 3        knows: 1 -> 2        name: 4 -> literal 6; 5 stands nowhere
+    graph = DataGraph(ArraySource([0, 1, 4], [0, 1, 2], [3, 2, 6], 6, 1, type_label=0))
+    assert graph.universe().tolist() == [0, 1, 2, 4]
+    assert graph.members(3).tolist() == [0]
+    assert graph.members(2).tolist() == []

@@ -1,0 +1,108 @@
+"""What the planner decides, seen from outside: order, what it leaves out, and what EXPLAIN says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.cost import Estimates, estimate
+from graphdb.plan.explain import explain, explain_text
+from graphdb.plan.order import matching_order
+from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import HasSignature, IsCandidate, NotBothEqual, Unequal, VertexStep
+from graphdb.storage.graph import ArraySource, DataGraph
+
+KNOWS, LIKES = 1000, 1001
+
+
+@pytest.fixture(scope="module")
+def graph() -> DataGraph:
+    """1,000 vertices that know 20 others each; 10 of them like one."""
+    rng = np.random.default_rng(7)
+    s = np.repeat(np.arange(1000), 20)
+    o = rng.integers(0, 1000, len(s))
+    subjects, objects = np.append(s, np.arange(10)), np.append(o, np.arange(10) + 50)
+    labels = np.append(np.full(len(s), KNOWS), np.full(10, LIKES))
+    return DataGraph(ArraySource(subjects, labels, objects, 1002))
+
+
+def chain(
+    candidates: dict[int, Any], *labels: int, mode: MatchMode = MatchMode.DIFFERENT_EDGES, **more: Any
+) -> PatternGraph:
+    """A directed chain over the given edge labels."""
+    count = len(labels) + 1
+    return PatternGraph(
+        tuple(PatternVertex("abcdefghijklmnop"[i], candidates.get(i)) for i in range(count)),
+        tuple(PatternEdge(f"e{i}", i, i + 1, (label,), True, 0) for i, label in enumerate(labels)),
+        (Clause(mode, tuple(range(count))),),
+        **more,
+    )
+
+
+def order_of(pattern: PatternGraph, graph: DataGraph) -> str:
+    return "".join(step.binds for step in explain(make_plan(pattern, graph)))
+
+
+def test_the_search_starts_where_least_is(graph: DataGraph) -> None:
+    assert order_of(chain({2: np.array([3])}, KNOWS, KNOWS, KNOWS), graph)[0] == "c"
+    assert order_of(chain({}, KNOWS, KNOWS, LIKES), graph)[0] in "cd"
+
+
+@pytest.mark.parametrize("length", [4, 10, 14])
+def test_orders_are_connected_whether_searched_exactly_or_greedily(graph: DataGraph, length: int) -> None:
+    estimates = estimate(chain({length // 2: np.array([1])}, *[KNOWS] * (length - 1)), graph)
+    order = matching_order(estimates)
+    assert sorted(order) == list(range(length))
+    for i in range(1, length):
+        assert any(abs(order[i] - before) == 1 for before in order[:i])
+
+
+def test_a_product_puts_the_smaller_component_outside() -> None:
+    assert matching_order(Estimates((500.0, 2.0), ((), ()))) == (1, 0)
+
+
+def test_distinct_nodes_make_edges_distinct_and_labels_that_differ_need_no_test(graph: DataGraph) -> None:
+    checks = [
+        check
+        for step in make_plan(chain({}, KNOWS, KNOWS, mode=MatchMode.DIFFERENT_NODES), graph).steps
+        for check in step.checks
+    ]
+    assert all(isinstance(check, Unequal) for check in checks)
+    assert len(checks) == 3
+    checks = [check for step in make_plan(chain({}, KNOWS, LIKES), graph).steps for check in step.checks]
+    assert not [check for check in checks if isinstance(check, Unequal | NotBothEqual)]
+
+
+def test_a_selective_start_never_makes_a_signature_or_a_bit_set(graph: DataGraph) -> None:
+    many = np.arange(0, 1000, dtype=np.int64)
+    many = np.append(many, [1000, 1001])
+    plan = make_plan(chain({0: np.array([5]), 1: np.tile(many, 1)}, KNOWS, LIKES), graph)
+    assert not [c for step in plan.steps for c in step.checks if isinstance(c, HasSignature)]
+    assert not [c for step in plan.steps for c in step.checks if isinstance(c, IsCandidate) and c.bits is not None]
+
+
+def test_counting_leaves_the_last_step_uncounted_one_by_one(graph: DataGraph) -> None:
+    plan = make_plan(chain({}, KNOWS, KNOWS, count_only=True, mode=MatchMode.REPEATABLE_ELEMENTS), graph)
+    assert plan.count_last
+    assert isinstance(plan.steps[-1], VertexStep)
+
+
+def test_explain_and_profile(graph: DataGraph) -> None:
+    pattern = chain({0: np.array([5])}, KNOWS, LIKES, outputs=("a", "c"))
+    plan, control = make_plan(pattern, graph), Control()
+    assert "rows" not in explain_text(plan).splitlines()[0].split("estimated rows")[1]
+    count = sum(block.count for block in HostExecutor().run(plan, control))
+    steps = explain(plan, {KNOWS: "knows", LIKES: "likes"}.__getitem__, control)
+    assert [step.number for step in steps] == [1, 2, 3]
+    assert steps[-1].rows == count
+    assert {"a", "b", "c"} == {step.binds for step in steps}
+    assert any("[:knows]" in step.how for step in steps)
+    text = explain_text(plan, str, control)
+    assert "ms" in text.splitlines()[-1]
+    assert len(text.splitlines()) == 5
