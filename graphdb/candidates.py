@@ -22,8 +22,8 @@ from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.names import Names
 from graphdb.rows import NAMES_VIEW, Parameters, Rows, property_relation
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.dictionary import Kind
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.terms import Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
 from graphdb.values import NODE, NULL, TERM, Type, list_of, literal_sql, type_of_kinds
@@ -149,7 +149,11 @@ class Candidates:
             uses = sum(isinstance(part, ast.Variable) for part in parts)
             direct = sum(isinstance(part, ast.Property) for part in parts)
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
-            strict = not any(isinstance(part, _NOT_STRICT) for part in parts) and not calls & {"coalesce", "lang", "datatype"}
+            strict = not any(isinstance(part, _NOT_STRICT) for part in parts) and not calls & {
+                "coalesce",
+                "lang",
+                "datatype",
+            }
             if len(properties) == 1 and uses == direct and strict and not info.kinds:
                 grouped.setdefault(properties.pop(), []).append(condition)
             else:
@@ -168,7 +172,9 @@ class Candidates:
         relation, many = property_relation(label, literal_sql("l", type))
         value = Typed("p.value", list_of(type) if many else type, many)
         known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
-        compiler = Compiler(self._text, names, self._arguments, rows, Scope({info.name: Typed("p.subject", NODE)}, known))
+        compiler = Compiler(
+            self._text, names, self._arguments, rows, Scope({info.name: Typed("p.subject", NODE)}, known)
+        )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {relation} p {rows.joins} WHERE {where}", parameters)
 
@@ -199,7 +205,11 @@ class Candidates:
         if best is not None:
             return best[1]
         resources = "SELECT id FROM _graphdb.resource"
-        return f"({resources} UNION ALL SELECT id FROM _graphdb.literal)" if bound.vertices[number].kinds else f"({resources})"
+        return (
+            f"({resources} UNION ALL SELECT id FROM _graphdb.literal)"
+            if bound.vertices[number].kinds
+            else f"({resources})"
+        )
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
@@ -230,7 +240,9 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
         names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels())
         written = {label.id: names.written(label.iri) for label in names.edge_labels.values()}
         written |= {label.id: names.written(label.iri) for label in names.vertex_labels.values()}
-        table = pa.table({"id": pa.array(list(written), pa.int64()), "name": pa.array(list(written.values()), pa.string())})
+        table = pa.table(
+            {"id": pa.array(list(written), pa.int64()), "name": pa.array(list(written.values()), pa.string())}
+        )
         raw.register(NAMES_VIEW, table)
         scales: dict[int, int] = {}
         if any(label.kinds >> Kind.DECIMAL & 1 for label in names.edge_labels.values()):

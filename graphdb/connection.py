@@ -109,7 +109,9 @@ class Connection:
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
         """Run a query and return its rows as an Arrow table."""
         with self.guard() as raw:
-            return raw.sql(sql, params=dict(parameters)).to_arrow_table() if parameters else raw.sql(sql).to_arrow_table()
+            return (
+                raw.sql(sql, params=dict(parameters)).to_arrow_table() if parameters else raw.sql(sql).to_arrow_table()
+            )
 
     @contextlib.contextmanager
     def view(self, name: str, columns: Mapping[str, NDArray[Any]] | pa.Table) -> Iterator[None]:
@@ -123,19 +125,6 @@ class Connection:
                 yield
             finally:
                 self.raw.unregister(name)
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Run a piece of work that is kept whole or not at all."""
-        with self.guard() as raw:
-            raw.begin()
-            try:
-                yield raw
-            except BaseException:
-                with contextlib.suppress(Exception):
-                    raw.rollback()
-                raise
-            raw.commit()
 
     def temporary(self) -> str:
         """Return a fresh name for a view or temporary table of ours."""

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from graphdb.pattern.names import Names
     from graphdb.query import QueryRun
     from graphdb.report import Explanation
-    from graphdb.shape import Column
-    from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
+    from graphdb.storage.catalog import Catalog, EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
+    from graphdb.values import Column
 
 Progress = Callable[[int, int, int, str], None]
 """Told how far a load is: bytes done, bytes in all, triples, phase."""
@@ -93,6 +93,7 @@ class Database:
         self._connection = Connection(self.path, self.threads, self._budget.duckdb if memory_limit else None)
         self._lazy_catalog: Catalog | None = None
         self._lazy_snapshot: Snapshot | None = None
+        self._cancelled = threading.Event()
         self._closed = False
 
     # --- statements
@@ -127,6 +128,7 @@ class Database:
         with self._open():
             statements = parse_script(text)
             _check_arguments(statements, arguments, text)
+            self._cancelled.clear()
             for statement in statements:
                 result = self._statement(statement, text, arguments, timeout)
         return result
@@ -180,13 +182,15 @@ class Database:
         from graphdb.storage.loaders.load import load
 
         with self._open(), self._connection.guard() as raw:
+            self._cancelled.clear()
             try:
-                return load(raw, self._catalog(), paths, format, on_error, progress)
+                return load(raw, self._catalog(), paths, format, on_error, progress, self._cancelled)
             finally:
                 self._lazy_snapshot = None
 
     def interrupt(self) -> None:
-        """Stop what another thread runs on this database (it ends with KeyboardInterrupt)."""
+        """Stop what another thread runs on this database; there it ends with an error."""
+        self._cancelled.set()
         self._connection.raw.interrupt()
 
     # --- what the database holds
@@ -276,7 +280,13 @@ class Database:
 
         executor = choose_executor(self.device, threads=self.threads, memory_limit=self._budget.bindings)
         return QueryRun(
-            self._snapshot(), executor, text, arguments, bindings_bytes=self._budget.bindings, timeout=timeout
+            self._snapshot(),
+            executor,
+            text,
+            arguments,
+            bindings_bytes=self._budget.bindings,
+            timeout=timeout,
+            cancelled=self._cancelled,
         )
 
     def _create_table(
@@ -293,8 +303,8 @@ class Database:
             rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns)
             with run.bindings(prepared), self._connection.guard(timeout) as raw:
                 made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
-                count = made.fetchone()
-        return f"table {'.'.join(statement.name)}: {count[0] if count else 0:,} rows"
+                count = made.fetchall()  # not fetchone: an unfinished result would block the connection
+        return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def _explain(
         self, query: ast.Query, profile: bool, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -453,4 +463,3 @@ def _check_arguments(statements: tuple[ast.Statement, ...], arguments: Mapping[s
             raise ParameterError(
                 f"the statement has no parameter ${name}", hint=f"did you mean ${near[0]}?" if near else None
             )
-

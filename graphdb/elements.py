@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """A vertex: its IRI (``_:…`` for a blank node), labels (sorted) and properties, names as a user would write them.

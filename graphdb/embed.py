@@ -34,14 +34,9 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     """
     if "cypher" not in sql.lower():
         return []
-    import duckdb
-
     data = sql.encode()
-    starts = [start for start, _ in duckdb.tokenize(sql)]
-    pieces = [
-        data[start:end].decode(errors="replace").strip()
-        for start, end in zip(starts, [*starts[1:], len(data)], strict=True)
-    ]
+    starts = _starts(sql)
+    pieces = _pieces(sql)
     calls = []
     for i, piece in enumerate(pieces[:-1]):
         if piece.lower() != "cypher" or pieces[i + 1] != "(":
@@ -59,6 +54,20 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     return calls
 
 
+def _starts(sql: str) -> list[int]:
+    """Return the byte offsets of a statement's tokens."""
+    import duckdb
+
+    return [start for start, _ in duckdb.tokenize(sql)]
+
+
+def _pieces(sql: str) -> list[str]:
+    """Return the tokens of a statement."""
+    data, starts = sql.encode(), _starts(sql)
+    ends = [*starts[1:], len(data)]
+    return [data[start:end].decode(errors="replace").strip() for start, end in zip(starts, ends, strict=True)]
+
+
 def _string(token: str) -> str | None:
     """Return the text of a SQL string literal, single-quoted or dollar-quoted; None if it is none."""
     if len(token) >= 2 and token[0] == token[-1] == "'":
@@ -72,14 +81,13 @@ def _string(token: str) -> str | None:
 
 def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
     """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
-    with connection.guard() as raw:
-        named = raw.get_table_names(sql)
-    if not named:
+    named = {piece.strip('"') for piece in _pieces(sql)}
+    variables = {name: value for name, value in _caller_variables().items() if name in named}
+    if not variables:
         return {}
     known = connection.rows("SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()")
-    missing = named - {name for (name,) in known}
-    variables = _caller_variables() if missing else {}
-    found = {name: _table(variables[name]) for name in missing if name in variables}
+    taken = {name for (name,) in known}
+    found = {name: _table(value) for name, value in variables.items() if name not in taken}
     return {name: table for name, table in found.items() if table is not None}
 
 

@@ -27,12 +27,10 @@ from graphdb.values import (
     FLOAT,
     INTEGER,
     MEMBERS,
-    NODE,
     NULL,
     NUMERIC,
     STRING,
     TIME,
-    UNION,
     VALUE,
     ZONED,
     Base,
@@ -121,7 +119,7 @@ class Compiler:
         if base is Base.TERM:
             return [self.rows.iri(value.sql).sql, *self.sort_keys(self.value_of(value))]
         if base is Base.EDGE:
-            return [f'({value.sql}).label', f'({value.sql})."start"', f'({value.sql})."end"']
+            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"']
         if base is Base.VALUE:
             rank = " ".join(
                 f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
@@ -212,7 +210,9 @@ class Compiler:
         if base.type.base is Base.NULL:
             return base
         if base.type.base is Base.EDGE:
-            raise NotSupportedError("properties of edges are not supported yet", text=self.text, position=node.span.start)
+            raise NotSupportedError(
+                "properties of edges are not supported yet", text=self.text, position=node.span.start
+            )
         if base.type.base not in (Base.NODE, Base.TERM):
             raise self.mismatch(f"{base.type} has no properties", node)
         return self.rows.value(base.sql, self.names.property(node.key.words, self.text))

@@ -370,10 +370,13 @@ AGGREGATES: dict[str, Compile] = {
     "max": _extreme("max"),
 }
 
-_LATER = frozenset(
-    "properties keys nodes relationships head last tail range exists duration rand timestamp percentilecont "
-    "percentiledisc stdev stdevp haversin atan atan2 asin acos cot degrees radians all any none single reduce "
-    "isempty tobooleanornull tointegerornull tofloatornull tostringornull shortestpath allshortestpaths "
-    "charlength character_length nullif valuetype localtime".split()
-) - FUNCTIONS.keys()
+_LATER = (
+    frozenset(
+        "properties keys nodes relationships head last tail range exists duration rand timestamp percentilecont "
+        "percentiledisc stdev stdevp haversin atan atan2 asin acos cot degrees radians all any none single reduce "
+        "isempty tobooleanornull tointegerornull tofloatornull tostringornull shortestpath allshortestpaths "
+        "charlength character_length nullif valuetype localtime".split()
+    )
+    - FUNCTIONS.keys()
+)
 """Functions of openCypher and GQL that do not run yet."""

@@ -11,7 +11,7 @@ import numpy as np
 from graphdb.candidates import Snapshot
 from graphdb.elements import Node
 from graphdb.rows import NAMES_VIEW
-from graphdb.storage.dictionary import LITERAL_BASE
+from graphdb.storage.terms import LITERAL_BASE
 from graphdb.values import VALUE, literal_sql
 
 _WANTED = "_graphdb_wanted"
@@ -50,9 +50,7 @@ def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
             mine[key].append(value)
         else:
             mine[key] = [mine[key], value]
-    return {
-        id: Node(iri, tuple(labels.get(id, ())), properties.get(id, {})) for id, iri in iris
-    }
+    return {id: Node(iri, tuple(labels.get(id, ())), properties.get(id, {})) for id, iri in iris}
 
 
 def values(snapshot: Snapshot, ids: Collection[int]) -> dict[int, object]:

@@ -49,7 +49,7 @@ def schema(database: Database) -> Iterator[str]:
 
 def _leads_to(label: EdgeLabel) -> Iterator[str]:
     """Yield the kinds of the objects of an edge label: vertices, and kinds of values."""
-    from graphdb.storage.dictionary import Kind
+    from graphdb.storage.terms import Kind
 
     if label.resource_triples:
         yield "vertices"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 
 
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A query that is ready to run: its plan, and the SQL after it."""
@@ -52,6 +52,8 @@ class QueryRun:
         Bindings beyond this size wait in a temporary table (which DuckDB may spill) instead of in memory.
     timeout
         Seconds from now.
+    cancelled
+        Set by another thread to stop the match.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class QueryRun:
         *,
         bindings_bytes: int,
         timeout: float | None = None,
+        cancelled: threading.Event | None = None,
     ) -> None:
         self._snapshot = snapshot
         self.executor = executor
         self._text = text
         self._arguments = arguments
         self._bindings_bytes = bindings_bytes
+        self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._stack = ExitStack()
         self.control: Control | None = None
@@ -174,9 +178,8 @@ class QueryRun:
 
     def run(self, prepared: Prepared) -> pa.Table:
         """Run the match and the SQL after it; the result in the engine's own terms."""
-        with self.bindings(prepared):
-            with self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+        with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
+            return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
     @contextmanager
     def bindings(self, prepared: Prepared) -> Iterator[None]:
@@ -257,7 +260,9 @@ class QueryRun:
                 raw.execute(f"INSERT INTO temp.{BINDINGS} FROM _graphdb_block")
 
     def _new_control(self) -> Control:
-        return Control(timeout=self._left(), buffer_bytes=max(self._bindings_bytes // 4, 1 << 20))
+        return Control(
+            timeout=self._left(), cancelled=self._cancelled, buffer_bytes=max(self._bindings_bytes // 4, 1 << 20)
+        )
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)

@@ -41,8 +41,8 @@ class Explanation:
         planning, total = seconds
         match = control.seconds if control is not None else 0.0
         times = (
-            f"{total * 1000:,.1f} ms in all: {planning * 1000:,.1f} planning and candidates, {match * 1000:,.1f} match, "
-            f"{(total - planning - match) * 1000:,.1f} result; {rows:,} rows"
+            f"{total * 1000:,.1f} ms in all: {planning * 1000:,.1f} planning and candidates, "
+            f"{match * 1000:,.1f} match, {(total - planning - match) * 1000:,.1f} result; {rows:,} rows"
         )
         return cls((*_match(prepared, names, executor, control), *_after(prepared), "", times))
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError
-from graphdb.values import Base, Type
+from graphdb.values import Base, Column, Type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.elements import Node, Relationship
-    from graphdb.shape import Column
 
 _BATCH = 10_000
 """Rows that iteration decodes at a time."""
@@ -184,7 +183,7 @@ class Result:
 
     def show(self, limit: int = 40) -> None:
         """Print the rows as an aligned table, at most ``limit`` of them."""
-        print(self.text(limit))
+        print(self.text(limit))  # noqa: T201 - printing is what it is for
 
     def text(self, limit: int = 40) -> str:
         """Return the rows as an aligned table, at most ``limit`` of them."""
@@ -235,7 +234,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     """Return the Python values of a column that SQL gave."""
     import pyarrow as pa
 
-    values = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
         return [None if value is None else int(value) for value in values]
     if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):

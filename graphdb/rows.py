@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from graphdb.pattern.names import EdgeLabel
-from graphdb.storage.dictionary import LITERAL_BASE
+from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.typed import Typed
 from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql, type_of_kinds
 
@@ -133,7 +133,4 @@ def property_relation(label: EdgeLabel, value_sql: str) -> tuple[str, bool]:
 def _facet(column: str) -> str:
     if column == "language":
         return "coalesce(l.language, '')"
-    return (
-        "CASE WHEN l.language IS NOT NULL THEN 'http://www.w3.org/1999/02/22-rdf-syntax-ns#langString' "
-        "ELSE coalesce(l.datatype, 'http://www.w3.org/2001/XMLSchema#string') END"
-    )
+    return f"CASE WHEN l.language IS NOT NULL THEN '{RDF}langString' ELSE coalesce(l.datatype, '{XSD}string') END"

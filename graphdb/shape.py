@@ -19,20 +19,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in, walk
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import EDGE, Base, Type
+from graphdb.values import EDGE, Base, Column, Type
 
 BINDINGS = "_bindings"
 """The view that holds the bindings while the shaped query runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a result: its name as openCypher has it, its name as a table's column, and its type."""
-
-    name: str
-    sql_name: str
-    type: Type
-    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +136,7 @@ class Shaper:
                 start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
                 end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
             found[name] = Typed(
-                f"struct_pack(label := {code} >> 1, \"start\" := CAST({start} AS BIGINT), "
+                f'struct_pack(label := {code} >> 1, "start" := CAST({start} AS BIGINT), '
                 f'"end" := CAST({end} AS BIGINT))',
                 EDGE,
             )
@@ -164,9 +154,7 @@ class Shaper:
         """Shape any RETURN clause over the bindings."""
         rows = self._rows()
         aggregated = any(is_aggregate(item.expression) for item in items)
-        scope = Scope(
-            self._variables, exists=lambda p: self._exists(p, self._variables), aggregates=True
-        )
+        scope = Scope(self._variables, exists=lambda p: self._exists(p, self._variables), aggregates=True)
         compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
         conditions = Compiler(
             self._text, self._snapshot.names, self._arguments, rows, Scope(self._variables, exists=scope.exists)
@@ -249,18 +237,20 @@ class Shaper:
                 )
 
     def _columns(self, compiled: list[tuple[ast.ReturnItem, Typed]]) -> tuple[Column, ...]:
-        named = [(item.alias or item.text, item, value) for item, value in compiled]
-        keys: list[str] = []
-        for name, item, _ in named:
-            is_key = item.alias is None and isinstance(item.expression, ast.Property)
-            keys.append(item.expression.key.words[-1].text if is_key else name)
+        keys = [_key(item) for item, _ in compiled]
         columns = []
-        for (name, item, value), key in zip(named, keys, strict=True):
-            alone = [k.lower() for k in keys].count(key.lower()) == 1
-            is_property = item.alias is None and isinstance(item.expression, ast.Property)
-            sql_name = key if alone else name.replace(".", "_") if is_property else name
-            columns.append(Column(name, sql_name, value.type, value.many))
+        for (item, value), key in zip(compiled, keys, strict=True):
+            name = item.alias or item.text
+            alone = [other.lower() for other in keys].count(key.lower()) == 1
+            columns.append(Column(name, key if alone else name.replace(".", "_"), value.type, value.many))
         return tuple(columns)
+
+
+def _key(item: ast.ReturnItem) -> str:
+    """Return the name of an item's column in SQL: a property without alias goes by its key."""
+    if item.alias is None and isinstance(item.expression, ast.Property):
+        return item.expression.key.words[-1].text
+    return item.alias or item.text
 
 
 def _children(node: object) -> tuple[object, ...]:
@@ -333,7 +323,12 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                     f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
                 ],
             )
-        case Base.LIST if type.element is not None and type.element.base in (Base.NODE, Base.TERM, Base.EDGE, Base.LIST):
+        case Base.LIST if type.element is not None and type.element.base in (
+            Base.NODE,
+            Base.TERM,
+            Base.EDGE,
+            Base.LIST,
+        ):
             inner, joins = _presented("u.item", type.element, 0)
             return (
                 f"(SELECT coalesce(list({inner} ORDER BY u.at), []) FROM (SELECT unnest({sql}) AS item, "
@@ -341,4 +336,3 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                 [],
             )
     return sql, []
-

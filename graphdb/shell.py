@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
@@ -157,8 +157,10 @@ class Shell:
                         raise
                     status.tick()
         except KeyboardInterrupt:
-            self.database.interrupt()
-            future.exception()
+            # Again and again: an interrupt that comes between two steps of a statement is lost.
+            while not future.done():
+                self.database.interrupt()
+                wait([future], timeout=0.2)
             raise
         finally:
             status.clear()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from graphdb.storage.dictionary import Kind
+from graphdb.storage.terms import Kind
 
 
 class Base(Enum):
@@ -154,3 +154,13 @@ def sql_type(type: Type) -> str:
     if type.base is Base.NULL:
         return "INTEGER"
     return MEMBERS[type.base][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result: its name as openCypher has it, its name as a table's column, and its type."""
+
+    name: str
+    sql_name: str
+    type: Type
+    many: bool = False

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import StorageError
-from graphdb.storage.dictionary import RDF, XSD
+from graphdb.storage.terms import RDF, XSD
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,56 +7,18 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphdb.storage.terms import LITERAL_BASE, XSD, Kind
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
-
-LITERAL_BASE = 1 << 40
-"""The id of the first literal."""
-
-RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-RDF_TYPE = RDF + "type"
-XSD = "http://www.w3.org/2001/XMLSchema#"
-
-
-class Kind(IntEnum):
-    """How the value of a literal is stored, hence with what it can be compared.
-
-    A literal whose lexical form is not one of its datatype (``"abc"^^xsd:integer``) is of kind OTHER.
-    ``number`` is set for INTEGER, DECIMAL and DOUBLE, to the nearest double.
-    """
-
-    STRING = 0
-    """xsd:string; the value is the lexical form."""
-    LANGSTRING = 1
-    """rdf:langString, with a language."""
-    INTEGER = 2
-    """xsd:integer and the types derived from it, within 64 bits: ``integer``."""
-    DECIMAL = 3
-    """xsd:decimal, and integers beyond 64 bits, with at most 20 digits before and 18 after the point: ``decimal``."""
-    DOUBLE = 4
-    """xsd:double, xsd:float, and what is too long for DECIMAL; INF and NaN included: ``number``."""
-    BOOLEAN = 5
-    """xsd:boolean: ``boolean``."""
-    DATE = 6
-    """xsd:date without a time zone: ``date``."""
-    DATETIME = 7
-    """xsd:dateTime without a time zone, to the microsecond: ``datetime``."""
-    ZONED = 8
-    """xsd:dateTime with a time zone, to the microsecond: ``zoned``, a point in time."""
-    TIME = 9
-    """xsd:time without a time zone, to the microsecond: ``time``."""
-    OTHER = 10
-    """Any other datatype; the value is the lexical form."""
-
 
 _INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphdb.storage.dictionary import LITERAL_BASE, RDF_TYPE, Ids
+from graphdb.storage.dictionary import Ids
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.dictionary import LITERAL_BASE
 from graphdb.storage.graph import LabelStatistics
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 if TYPE_CHECKING:
     import duckdb
-
-RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 Ids = NDArray[np.int64]
 

@@ -60,7 +60,7 @@ class Control:
             raise ExecutionError("the query was cancelled")
         if self.timeout is not None and time.monotonic() - self._started > self.timeout:
             raise QueryTimeout(
-                f"the query ran longer than its timeout of {self.timeout:g} s",
+                "the query ran longer than its timeout",
                 hint="give it more time, or a LIMIT",
             )
 

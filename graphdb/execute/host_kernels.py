@@ -295,15 +295,20 @@ def search(
             rows[level] += fresh
             level -= 1
             continue
-        # Go on to the next value that passes.
+        # Go on to the next value that passes; inequalities come first and are most often all there is.
+        first, after, flip = steps[level, 4], steps[level, 5], steps[level, 11]
         found = False
         while at < end and not found:
-            values[slot] = load(address, at, _WIDE) ^ steps[level, 11] if wide else load(address, at, block)
+            values[slot] = load(address, at, _WIDE) ^ flip if wide else load(address, at, block)
             at += 1
             work += 1
-            found = passes(
-                checks, steps[level, 4], steps[level, 5], values, uncertain, partitions, resources, type_label, block
-            )
+            found = True
+            check = first
+            while found and check < after and checks[check, 0] == 1:
+                found = values[checks[check, 1]] != values[checks[check, 2]]
+                check += 1
+            if found and check < after:
+                found = passes(checks, check, after, values, uncertain, partitions, resources, type_label, block)
             if work > budget:
                 break
         stack[level, 1] = at

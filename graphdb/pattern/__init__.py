@@ -1,0 +1,1 @@
+"""The logical pattern: names become ids (:mod:`.bind`), clauses become one pattern graph (:mod:`.graph`)."""

@@ -14,7 +14,9 @@ from typing import TypeVar
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
-from graphdb.pattern.names import ABSENT, EdgeLabel, Names, VertexLabel
+from graphdb.pattern.names import ABSENT, Names
+from graphdb.storage.catalog import EdgeLabel, VertexLabel
+from graphdb.storage.terms import RDF_TYPE
 
 Label = TypeVar("Label", EdgeLabel, VertexLabel)
 Failure = TypeVar("Failure", bound=GraphDBError)
@@ -225,9 +227,7 @@ class _Binder:
     def edge_labels(self, labels: ast.LabelExpression) -> tuple[int, ...] | None:
         """Return the ids of the edge labels that an expression admits; None for any."""
         everything = frozenset(
-            label.id
-            for label in self.names.edge_labels.values()
-            if label.resource_triples and label.iri != "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+            label.id for label in self.names.edge_labels.values() if label.resource_triples and label.iri != RDF_TYPE
         )
 
         def admitted(part: ast.LabelExpression) -> frozenset[int]:
@@ -367,7 +367,8 @@ class _Binder:
             edge = path.edges[0]
             if edge.variable is None and edge.properties is None and edge.where is None:
                 left, right = named
-                assert left is not None and right is not None
+                assert left is not None
+                assert right is not None
                 source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
                 labels = None if edge.labels is None else self.edge_labels(edge.labels)
                 directed = edge.direction is not ast.Direction.BOTH

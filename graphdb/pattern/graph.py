@@ -27,7 +27,7 @@ class PatternVertex:
     condition: str = ""
     """The same in words, for EXPLAIN: ``":Person, age > 30"``."""
     labels: tuple[int, ...] = ()
-    """Vertex labels (class ids) that every candidate certainly has; signatures of its neighbours are tested for them."""
+    """Vertex labels (class ids) that every candidate certainly has; its neighbours' signatures are tested for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,10 @@ class PatternEdge:
 
 @dataclass(frozen=True, slots=True)
 class EdgeTest:
-    """A condition on two bound vertices (which may be the same one): such an edge exists, or with ``negated`` none
-    does.  It multiplies nothing."""
+    """A condition on two bound vertices (which may be the same one): such an edge exists, or with ``negated`` none.
+
+    It multiplies nothing.
+    """
 
     source: int
     target: int

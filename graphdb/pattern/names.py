@@ -151,7 +151,9 @@ class Names:
         namespace = self.prefixes.get(prefix.text)
         if namespace is None:
             near = nearest(prefix.text, self.prefixes)
-            hint = f"did you mean '{near[0]}:{local.text}'?" if near else f"declare it: PREFIX {prefix.text}: <http://…>"
+            hint = (
+                f"did you mean '{near[0]}:{local.text}'?" if near else f"declare it: PREFIX {prefix.text}: <http://…>"
+            )
             raise BindError(f"unknown prefix '{prefix.text}'", text=text, position=prefix.span.start, hint=hint)
         return namespace + local.text
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.plan.physical import (
     Check,
@@ -22,10 +25,23 @@ from graphdb.plan.physical import (
     Unequal,
 )
 
-if TYPE_CHECKING:
-    from graphdb.execute.executor import Control
-
 LabelName = Callable[[int], str]
+
+
+class Actuals(Protocol):
+    """What a run of a plan reports (:class:`graphdb.execute.executor.Control`)."""
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Bindings that passed each step."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took."""
+
+    @property
+    def threads(self) -> int:
+        """How many workers it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,7 @@ class ExplainedStep:
     """Rows that there were (PROFILE)."""
 
 
-def explain(plan: PhysicalPlan, name: LabelName = str, control: Control | None = None) -> list[ExplainedStep]:
+def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> list[ExplainedStep]:
     """Describe a plan step by step.
 
     Parameters
@@ -68,7 +84,7 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Control | None =
     ]
 
 
-def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Control | None = None) -> str:
+def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> str:
     """The same as an aligned table; after a run with its time, threads and buffers."""
     profiled = control is not None and len(control.rows) == len(plan.steps)
     table = [["step", "binds", "from", "checks", "estimated rows", *(["rows"] if profiled else [])]]

@@ -249,7 +249,7 @@ def _gzip_chunks(raw: BinaryIO, size: int) -> Iterator[bytes]:
     try:
         while chunk := stream.read(size):
             yield chunk
-    except (isal_zlib.error, zlib.error) as error:
+    except (isal_zlib.error, zlib.error) as error:  # type: ignore[misc]  # isal's is untyped
         raise _Damaged(error) from error
 
 

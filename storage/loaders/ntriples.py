@@ -52,7 +52,7 @@ _MESSAGES: dict[int, tuple[str, str | None]] = {
     kernels.STRING_END: ("the literal has no closing '\"'", r"a line break within a literal is written \n"),
     kernels.HEXADECIMAL: (r"expected hexadecimal digits: four after \u, eight after \U", None),
     kernels.CODE_POINT: ("this escape stands for no character: a surrogate, or beyond U+10FFFF", None),
-    kernels.TAG: ("expected a language tag such as en or de-AT after '@'", None),
+    kernels.BAD_TAG: ("expected a language tag such as en or de-AT after '@'", None),
     kernels.DATATYPE_IRI: ("expected a datatype: ^^ and an IRI <…>", None),
     kernels.LABEL: ("expected a blank node label after '_:'", "it begins with a letter, a digit or _"),
     kernels.UTF8: ("these bytes are not UTF-8", "convert the file to UTF-8"),

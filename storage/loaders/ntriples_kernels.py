@@ -48,7 +48,7 @@ DONE, TERMS_FULL, TRIPLES_FULL, ERRORS_FULL = range(4)
     STRING_END,
     HEXADECIMAL,
     CODE_POINT,
-    TAG,
+    BAD_TAG,
     DATATYPE_IRI,
     LABEL,
     UTF8,
@@ -300,14 +300,14 @@ def _scan_tag(text: Bytes, start: int, end: int, spans: Ints, at: int) -> tuple[
     while i < end and _LETTER[text[i]]:
         i += 1
     if i == start + 1:
-        return i, TAG
+        return i, BAD_TAG
     while i < end and text[i] == _MINUS:
         part = i + 1
         i = part
         while i < end and _ALPHANUMERIC[text[i]]:
             i += 1
         if i == part:
-            return i, TAG
+            return i, BAD_TAG
     spans[at], spans[at + 1], spans[at + 2], spans[at + 3] = start + 1, i, LANGUAGE, 0
     return i, OK
 

@@ -23,7 +23,7 @@ from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases
 
 EXAMPLES = settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 WHOLE = HostExecutor(threads=1)
@@ -70,7 +70,7 @@ def test_larger_patterns(case: Case) -> None:
     check(case, DataGraph(case.source))
 
 
-@EXAMPLES
+@settings(EXAMPLES, max_examples=150)
 @given(
     cases(), st.sampled_from(["direct", "hashed"]), st.sampled_from([np.int32, np.int64]), st.booleans(), st.booleans()
 )

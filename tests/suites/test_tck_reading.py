@@ -120,7 +120,9 @@ def test_no_scenario_gives_a_wrong_answer(folder: str, tmp_path: Path) -> None:
         if not expect.get("ordered"):
             rows, should = sorted(rows, key=key), sorted(should, key=key)
         if expect.get("ignore_list_order"):
-            rows, should = ([[sorted(v, key=key) if isinstance(v, list) else v for v in r] for r in x] for x in (rows, should))
+            rows, should = (
+                [[sorted(v, key=key) if isinstance(v, list) else v for v in r] for r in x] for x in (rows, should)
+            )
         ran += 1
         if rows != should or list(result.columns) != (expect.get("columns") or []):
             wrong.append(f"{scenario['id']}: {scenario['query']}\n  expected {should}\n  found    {rows}")

@@ -200,8 +200,14 @@ def test_refused(line: str, column: int, message: str) -> None:
 )
 @pytest.mark.parametrize(
     "frame",
-    [b"<http://a/%s> <a:p> <a:o> .\n", b'<a:s> <a:p> "%s" .\n', b"_:a%s <a:p> <a:o> .\n", b"# %s\n", b"<a:s> <a:p> <a:o> . # %s"],
-)  # fmt: skip
+    [
+        b"<http://a/%s> <a:p> <a:o> .\n",
+        b'<a:s> <a:p> "%s" .\n',
+        b"_:a%s <a:p> <a:o> .\n",
+        b"# %s\n",
+        b"<a:s> <a:p> <a:o> . # %s",
+    ],
+)
 def test_not_utf8(broken: bytes, frame: bytes) -> None:
     triples, bad = parse(frame % broken)
     assert not triples
