@@ -41,6 +41,8 @@ from graphdb.storage.signatures import required_bits
 
 Ints = NDArray[np.int64]
 
+_OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+
 SMALL = 1024
 """Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
 
@@ -211,6 +213,27 @@ def bind_vertices(draft: Draft) -> None:
         draft.steps.append(VertexStep(v, tuple(lists), scan, constants, (), draft.rows[i]))
 
 
+def drop_implied(draft: Draft) -> None:
+    """Drop a candidate set that every value of one of the step's lists is in: often a label that a relation implies."""
+    for i, step in enumerate(draft.steps):
+        if not isinstance(step, VertexStep) or not step.neighbours:
+            continue
+        for check in [c for c in draft.checks if isinstance(c, IsCandidate) and c.vertex == step.vertex]:
+            if any(_implies(draft, near.relation, check.candidates, draft.visits[i]) for near in step.neighbours):
+                draft.checks.remove(check)
+
+
+def _implies(draft: Draft, relation: Relation, candidates: Ints, visits: float) -> bool:
+    """Whether all that a relation leads to are candidates; not asked where finding out costs more than testing."""
+    if visits < draft.graph.statistics(relation.labels).triples:
+        return False
+    reached = draft.partition(Relation(relation.labels, _OPPOSITE[relation.direction])).keys
+    if len(reached) > len(candidates):
+        return False
+    at = np.searchsorted(candidates, reached)
+    return bool(np.array_equal(candidates[np.minimum(at, len(candidates) - 1)], reached))
+
+
 def _keys(draft: Draft, vertex: int) -> Ints:
     """The vertices that have the rarest of the edges that ``vertex`` needs."""
     best: Ints | None = None
@@ -290,6 +313,7 @@ PASSES = (
     choose_edges,
     use_signatures,
     bind_vertices,
+    drop_implied,
     bind_edges,
     place_checks,
 )

@@ -69,7 +69,7 @@ def test_a_timeout_stops_a_count(endless: PhysicalPlan, threads: int) -> None:
     HostExecutor(threads).count(make_plan(pattern(1, [], count_only=True), complete(3)))  # compiled
     control = Control(timeout=0.2)
     started = time.monotonic()
-    with pytest.raises(QueryTimeout, match="timeout of 0"):
+    with pytest.raises(QueryTimeout, match="longer than its timeout"):
         HostExecutor(threads).count(endless, control)
     assert time.monotonic() - started < 5
     assert control.rows.sum() > 0
