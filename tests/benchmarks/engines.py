@@ -221,7 +221,9 @@ class Ladybug:
             tables["Any"] = "true"
         for table, condition in tables.items():
             file = folder / f"{table}.parquet"
-            sql.execute(f"COPY (SELECT s::BIGINT, o::BIGINT FROM triple WHERE {condition}) TO '{file}' (FORMAT parquet)")
+            sql.execute(
+                f"COPY (SELECT s::BIGINT, o::BIGINT FROM triple WHERE {condition}) TO '{file}' (FORMAT parquet)"
+            )
             self._run(f"CREATE REL TABLE {table}(FROM N TO N)")
             self._run(f"COPY {table} FROM '{file}'")
         return int(sql.sql("FROM triple").count("*").fetchall()[0][0])

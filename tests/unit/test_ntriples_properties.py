@@ -150,8 +150,11 @@ _LINE = re.compile(
 
 
 def judge(line: str) -> int | None:
-    """How many triples the line holds, or None where it breaks the grammar."""
+    """How many triples the line holds, or None where it breaks the grammar or escapes what is no character."""
     if _LINE.fullmatch(line) is None:
+        return None
+    escaped = [int(digits, 16) for digits in re.findall(r"\\U([0-9A-Fa-f]{8})", line.partition(" #")[0])]
+    if any(point > 0x10FFFF or 0xD800 <= point <= 0xDFFF for point in escaped):
         return None
     body = line.strip(" \t")
     return int(bool(body) and not body.startswith("#"))
