@@ -42,6 +42,7 @@ def parse(text: str) -> Statement:
     return _statement(text, found[0])
 
 
+@lru_cache(maxsize=512)
 def parse_script(text: str) -> tuple[Statement, ...]:
     """Return the statements of ``text``, which ``;`` separates; spans count from the beginning of ``text``.
 

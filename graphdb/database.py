@@ -18,8 +18,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +35,17 @@ if TYPE_CHECKING:
 
     from graphdb.candidates import Snapshot
     from graphdb.elements import Node, Relationship
+    from graphdb.execute.executor import Executor
     from graphdb.grammar import syntax as ast
     from graphdb.pattern.names import Names
-    from graphdb.query import QueryRun
+    from graphdb.query import Prepared, QueryRun
     from graphdb.report import Explanation
     from graphdb.storage.catalog import Catalog, EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
     from graphdb.values import Column
+
+_KEPT = 64
+"""Prepared queries that are kept for the next time."""
 
 Progress = Callable[[int, int, int, str], None]
 """Told how far a load is: bytes done, bytes in all, triples, phase."""
@@ -93,6 +99,8 @@ class Database:
         self._connection = Connection(self.path, self.threads, self._budget.duckdb if memory_limit else None)
         self._lazy_catalog: Catalog | None = None
         self._lazy_snapshot: Snapshot | None = None
+        self._lazy_executor: Executor | None = None
+        self._prepared: OrderedDict[object, Prepared] = OrderedDict()
         self._cancelled = threading.Event()
         self._closed = False
 
@@ -127,7 +135,7 @@ class Database:
         result = Result(self, None)
         with self._open():
             statements = parse_script(text)
-            _check_arguments(statements, arguments, text)
+            _check_arguments(text, arguments)
             self._cancelled.clear()
             for statement in statements:
                 result = self._statement(statement, text, arguments, timeout)
@@ -186,7 +194,7 @@ class Database:
             try:
                 return load(raw, self._catalog(), paths, format, on_error, progress, self._cancelled)
             finally:
-                self._lazy_snapshot = None
+                self._forget()
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""
@@ -226,7 +234,7 @@ class Database:
         """Close the database; results that were fetched stay usable as Arrow tables and data frames."""
         if not self._closed:
             self._closed = True
-            self._lazy_snapshot = None
+            self._forget()
             self._connection.close()
 
     def __enter__(self) -> Database:
@@ -249,7 +257,7 @@ class Database:
         match statement:
             case ast.Query():
                 with self._run(text, arguments, timeout) as run:
-                    prepared = run.prepare(statement)
+                    prepared = self._prepare(run, statement, text, arguments)
                     table = run.run(prepared)
                 return Result(self, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
             case ast.CreateTable():
@@ -260,7 +268,7 @@ class Database:
             case ast.Prefix():
                 with self._connection.guard():
                     self._catalog().set_prefix(statement.name, statement.iri)
-                self._lazy_snapshot = None
+                self._forget()
                 message = f"prefix {statement.name}: is <{statement.iri}>"
             case ast.Load():
                 report = self.load(statement.paths, statement.format, statement.on_error)
@@ -278,7 +286,10 @@ class Database:
         from graphdb.execute.choose import choose_executor
         from graphdb.query import QueryRun
 
-        executor = choose_executor(self.device, threads=self.threads, memory_limit=self._budget.bindings)
+        executor = self._lazy_executor
+        if executor is None:
+            executor = choose_executor(self.device, threads=self.threads, memory_limit=self._budget.bindings)
+            self._lazy_executor = executor
         return QueryRun(
             self._snapshot(),
             executor,
@@ -288,6 +299,23 @@ class Database:
             timeout=timeout,
             cancelled=self._cancelled,
         )
+
+    def _prepare(self, run: QueryRun, query: ast.Query, text: str, arguments: Mapping[str, object]) -> Prepared:
+        """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
+        key = (text, query.span, tuple((name, type(value), value) for name, value in arguments.items()))
+        try:
+            found = self._prepared.get(key)
+        except TypeError:  # a list among the arguments
+            return run.prepare(query)
+        if found is None:
+            found = run.prepare(query)
+            if found.reusable:
+                self._prepared[key] = found
+                while len(self._prepared) > _KEPT:
+                    self._prepared.popitem(last=False)
+        else:
+            self._prepared.move_to_end(key)
+        return found
 
     def _create_table(
         self, statement: ast.CreateTable, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -423,6 +451,11 @@ class Database:
         with self._open():
             return self._snapshot().names
 
+    def _forget(self) -> None:
+        """Drop what was derived from names and data, because they changed."""
+        self._lazy_snapshot = None
+        self._prepared.clear()
+
     def _snapshot(self) -> Snapshot:
         """The state of names and data that statements see, until the next load."""
         if self._lazy_snapshot is None:
@@ -442,12 +475,9 @@ def _check_device(device: str) -> None:
     raise GraphDBError(f"unknown device '{device}'", hint="use 'auto', 'cpu' or 'cuda:0'")
 
 
-def _check_arguments(statements: tuple[ast.Statement, ...], arguments: Mapping[str, object], text: str) -> None:
+def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
     """Refuse a value for a parameter that the text does not have: it is a mistake more often than not."""
-    from graphdb.grammar import syntax as ast
-    from graphdb.pattern.bind import walk
-
-    used = {part.name: part for part in walk(statements) if isinstance(part, ast.Parameter)}
+    used = _parameters(text)
     for name, parameter in used.items():
         if name not in arguments:
             near = nearest(name, arguments)
@@ -463,3 +493,13 @@ def _check_arguments(statements: tuple[ast.Statement, ...], arguments: Mapping[s
             raise ParameterError(
                 f"the statement has no parameter ${name}", hint=f"did you mean ${near[0]}?" if near else None
             )
+
+
+@lru_cache(maxsize=512)
+def _parameters(text: str) -> Mapping[str, ast.Parameter]:
+    """Return the parameters that a text names."""
+    from graphdb.grammar import syntax as ast
+    from graphdb.grammar.parser import parse_script
+    from graphdb.pattern.bind import walk
+
+    return {part.name: part for part in walk(parse_script(text)) if isinstance(part, ast.Parameter)}

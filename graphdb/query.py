@@ -41,6 +41,8 @@ class Prepared:
     wanted: Wanted
     shaped: Shaped
     bound: BoundPattern
+    reusable: bool
+    """Whether it may run again: it depends on nothing that its run made visible to SQL."""
 
 
 class QueryRun:
@@ -75,6 +77,7 @@ class QueryRun:
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._stack = ExitStack()
+        self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
 
@@ -104,7 +107,8 @@ class QueryRun:
             shaped = shaper.counted(items, window)
         else:
             shaped = shaper.shape(query.returns, items, window)
-        return Prepared(self._plan(bound, needs) if query.matches else None, needs, shaped, bound)
+        plan = self._plan(bound, needs) if query.matches else None
+        return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         candidates = Candidates(
@@ -144,6 +148,7 @@ class QueryRun:
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
         self._stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
         return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
 
@@ -178,8 +183,20 @@ class QueryRun:
 
     def run(self, prepared: Prepared) -> pa.Table:
         """Run the match and the SQL after it; the result in the engine's own terms."""
+        if prepared.plan is not None and prepared.wanted.count_only:
+            return self._counted(prepared.plan, prepared.shaped)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+
+    def _counted(self, plan: PhysicalPlan, shaped: Shaped) -> pa.Table:
+        """Run a match for the number of its rows alone: the result needs no SQL."""
+        import pyarrow as pa
+
+        self.control = control = self._new_control()
+        count = pa.array([self.executor.count(plan, control)], pa.int64())
+        table = pa.table({f"c{i}": count for i in range(len(shaped.columns))})
+        skip, limit = shaped.window
+        return table.slice(skip, limit)
 
     @contextmanager
     def bindings(self, prepared: Prepared) -> Iterator[None]:

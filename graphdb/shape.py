@@ -32,6 +32,8 @@ class Shaped:
     sql: str
     parameters: Mapping[str, object]
     columns: tuple[Column, ...]
+    window: tuple[int, int | None] = (0, None)
+    """SKIP and LIMIT, which stand in ``sql`` too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class Shaper:
         """Shape the one row of a query that only counts: the bindings are (count)."""
         columns = self._columns([(item, Typed("b.count", Type(Base.INTEGER))) for item in items])
         chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
-        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns)
+        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns, window)
 
     def shape(
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
@@ -170,7 +172,7 @@ class Shaper:
             known = {item.alias: value for item, value in compiled if item.alias}
             order = self._order(returns, Scope(self._variables | known), rows)
             sql = f"SELECT {chosen} FROM {BINDINGS} b {rows.joins}{filters}{order}{self._window(window)}"
-            return Shaped(sql, self._parameters.used(sql), columns)
+            return Shaped(sql, self._parameters.used(sql), columns, window)
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
         distinct = "DISTINCT " if returns.distinct else ""
@@ -185,7 +187,7 @@ class Shaper:
         known_expressions = {item.expression: value for item, value in over.items()}
         order = self._order(returns, Scope(names, known_expressions), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
-        return Shaped(sql, self._parameters.used(sql), columns)
+        return Shaped(sql, self._parameters.used(sql), columns, window)
 
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.scales)
