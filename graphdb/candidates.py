@@ -20,13 +20,14 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.names import Names
-from graphdb.rows import NAMES_VIEW, Parameters, Rows, property_relation
+from graphdb.properties import Properties
+from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.terms import Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
-from graphdb.values import NODE, NULL, TERM, Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import NODE, TERM, Type, type_of_kinds
 
 Ids = NDArray[np.int64]
 
@@ -41,8 +42,7 @@ class Snapshot:
     names: Names
     store: TripleStore
     graph: DataGraph
-    scales: Mapping[int, int]
-    """Digits after the point of each decimal property."""
+    properties: Properties
 
 
 def variable(vertex: VertexInfo, sql: str) -> Typed:
@@ -162,27 +162,26 @@ class Candidates:
 
     def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: list[ast.Expression]) -> Ids:
         """Vertices whose value of one property fulfils conditions that fail without it."""
-        names, scales = self._snapshot.names, self._snapshot.scales
+        names = self._snapshot.names
         label = names.property(key.words, self._text)
-        parameters = Parameters()
-        rows = Rows(parameters, self._snapshot.store.type_label, scales)
-        type = rows.type_of(label)
-        if type is NULL:
+        if not label.kinds:
             return np.empty(0, np.int64)
-        relation, many = property_relation(label, literal_sql("l", type))
-        value = Typed("p.value", list_of(type) if many else type, many)
+        parameters = Parameters()
+        rows = self._rows(parameters)
+        column = self._snapshot.properties.column(label)
+        value = Typed("p.value", column.type, column.many)
         known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
         compiler = Compiler(
             self._text, names, self._arguments, rows, Scope({info.name: Typed("p.subject", NODE)}, known)
         )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
-        return self._ids(f"SELECT p.subject AS id FROM {relation} p {rows.joins} WHERE {where}", parameters)
+        return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
         info = bound.vertices[number]
         parameters = Parameters()
-        rows = Rows(parameters, self._snapshot.store.type_label, self._snapshot.scales)
+        rows = self._rows(parameters)
         scope = Scope({info.name: variable(info, "u.id")})
         compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
@@ -210,6 +209,9 @@ class Candidates:
             if bound.vertices[number].kinds
             else f"({resources})"
         )
+
+    def _rows(self, parameters: Parameters) -> Rows:
+        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
@@ -254,4 +256,4 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
                 ).fetchall()
             )
         store = TripleStore(raw, connection.lock)
-    return Snapshot(connection, names, store, DataGraph(store, graph_bytes), scales)
+    return Snapshot(connection, names, store, DataGraph(store, graph_bytes), Properties(connection, scales))

@@ -192,9 +192,14 @@ class Database:
         with self._open(), self._connection.guard() as raw:
             self._cancelled.clear()
             try:
-                return load(raw, self._catalog(), paths, format, on_error, progress, self._cancelled)
-            finally:
+                report = load(raw, self._catalog(), paths, format, on_error, progress, self._cancelled)
+            except GraphDBError:
+                raise  # nothing was kept, so nothing that was derived is stale
+            except BaseException:
                 self._forget()
+                raise
+            self._forget()
+        return report
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""
@@ -233,8 +238,8 @@ class Database:
     def close(self) -> None:
         """Close the database; results that were fetched stay usable as Arrow tables and data frames."""
         if not self._closed:
-            self._closed = True
             self._forget()
+            self._closed = True
             self._connection.close()
 
     def __enter__(self) -> Database:
@@ -453,6 +458,8 @@ class Database:
 
     def _forget(self) -> None:
         """Drop what was derived from names and data, because they changed."""
+        if self._lazy_snapshot is not None:
+            self._lazy_snapshot.properties.drop()
         self._lazy_snapshot = None
         self._prepared.clear()
 

@@ -7,12 +7,12 @@ same need is joined once.  Values of the statement's literals and parameters tra
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
-from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
+from graphdb.storage.terms import RDF, XSD
 from graphdb.typed import Typed
-from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
 
@@ -40,25 +40,26 @@ class Parameters:
 class Rows:
     """Joins around a row source; every method returns the SQL of a column that it has joined."""
 
-    def __init__(self, parameters: Parameters, type_label: int | None, scales: Mapping[int, int]) -> None:
+    def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties) -> None:
         self.parameters = parameters
         self._type_label = -1 if type_label is None else type_label
-        self._scales = scales
+        self._properties = properties
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
 
     def value(self, id_sql: str, label: EdgeLabel) -> Typed:
         """The value of a property of the vertex ``id_sql``; NULL where it has none."""
-        type = self.type_of(label)
-        if type is NULL:  # a full IRI that the database does not have
+        if not label.kinds:  # a full IRI that the database does not have
             return Typed("NULL", NULL)
-        relation, many = property_relation(label, literal_sql("l", type))
-        alias = self._join(("property", id_sql, label.id), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        return Typed(f"{alias}.value", list_of(type) if many else type, many)
+        column = self._properties.column(label)
+        join = f"LEFT JOIN {column.relation} {{0}} ON {{0}}.subject = {id_sql}"
+        alias = self._join(("property", id_sql, label.id), join)
+        return Typed(f"{alias}.value", column.type, column.many)
 
     def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:
         """The ``language`` or ``datatype`` of a property's value."""
-        relation, many = property_relation(label, _facet(column))
-        alias = self._join((column, id_sql, label.id), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
+        many = label.max_values > 1
+        relation = property_relation(label, _facet(column))
+        alias = self._join((column, id_sql, label.id), f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}")
         return Typed(f"{alias}.value", list_of(STRING) if many else STRING, many)
 
     def literal(self, id_sql: str, type: Type = VALUE) -> Typed:
@@ -101,10 +102,6 @@ class Rows:
         """The vertex with an IRI; NULL if there is none."""
         return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {self.parameters.add(iri, 'VARCHAR')})", NODE)
 
-    def type_of(self, label: EdgeLabel) -> Type:
-        """The type that holds all values of a property."""
-        return type_of_kinds(label.kinds, self._scales.get(label.id, 18))
-
     @property
     def joins(self) -> str:
         """All joins, in the order they were asked for (a later one may use an earlier one's columns)."""
@@ -115,19 +112,6 @@ class Rows:
             alias = f"j{len(self._joins)}"
             self._joins[key] = (alias, template.format(alias))
         return self._joins[key][0]
-
-
-def property_relation(label: EdgeLabel, value_sql: str) -> tuple[str, bool]:
-    """Return the subquery (subject, value) of a property, and whether it gives lists.
-
-    ``value_sql`` is over the alias ``l`` of the literal table.
-    """
-    many = label.max_values > 1
-    value = f"list({value_sql} ORDER BY l.lexical, l.id)" if many else value_sql
-    return (
-        f"(SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
-        f"WHERE t.label = {label.id} AND t.object >= {LITERAL_BASE}{' GROUP BY t.subject' if many else ''})"
-    ), many
 
 
 def _facet(column: str) -> str:

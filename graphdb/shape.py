@@ -190,7 +190,7 @@ class Shaper:
         return Shaped(sql, self._parameters.used(sql), columns, window)
 
     def _rows(self) -> Rows:
-        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.scales)
+        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties)
 
     def _settled(self, compiler: Compiler, value: Typed) -> Typed:
         """Return a literal vertex of known type as its value."""

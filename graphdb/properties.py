@@ -1,0 +1,78 @@
+"""Property columns: the values of one property key, typed, as a temporary DuckDB table (subject, value).
+
+They are derived from the triples and the literal table when a query first asks, and dropped when the data changes, so
+that a query joins one narrow table instead of two wide ones.  DuckDB keeps them within its memory limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphdb.connection import Connection
+from graphdb.storage.catalog import EdgeLabel, in_transaction
+from graphdb.storage.terms import LITERAL_BASE
+from graphdb.values import Type, list_of, literal_sql, type_of_kinds
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyColumn:
+    """Where the values of a property are: ``relation`` is SQL for (subject, value), one row per subject."""
+
+    relation: str
+    type: Type
+    many: bool
+    """Whether ``value`` is a list, because some subject has several."""
+
+
+class Properties:
+    """The property columns of one state of the data.
+
+    Parameters
+    ----------
+    scales
+        Digits after the point of each decimal property, by label id.
+    """
+
+    def __init__(self, connection: Connection, scales: Mapping[int, int]) -> None:
+        self._connection = connection
+        self._scales = scales
+        self._columns: dict[int, PropertyColumn] = {}
+
+    def type_of(self, label: EdgeLabel) -> Type:
+        """Return the type that holds all single values of a property."""
+        return type_of_kinds(label.kinds, self._scales.get(label.id, 18))
+
+    def column(self, label: EdgeLabel) -> PropertyColumn:
+        """Return the values of a property, made into a table the first time."""
+        found = self._columns.get(label.id)
+        if found is not None:
+            return found
+        single = self.type_of(label)
+        many = label.max_values > 1
+        subquery = property_relation(label, literal_sql("l", single))
+        type = list_of(single) if many else single
+        with self._connection.guard() as raw:
+            if in_transaction(raw):  # its ROLLBACK would take the table away
+                return PropertyColumn(f"({subquery})", type, many)
+            table = self._connection.temporary()
+            raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject")
+        self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
+        return found
+
+    def drop(self) -> None:
+        """Drop all tables, because the data changed."""
+        with self._connection.guard() as raw:
+            for column in self._columns.values():
+                raw.execute(f"DROP TABLE IF EXISTS {column.relation}")
+        self._columns.clear()
+
+
+def property_relation(label: EdgeLabel, value_sql: str) -> str:
+    """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table."""
+    many = label.max_values > 1
+    value = f"list({value_sql} ORDER BY l.lexical, l.id)" if many else value_sql
+    return (
+        f"SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
+        f"WHERE t.label = {int(label.id)} AND t.object >= {LITERAL_BASE}{' GROUP BY t.subject' if many else ''}"
+    )
