@@ -82,6 +82,10 @@ class Candidates:
         grouped, others = self._group(info)
         for key, conditions in grouped.items():
             sets.append(self._by_property(info, key, conditions))
+        alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
+        if known is None and (info.resources_only or (alone and others)):
+            known = self._snapshot.graph.universe()
+            sets.append(known)
         if others:
             sets.append(self._by_sql(bound, number, others, known))
         sets += [self._matches_of(predicate) for predicate in info.exists]
@@ -134,6 +138,8 @@ class Candidates:
                     )
                 iri = self._arguments[constant.name]
         iri = iri.iri if isinstance(iri, Node) else iri
+        if not isinstance(iri, str):
+            return np.empty(0, np.int64)
         found = self._snapshot.connection.columns("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
         return found["id"]
 

@@ -42,9 +42,13 @@ class Connection:
     def __init__(self, path: str, threads: int | None = None, memory_limit: int | None = None) -> None:
         import duckdb
 
+        if not path:
+            raise StorageError("the database needs a path", hint="for one in memory: graphdb.connect()")
+        if re.match(r"[A-Za-z]\w*:", path):
+            raise StorageError(f"'{path}' is no path of a file", hint=f"if it is meant as one: './{path}'")
         self.path = path
         self.lock = threading.RLock()
-        self._timed_out = False
+        self.closed = False
         self._temporary = 0
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
@@ -57,15 +61,17 @@ class Connection:
             raise _opening(path, error) from None
 
     @contextlib.contextmanager
-    def guard(self, timeout: float | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    def guard(self, timeout: float | None = None, *, ours: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
         """Hold the connection for a piece of work; DuckDB's errors leave it as ours.
 
-        After ``timeout`` seconds DuckDB is interrupted and the work ends with
-        :class:`~graphdb.errors.QueryTimeout`.
+        ``ours`` says that the SQL is not the user's, who is then not shown it.  After ``timeout`` seconds DuckDB is
+        interrupted and the work ends with :class:`~graphdb.errors.QueryTimeout`.
         """
         import duckdb
 
         with self.lock:
+            if self.closed:
+                raise StorageError("the database is closed")
             timer = None
             expired = threading.Event()
             if timeout is not None:
@@ -84,7 +90,7 @@ class Connection:
                     raise QueryTimeout(f"the statement ran longer than its timeout of {timeout:g} s") from None
                 raise KeyboardInterrupt from None
             except duckdb.Error as error:
-                raise _failure(error) from None
+                raise _failure(error, ours) from None
             except RuntimeError as error:
                 # DuckDB's client reports Ctrl-C in some places as a plain RuntimeError.
                 if "interrupt" not in str(error).lower():
@@ -120,11 +126,13 @@ class Connection:
 
         table = columns if isinstance(columns, pa.Table) else pa.table({k: pa.array(v) for k, v in columns.items()})
         with self.lock:
-            self.raw.register(name, table)
+            with self.guard() as raw:
+                raw.register(name, table)
             try:
                 yield
             finally:
-                self.raw.unregister(name)
+                if not self.closed:
+                    self.raw.unregister(name)
 
     def temporary(self) -> str:
         """Return a fresh name for a view or temporary table of ours."""
@@ -134,6 +142,7 @@ class Connection:
     def close(self) -> None:
         """Close the database file."""
         with self.lock:
+            self.closed = True
             self.raw.close()
 
 
@@ -161,7 +170,14 @@ def _opening(path: str, error: Exception) -> StorageError:
     return StorageError(f"cannot open database '{path}': {told.splitlines()[0]}")
 
 
-def _failure(error: Exception) -> GraphDBError:
+_PLAINER = (
+    (r"division by zero", "division by zero"),
+    (r"out of range|[Oo]verflow|too large", "a number is out of range"),
+)
+"""What DuckDB says of SQL that the user did not write, and how to say it to the user."""
+
+
+def _failure(error: Exception, ours: bool) -> GraphDBError:
     """Return one of DuckDB's errors as ours."""
     import duckdb
 
@@ -170,4 +186,9 @@ def _failure(error: Exception) -> GraphDBError:
         return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
     if isinstance(error, duckdb.IOException):
         return StorageError(told.split("\n")[0])
-    return ExecutionError(told)
+    if not ours:
+        return ExecutionError(told)
+    for pattern, plainer in _PLAINER:
+        if re.search(pattern, told, re.I):
+            return ExecutionError(plainer)
+    return ExecutionError(re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n\nLINE ")[0]))

@@ -16,18 +16,20 @@ What is not a pattern query is DuckDB's SQL, on the same connection and the same
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from graphdb.config import Budget, cores
 from graphdb.connection import Connection, quoted
-from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, StorageError, nearest
+from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, StorageError, nearest
 from graphdb.result import Result
 
 if TYPE_CHECKING:
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
     from graphdb.storage.catalog import Catalog, EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
     from graphdb.values import Column
+
+_OPEN: WeakSet[Database] = WeakSet()
+"""All open databases of this process: two may have the same file."""
+_OPEN_LOCK = threading.Lock()
+
+_PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
 _KEPT = 64
 """Prepared queries that are kept for the next time."""
@@ -89,8 +97,10 @@ class Database:
         memory_limit: int | str | None = None,
         threads: int | None = None,
     ) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise GraphDBError(f"threads must be a positive number, found {threads!r}")
+        if threads is not None and (
+            isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
+        ):
+            raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
         _check_device(device)
         self.path = os.fspath(path)
         self.device = device
@@ -102,7 +112,12 @@ class Database:
         self._lazy_executor: Executor | None = None
         self._prepared: OrderedDict[object, Prepared] = OrderedDict()
         self._cancelled = threading.Event()
+        self._moved = False
+        self._stale = False
         self._closed = False
+        self._home = self._connection.rows("SELECT current_database()")[0][0]
+        with _OPEN_LOCK:
+            _OPEN.add(self)
 
     # --- statements
 
@@ -138,7 +153,13 @@ class Database:
             _check_arguments(text, arguments)
             self._cancelled.clear()
             for statement in statements:
-                result = self._statement(statement, text, arguments, timeout)
+                try:
+                    result = self._statement(statement, text, arguments, timeout)
+                except QueryTimeout:
+                    raise QueryTimeout(
+                        f"the statement ran longer than its timeout of {timeout:g} s",
+                        hint="give it more time, or ask for less with LIMIT",
+                    ) from None
         return result
 
     def sql(self, text: str, timeout: float | None = None) -> Result:
@@ -189,22 +210,23 @@ class Database:
         """
         from graphdb.storage.loaders.load import load
 
-        with self._open(), self._connection.guard() as raw:
+        with self._open(), self._at_home(), self._connection.guard() as raw:
             self._cancelled.clear()
             try:
                 report = load(raw, self._catalog(), paths, format, on_error, progress, self._cancelled)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
             except BaseException:
-                self._forget()
+                self._changed()
                 raise
-            self._forget()
+            self._changed()
         return report
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""
         self._cancelled.set()
-        self._connection.raw.interrupt()
+        if not self._connection.closed:
+            self._connection.raw.interrupt()
 
     # --- what the database holds
 
@@ -227,6 +249,7 @@ class Database:
 
     def tables(self) -> list[str]:
         """Return the tables and views that SQL can name, internal ones left out."""
+        self._open()
         rows = self._connection.rows(
             "SELECT table_name FROM duckdb_tables() WHERE NOT internal AND schema_name <> '_graphdb' "
             "AND NOT starts_with(table_name, '_') UNION ALL "
@@ -236,7 +259,7 @@ class Database:
         return [name for (name,) in rows]
 
     def close(self) -> None:
-        """Close the database; results that were fetched stay usable as Arrow tables and data frames."""
+        """Close the database; what was taken out of results stays usable, the rest of them does not."""
         if not self._closed:
             self._forget()
             self._closed = True
@@ -259,6 +282,22 @@ class Database:
         from graphdb.grammar import syntax as ast
 
         started = time.perf_counter()
+        if isinstance(statement, ast.Sql):
+            return self._sql(statement.text, timeout)
+        with self._at_home() as current:
+            return self._pattern_statement(statement, text, arguments, timeout, started, current)
+
+    def _pattern_statement(
+        self,
+        statement: ast.Statement,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        started: float,
+        current: tuple[str, ...],
+    ) -> Result:
+        from graphdb.grammar import syntax as ast
+
         match statement:
             case ast.Query():
                 with self._run(text, arguments, timeout) as run:
@@ -266,14 +305,14 @@ class Database:
                     table = run.run(prepared)
                 return Result(self, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
             case ast.CreateTable():
-                message = self._create_table(statement, text, arguments, timeout)
+                message = self._create_table(statement, text, arguments, timeout, current)
             case ast.Explain():
                 lines = self._explain(statement.query, statement.profile, text, arguments, timeout)
                 return Result(self, lines.to_table(), elapsed=time.perf_counter() - started, verbatim=True)
             case ast.Prefix():
                 with self._connection.guard():
                     self._catalog().set_prefix(statement.name, statement.iri)
-                self._forget()
+                self._changed()
                 message = f"prefix {statement.name}: is <{statement.iri}>"
             case ast.Load():
                 report = self.load(statement.paths, statement.format, statement.on_error)
@@ -283,8 +322,6 @@ class Database:
                 )
                 if report.errors:
                     message += f"; skipped {report.errors:,} bad lines, see table load_errors"
-            case ast.Sql():
-                return self._sql(statement.text, timeout)
         return Result(self, None, elapsed=time.perf_counter() - started, message=message)
 
     def _run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> QueryRun:
@@ -323,11 +360,17 @@ class Database:
         return found
 
     def _create_table(
-        self, statement: ast.CreateTable, text: str, arguments: Mapping[str, object], timeout: float | None
+        self,
+        statement: ast.CreateTable,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        current: tuple[str, ...],
     ) -> str:
         from graphdb.shape import presented
 
-        name = ".".join(quoted(part) for part in statement.name)
+        parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        name = ".".join(quoted(part) for part in parts)
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
@@ -367,7 +410,7 @@ class Database:
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._connection.temporary()
-                    rows = self.query(call.text, timeout=timeout).presented()
+                    rows = self._cypher(call.text, timeout).presented()
                     stack.enter_context(self._connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
                 for name, data in caller_tables(self._connection, sql).items():
@@ -375,14 +418,31 @@ class Database:
                 table = self._execute(sql, timeout)
         return Result(self, table, elapsed=time.perf_counter() - started, message=None if table is not None else "done")
 
+    def _cypher(self, text: str, timeout: float | None) -> Result:
+        """Run the pattern query of a ``cypher(…)`` in SQL."""
+        from graphdb.grammar import syntax as ast
+        from graphdb.grammar.parser import parse_script
+
+        statements = parse_script(text)
+        if not statements or not all(isinstance(statement, ast.Query) for statement in statements):
+            raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
+        return self.query(text, timeout=timeout)
+
     def _statements(self, text: str) -> list[str]:
         with self._connection.guard() as raw:
             return [statement.query for statement in raw.extract_statements(text)]
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
-        with self._connection.guard(timeout) as raw:
+        with self._connection.guard(timeout, ours=False) as raw:
             relation = raw.sql(sql)
-            return relation.to_arrow_table() if relation is not None else None
+            table = relation.to_arrow_table() if relation is not None else None
+        first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
+        if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
+            self._forget()
+            self._lazy_catalog = None
+        if first == "USE" or (first == "SET" and _PATH.search(sql)):
+            self._moved = True
+        return table
 
     # --- the home of results
 
@@ -390,7 +450,7 @@ class Database:
         """Return a result's table as a user of SQL sees it."""
         from graphdb.shape import presented
 
-        with self._open():
+        with self._open(), self._at_home():
             self._snapshot()
             view = self._connection.temporary()
             with self._connection.view(view, table):
@@ -409,14 +469,14 @@ class Database:
         """Return the resources among ``ids`` as nodes."""
         from graphdb import hydrate
 
-        with self._open():
+        with self._open(), self._at_home():
             return hydrate.nodes(self._snapshot(), ids)
 
     def values(self, ids: set[int]) -> dict[int, object]:
         """Return the values of the literals among ``ids``."""
         from graphdb import hydrate
 
-        with self._open():
+        with self._open(), self._at_home():
             return hydrate.values(self._snapshot(), ids)
 
     def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
@@ -434,6 +494,9 @@ class Database:
         """Return the lock to hold while a statement runs; raise if the database is closed."""
         if self._closed:
             raise StorageError("the database is closed")
+        if self._stale:
+            with self._connection.lock:
+                self._forget()
         return self._connection.lock
 
     def _catalog(self) -> Catalog:
@@ -456,8 +519,39 @@ class Database:
         with self._open():
             return self._snapshot().names
 
+    @contextmanager
+    def _at_home(self) -> Iterator[tuple[str, ...]]:
+        """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
+        if not self._moved:
+            yield ()
+            return
+        ((database, schema, path),) = self._connection.rows(
+            "SELECT current_database(), current_schema(), current_setting('search_path')"
+        )
+        with self._connection.guard() as raw:
+            raw.execute(f"USE {quoted(self._home)}.main")
+        try:
+            yield (database, schema)
+        finally:
+            with self._connection.guard() as raw:
+                if path:
+                    raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
+                else:
+                    raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+    def _changed(self) -> None:
+        """Drop what was derived, here and in other connections of this process to the same file."""
+        self._forget()
+        if self.path != ":memory:":
+            with _OPEN_LOCK:
+                others = [other for other in _OPEN if other is not self and not other._closed]
+            for other in others:
+                if os.path.realpath(other.path) == os.path.realpath(self.path):
+                    other._stale = True
+
     def _forget(self) -> None:
         """Drop what was derived from names and data, because they changed."""
+        self._stale = False
         if self._lazy_snapshot is not None:
             self._lazy_snapshot.properties.drop()
         self._lazy_snapshot = None
@@ -475,6 +569,8 @@ class Database:
 def _check_device(device: str) -> None:
     if device in ("auto", "cpu"):
         return
+    if not isinstance(device, str):
+        raise GraphDBError(f"device must be text, found {device!r}", hint="use 'auto' or 'cpu'")
     if device == "cuda" or device.startswith("cuda:"):
         raise NotSupportedError(
             f"matching on device '{device}' is not supported yet", hint="use device='auto' or device='cpu'"

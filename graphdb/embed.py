@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphdb.connection import Connection
-from graphdb.errors import ParseError
+from graphdb.errors import NotSupportedError, ParseError
 from graphdb.result import Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +40,28 @@ def cypher_calls(sql: str) -> list[CypherCall]:
         return []
     data = sql.encode()
     starts = _starts(sql)
-    pieces = _pieces(sql)
     calls = []
-    for i, piece in enumerate(pieces[:-1]):
-        if piece.lower() != "cypher" or pieces[i + 1] != "(":
+    for i, at in enumerate(starts):
+        called = i + 1 < len(starts) and data[starts[i + 1] : starts[i + 1] + 1] == b"("
+        if not called or not re.match(rb"cypher\b", data[at:], re.I):
             continue
-        start = len(data[: starts[i]].decode())
-        found = _string(pieces[i + 2]) if i + 3 < len(pieces) and pieces[i + 3].startswith(")") else None
-        if found is None:
+        start = len(data[:at].decode())
+        text = _string(data[starts[i + 2] :].decode(errors="replace")) if i + 3 < len(starts) else None
+        if text is None or data[starts[i + 3] :][:1] != b")":
             raise ParseError(
                 "cypher needs one string: the pattern query",
                 text=sql,
                 position=start,
                 hint="SELECT … FROM cypher($$ MATCH … RETURN … $$)",
             )
-        calls.append(CypherCall(start, len(data[: starts[i + 3] + 1].decode()), found))
+        calls.append(CypherCall(start, len(data[: starts[i + 3] + 1].decode()), text))
+    if calls and re.match(r"\s*CREATE\b.*?\b(VIEW|MACRO)\b", sql[: calls[0].start], re.I | re.S):
+        raise NotSupportedError(
+            "cypher in a view or macro is not supported yet",
+            text=sql,
+            position=calls[0].start,
+            hint="CREATE TABLE … AS",
+        )
     return calls
 
 
@@ -61,27 +72,18 @@ def _starts(sql: str) -> list[int]:
     return [start for start, _ in duckdb.tokenize(sql)]
 
 
-def _pieces(sql: str) -> list[str]:
-    """Return the tokens of a statement."""
-    data, starts = sql.encode(), _starts(sql)
-    ends = [*starts[1:], len(data)]
-    return [data[start:end].decode(errors="replace").strip() for start, end in zip(starts, ends, strict=True)]
-
-
-def _string(token: str) -> str | None:
-    """Return the text of a SQL string literal, single-quoted or dollar-quoted; None if it is none."""
-    if len(token) >= 2 and token[0] == token[-1] == "'":
-        return token[1:-1].replace("''", "'")
-    if token.startswith("$"):
-        mark = token[: token.find("$", 1) + 1]
-        if len(token) >= 2 * len(mark) and token.endswith(mark):
-            return token[len(mark) : -len(mark)]
-    return None
+def _string(text: str) -> str | None:
+    """Return the SQL string that ``text`` begins with, single-quoted or dollar-quoted; None if it begins with none."""
+    quoted = re.match(r"'((?:[^']|'')*)'", text)
+    if quoted is not None:
+        return quoted[1].replace("''", "'")
+    dollars = re.match(r"(\$\w*\$)(.*?)\1", text, re.S)
+    return dollars[2] if dollars is not None else None
 
 
 def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
     """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
-    named = {piece.strip('"') for piece in _pieces(sql)}
+    named = set(_NAME.findall(sql))
     variables = {name: value for name, value in _caller_variables().items() if name in named}
     if not variables:
         return {}

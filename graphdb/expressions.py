@@ -52,6 +52,8 @@ class Scope:
     """Pattern variables (and, in ORDER BY, result columns)."""
     known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
     """Whole expressions that are columns already."""
+    hidden: frozenset[str] = frozenset()
+    """Pattern variables that can be named no more: DISTINCT or an aggregate stands before."""
     exists: Callable[[ast.PatternPredicate], Typed] | None = None
     """Compiles a pattern predicate; None where patterns may not stand."""
     aggregates: bool = False
@@ -68,6 +70,8 @@ class Compiler:
         self.rows = rows
         self.scope = scope
         self._lambdas = 0
+        self._at: ast.Expression | None = None
+        """The comparison that is being written, for errors."""
 
     # --- entry points
 
@@ -154,8 +158,7 @@ class Compiler:
     def constant(self, value: object, node: ast.Expression) -> Typed:
         """Return SQL for a Python value."""
         add = self.rows.parameters.add
-        if hasattr(value, "item") and not isinstance(value, (int, float, str)):  # a NumPy scalar
-            value = value.item()
+        value = from_numpy(value)
         match value:
             case None:
                 return Typed("NULL", NULL)
@@ -163,13 +166,19 @@ class Compiler:
                 return Typed("TRUE" if value else "FALSE", BOOLEAN)
             case int():
                 if value not in _INT64:
-                    raise ParameterError(f"{value} does not fit 64 bits", text=self.text, position=node.span.start)
+                    raise self._unfit(f"{value} does not fit 64 bits", node)
                 return Typed(add(int(value), "BIGINT"), INTEGER)
             case float():
                 return Typed(add(float(value), "DOUBLE"), FLOAT)
             case str():
-                return Typed(add(str(value), "VARCHAR"), STRING)
+                if not _encodes(value):
+                    raise self._unfit("the string has a lone surrogate, which is no character", node)
+                return Typed(add(str.__str__(value), "VARCHAR"), STRING)
             case Decimal():
+                if not value.is_finite() or abs(value) >= 10**20 or round(value, 18) != value:
+                    raise self._unfit(
+                        f"{value} does not fit a decimal of 20 digits before and 18 after the point", node
+                    )
                 return Typed(add(value, "DECIMAL(38, 18)"), DECIMAL)
             case datetime():
                 zoned = value.tzinfo is not None
@@ -177,12 +186,16 @@ class Compiler:
             case date():
                 return Typed(add(value, "DATE"), DATE)
             case time():
+                if value.tzinfo is not None:
+                    raise self._unfit("a time of day with a zone cannot be passed", node)
                 return Typed(add(value, "TIME"), TIME)
             case Node():
                 return self.rows.resource(value.iri)
             case list() | tuple() | set() | frozenset():
                 items = list(value)
                 plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
+                if plain is STRING and not all(map(_encodes, items)):
+                    raise self._unfit("a string has a lone surrogate, which is no character", node)
                 if plain is not None:  # one parameter for the whole list
                     return Typed(add(items, sql_type(plain) + "[]"), list_of(plain))
                 return self._list([self.constant(item, node) for item in items], node)
@@ -195,6 +208,13 @@ class Compiler:
 
     def _variable(self, node: ast.Variable) -> Typed:
         found = self.scope.variables.get(node.name)
+        if found is None and node.name in self.scope.hidden:
+            raise BindError(
+                f"'{node.name}' cannot be sorted by: after DISTINCT and aggregates only returned columns can",
+                text=self.text,
+                position=node.span.start,
+                hint="return it, or sort by a column's alias",
+            )
         if found is None:
             near = nearest(node.name, self.scope.variables)
             raise BindError(
@@ -257,6 +277,7 @@ class Compiler:
 
     def _comparison(self, node: ast.Comparison) -> Typed:
         operands = [self.compile(operand) for operand in node.operands]
+        self._at = node
         parts = [
             self._any(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
             for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
@@ -272,7 +293,7 @@ class Compiler:
             return "CAST(NULL AS BOOLEAN)"
         if Base.TERM in (a, b):
             if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
-                return f"({left.sql} = {right.sql})"
+                return f"({_identity(left)} = {_identity(right)})"
             left, right = (self.value_of(v) if v.type.base is Base.TERM else v for v in (left, right))
             a, b = left.type.base, right.type.base
         if a is Base.VALUE and b is Base.VALUE:
@@ -293,13 +314,19 @@ class Compiler:
             return self._compare_lists(operator, left, right)
         if not same or (a in (Base.NODE, Base.EDGE) and operator != "="):
             return incomparable(operator, left, right)
+        if a is Base.NODE:
+            return f"({_identity(left)} = {_identity(right)})"
         floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
         return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
 
     def _compare_lists(self, operator: str, left: Typed, right: Typed) -> str:
         """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
         if operator != "=":
-            raise NotSupportedError("ordering lists is not supported yet")
+            raise NotSupportedError(
+                "ordering lists is not supported yet",
+                text=self.text,
+                position=self._at.span.start if self._at else None,
+            )
         pair = self._fresh()
         items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
         equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {self.compare('=', *items)})"
@@ -473,7 +500,7 @@ class Compiler:
         if value.type.base in NUMERIC or value.type.base is Base.NULL:
             return value
         if value.type.base is Base.TERM:
-            value = self.value_of(value)
+            return self._number(self.value_of(value), node)
         if value.type.base is Base.VALUE:
             return Typed(number(value), FLOAT)
         raise self.mismatch(f"expected a number, found {value.type}", node)
@@ -524,6 +551,9 @@ class Compiler:
 
     # --- errors
 
+    def _unfit(self, message: str, node: ast.Expression) -> ParameterError:
+        return ParameterError(message, text=self.text, position=node.span.start)
+
     def source(self, node: ast.Expression) -> str:
         """The text of an expression as written."""
         return self.text[node.span.start : node.span.end]
@@ -531,3 +561,27 @@ class Compiler:
     def mismatch(self, message: str, node: ast.Expression) -> TypeMismatchError:
         """Return the error for ``node``."""
         return TypeMismatchError(message, text=self.text, position=node.span.start)
+
+
+def _identity(vertex: Typed) -> str:
+    """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
+    return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
+
+
+def from_numpy(value: object) -> object:
+    """Return a NumPy scalar or array as Python values."""
+    if isinstance(value, (bool, int, float, str)) or not hasattr(value, "dtype"):
+        return value
+    import numpy as np
+
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]" if value.dtype == "datetime64[D]" else "datetime64[us]")
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

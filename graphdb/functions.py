@@ -84,7 +84,11 @@ def _string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = 
             fits = value.type.base is wanted.base or value.type.base is Base.NULL
             if not fits:
                 raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
-            parts.append(value.sql if value.type.base is not Base.NULL else f"CAST(NULL AS {sql_type(wanted)})")
+            sql = value.sql if value.type.base is not Base.NULL else f"CAST(NULL AS {sql_type(wanted)})"
+            if wanted is INTEGER:
+                told = c.rows.parameters.add(f"{node.name} does not take a negative number")
+                sql = f"CASE WHEN {sql} < 0 THEN error({told}) ELSE {sql} END"
+            parts.append(sql)
         return Typed(template.format(*parts), result)
 
     return compile
@@ -115,6 +119,8 @@ def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
+    if value.many and value.type.element is STRING:  # one value is that value, several are a list
+        return Typed(f"CASE WHEN len({value.sql}) = 1 THEN length(({value.sql})[1]) ELSE len({value.sql}) END", INTEGER)
     if value.type.base is Base.LIST:
         return Typed(f"len({value.sql})", INTEGER)
     return _string("length({0})", INTEGER)(c, node)
@@ -148,7 +154,7 @@ def _to(target: Type) -> Compile:
 
 
 def _to_string(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(c.text_of(c.value_of(c.one(node.arguments[0])), node), STRING)
+    return Typed(c.text_of(c.one(node.arguments[0]), node), STRING)
 
 
 def _cast(target: Type) -> Compile:
@@ -210,7 +216,7 @@ def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
     if value.type.base in (Base.NODE, Base.TERM):
         return c.rows.iri(value.sql)
     if value.type.base is Base.STRING and not value.many:
-        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE)
+        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
     raise c.mismatch(f"iri needs a vertex or the text of an IRI, found {value.type}", argument)
 
 

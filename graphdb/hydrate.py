@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from graphdb.candidates import Snapshot
+from graphdb.connection import Connection
 from graphdb.elements import Node
+from graphdb.result import pylist
 from graphdb.rows import NAMES_VIEW
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import VALUE, literal_sql
+from graphdb.values import VALUE, literal_sql, shorter
 
 _WANTED = "_graphdb_wanted"
 
@@ -34,10 +36,11 @@ def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
                 {"label": type_label},
             )
         )
-        values = connection.rows(
+        values = _rows(
+            connection,
             f"SELECT t.subject, t.label, {literal_sql('l', VALUE)} FROM _graphdb.triple t "
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
-            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject, t.label, l.lexical, l.id"
+            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject, t.label, l.lexical, l.id",
         )
     keys = {id: names.written(label.iri) for id, label in names.edge_labels.items()}
     properties: defaultdict[int, dict[str, Any]] = defaultdict(dict)
@@ -60,7 +63,15 @@ def values(snapshot: Snapshot, ids: Collection[int]) -> dict[int, object]:
         return {}
     with snapshot.connection.view(_WANTED, {"id": literals}):
         return dict(
-            snapshot.connection.rows(
-                f"SELECT l.id, {literal_sql('l', VALUE)} FROM _graphdb.literal l SEMI JOIN {_WANTED} USING (id)"
+            _rows(
+                snapshot.connection,
+                f"SELECT l.id, {literal_sql('l', VALUE)} FROM _graphdb.literal l SEMI JOIN {_WANTED} USING (id)",
             )
         )
+
+
+def _rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
+    """Run a query whose values may be of any type: by Arrow, which knows time zones without further packages."""
+    table = connection.arrow(sql)
+    columns = [[shorter(value) for value in pylist(column)] for column in table.columns]
+    return list(zip(*columns, strict=True))

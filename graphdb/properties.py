@@ -56,7 +56,7 @@ class Properties:
             if in_transaction(raw):  # its ROLLBACK would take the table away
                 return PropertyColumn(f"({subquery})", type, many)
             table = self._connection.temporary()
-            raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject")
+            raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
         self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 
@@ -71,7 +71,7 @@ class Properties:
 def property_relation(label: EdgeLabel, value_sql: str) -> str:
     """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table."""
     many = label.max_values > 1
-    value = f"list({value_sql} ORDER BY l.lexical, l.id)" if many else value_sql
+    value = f"list({value_sql} ORDER BY l.lexical ASC, l.id ASC)" if many else value_sql
     return (
         f"SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
         f"WHERE t.label = {int(label.id)} AND t.object >= {LITERAL_BASE}{' GROUP BY t.subject' if many else ''}"

@@ -104,7 +104,7 @@ class QueryRun:
         )
         # The SQL is written before the match runs, so that every mistake is told before any work is done.
         if needs.count_only and query.matches:
-            shaped = shaper.counted(items, window)
+            shaped = shaper.counted(query.returns, items, window)
         else:
             shaped = shaper.shape(query.returns, items, window)
         plan = self._plan(bound, needs) if query.matches else None

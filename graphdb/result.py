@@ -8,11 +8,10 @@ a vertex is its IRI.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.errors import ExecutionError
-from graphdb.values import Base, Column, Type
+from graphdb.errors import ExecutionError, StorageError
+from graphdb.values import Base, Column, Type, shorter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +120,7 @@ class Result:
         """Return the columns of a table as lists of Python values."""
         if self._shape is None:
             return [_plain(column) for column in table.columns]
-        columns = [column.to_pylist() for column in table.columns]
+        columns = [pylist(column) for column in table.columns]
         ids: set[int] = set()
         for column, values in zip(self._shape, columns, strict=True):
             _gather(column.type, values, ids)
@@ -177,6 +176,8 @@ class Result:
         ExecutionError
             There is a table of that name already and ``replace`` is False.
         """
+        if self._table is None:
+            raise ExecutionError("the statement gave no rows to keep")
         return self._home.store(self.presented(), name, replace)
 
     # --- for people
@@ -199,7 +200,10 @@ class Result:
         return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
 
     def __repr__(self) -> str:
-        return self.text(10)
+        try:
+            return self.text(10)
+        except StorageError:  # closed in the meantime
+            return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
 
 
 def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
@@ -226,7 +230,7 @@ def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], man
         # Several values of a property are a list, one is itself.
         return [value[0] if many and value is not None and len(value) == 1 else value for value in lists]
     if type.base in (Base.DECIMAL, Base.VALUE):
-        return [_shorter(value) for value in values]
+        return [shorter(value) for value in values]
     return values
 
 
@@ -234,20 +238,43 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     """Return the Python values of a column that SQL gave."""
     import pyarrow as pa
 
-    values: list[Any] = column.to_pylist()
+    values = pylist(column)
     if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
         return [None if value is None else int(value) for value in values]
     if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
-        return [_shorter(value) for value in values]
+        return [shorter(value) for value in values]
     return values
 
 
-def _shorter(value: Any) -> Any:
-    """Return a decimal without the zeros that its column's scale adds."""
-    if not isinstance(value, Decimal):
-        return value
-    short = value.normalize()
-    return short if short.as_tuple().exponent <= 0 else short.quantize(Decimal(1))  # type: ignore[operator]
+def pylist(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column's Python values; a date or time that Python's calendar does not have comes as text."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        values = [_item(scalar) for scalar in column]
+    return values
+
+
+def _item(scalar: pa.Scalar) -> Any:
+    import pyarrow as pa
+
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        if isinstance(scalar, pa.ListScalar):
+            return [_item(item) for item in scalar.values]
+        inner = scalar.value if isinstance(scalar, pa.UnionScalar) else scalar
+        return _far_date(inner)
+
+
+def _far_date(scalar: pa.Scalar) -> str:
+    """Return a date or timestamp outside of Python's years 1 to 9999 as text, ISO 8601 with astronomical years."""
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_date32(scalar.type):
+        return str(np.datetime64(scalar.cast(pa.int32()).as_py(), "D"))
+    return str(np.datetime64(scalar.cast(pa.int64()).as_py(), "us"))
 
 
 def _without_unions(table: pa.Table) -> pa.Table:
@@ -256,6 +283,12 @@ def _without_unions(table: pa.Table) -> pa.Table:
 
     for i, field in enumerate(table.schema):
         if pa.types.is_union(field.type):
-            texts = [None if value is None else str(_shorter(value)) for value in table.column(i).to_pylist()]
+            texts = [None if value is None else str(shorter(value)) for value in pylist(table.column(i))]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
+        elif pa.types.is_list(field.type) and pa.types.is_union(field.type.value_type):
+            lists = [
+                None if value is None else [None if item is None else str(shorter(item)) for item in value]
+                for value in pylist(table.column(i))
+            ]
+            table = table.set_column(i, field.name, pa.array(lists, pa.list_(pa.string())))
     return table

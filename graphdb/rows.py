@@ -85,7 +85,7 @@ class Rows:
     def labels(self, id_sql: str) -> Typed:
         """The written names of a vertex's labels, a sorted list."""
         relation = (
-            "(SELECT t.subject, list(n.name ORDER BY n.name) AS value FROM _graphdb.triple t "
+            "(SELECT t.subject, list(n.name ORDER BY n.name ASC) AS value FROM _graphdb.triple t "
             f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
         )
         alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
@@ -100,7 +100,8 @@ class Rows:
 
     def resource(self, iri: str) -> Typed:
         """The vertex with an IRI; NULL if there is none."""
-        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {self.parameters.add(iri, 'VARCHAR')})", NODE)
+        found = f"(SELECT id FROM _graphdb.resource WHERE iri = {self.parameters.add(iri, 'VARCHAR')})"
+        return Typed(found, NODE, constant=True)
 
     @property
     def joins(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from graphdb.candidates import Snapshot, variable
 from graphdb.connection import quoted
 from graphdb.errors import BindError, NotSupportedError, ParameterError
-from graphdb.expressions import Compiler, Scope
+from graphdb.expressions import Compiler, Scope, from_numpy
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in, walk
@@ -144,9 +144,13 @@ class Shaper:
             )
         return found
 
-    def counted(self, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Shaped:
+    def counted(
+        self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
+    ) -> Shaped:
         """Shape the one row of a query that only counts: the bindings are (count)."""
-        columns = self._columns([(item, Typed("b.count", Type(Base.INTEGER))) for item in items])
+        counts = [(item, Typed("b.count", Type(Base.INTEGER))) for item in items]
+        columns = self._columns(counts)
+        self._order(returns, self._returned(counts), self._rows())  # one row needs no order, but a mistake is one
         chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
         return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns, window)
 
@@ -170,7 +174,7 @@ class Shaper:
         filters = f" WHERE {' AND '.join(where)}" if where else ""
         if not (aggregated or returns.distinct):
             known = {item.alias: value for item, value in compiled if item.alias}
-            order = self._order(returns, Scope(self._variables | known), rows)
+            order = self._order(returns, Scope(self._variables | known), rows, items)
             sql = f"SELECT {chosen} FROM {BINDINGS} b {rows.joins}{filters}{order}{self._window(window)}"
             return Shaped(sql, self._parameters.used(sql), columns, window)
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
@@ -179,15 +183,16 @@ class Shaper:
         inner = f"SELECT {distinct}{chosen} FROM {BINDINGS} b {rows.joins}{filters}{group}"
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
-        over = {item: Typed(f"q.c{i}", value.type, value.many) for i, (item, value) in enumerate(compiled)}
-        names = {item.alias: value for item, value in over.items() if item.alias}
-        names |= {
-            item.expression.name: value for item, value in over.items() if isinstance(item.expression, ast.Variable)
-        }
-        known_expressions = {item.expression: value for item, value in over.items()}
-        order = self._order(returns, Scope(names, known_expressions), outer)
+        over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
+        order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
         return Shaped(sql, self._parameters.used(sql), columns, window)
+
+    def _returned(self, columns: list[tuple[ast.ReturnItem, Typed]]) -> Scope:
+        """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
+        names = {item.alias: value for item, value in columns if item.alias}
+        names |= {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
+        return Scope(names, {item.expression: value for item, value in columns}, hidden=frozenset(self._variables))
 
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties)
@@ -198,15 +203,22 @@ class Shaper:
             return compiler.value_of(value)
         return value
 
-    def _order(self, returns: ast.ReturnClause, scope: Scope, rows: Rows) -> str:
-        if not returns.order_by:
-            return ""
+    def _order(
+        self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
+    ) -> str:
         compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        aliased = {item.alias: item.expression for item in items if item.alias}
         keys = []
         for order in returns.order_by:
+            value = compiler.compile(order.expression)
+            expression = order.expression
+            if isinstance(expression, ast.Variable):
+                expression = aliased.get(expression.name, expression)
+            if not any(isinstance(part, (ast.Variable, ast.CountStar)) for part in walk(expression)):
+                continue  # a constant orders nothing
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
-            keys += [f"{key} {direction}" for key in compiler.sort_keys(compiler.compile(order.expression))]
-        return f" ORDER BY {', '.join(keys)}"
+            keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
+        return f" ORDER BY {', '.join(keys)}" if keys else ""
 
     def _window(self, window: tuple[int, int | None]) -> str:
         skip, limit = window
@@ -271,6 +283,7 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
             if node.name not in arguments:
                 raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
             value = arguments[node.name]
+            value = from_numpy(value)
         elif isinstance(node, ast.Literal):
             value = node.value
         else:
@@ -280,7 +293,7 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
                 position=node.span.start,
                 hint="use a number or a parameter",
             )
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
             raise ParameterError(
                 f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
             )
@@ -303,7 +316,7 @@ def presented(relation: str, columns: tuple[Column, ...]) -> str:
         return f"SELECT {', '.join(chosen)} FROM {relation} q"
     # The joins must not disturb the order of the rows.
     source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
-    return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at"
+    return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
 
 
 def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
@@ -333,7 +346,7 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (
-                f"(SELECT coalesce(list({inner} ORDER BY u.at), []) FROM (SELECT unnest({sql}) AS item, "
+                f"(SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM (SELECT unnest({sql}) AS item, "
                 f"generate_subscripts({sql}, 1) AS at) u {' '.join(joins)})",
                 [],
             )

@@ -18,6 +18,8 @@ class Typed:
     sql: str
     type: Type
     many: bool = False
+    constant: bool = False
+    """Whether this is a vertex by its IRI: NULL where the database lacks it, and yet not unknown."""
 
 
 def member(value: Typed, base: Base) -> str:

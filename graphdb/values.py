@@ -8,6 +8,7 @@ no value is bent to fit its neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 
 from graphdb.storage.terms import Kind
@@ -164,3 +165,13 @@ class Column:
     sql_name: str
     type: Type
     many: bool = False
+
+
+def shorter(value: object) -> object:
+    """Return a decimal without the zeros that its column's scale adds, in lists too; other values as they are."""
+    if isinstance(value, list):
+        return [shorter(item) for item in value]
+    if not isinstance(value, Decimal):
+        return value
+    short = value.normalize()
+    return short.quantize(Decimal(1)) if short == short.to_integral_value() else short

@@ -35,7 +35,7 @@ class TripleStore:
         self.literals = self._scalar(f"SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal")
         found = self._query("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": RDF_TYPE})["id"]
         self.type_label: int | None = int(found[0]) if len(found) else None
-        columns = self._query("SELECT * FROM _graphdb.edge_label ORDER BY id", {})
+        columns = self._query("SELECT * FROM _graphdb.edge_label ORDER BY id ASC", {})
         self._statistics = {
             int(label): LabelStatistics(*(int(columns[name][row]) for name in LabelStatistics.__dataclass_fields__))
             for row, label in enumerate(columns["id"])
@@ -52,7 +52,7 @@ class TripleStore:
     def edges(self, label: int) -> tuple[Ids, Ids]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""
         rows = self._query(
-            "SELECT subject, object FROM _graphdb.triple WHERE label = $label ORDER BY subject, object",
+            "SELECT subject, object FROM _graphdb.triple WHERE label = $label ORDER BY subject ASC, object ASC",
             {"label": label},
         )
         return rows["subject"], self.to_vertices(rows["object"])

@@ -38,6 +38,8 @@ class VertexInfo:
     """Whether it can be a resource."""
     kinds: int = 0
     """The kinds of literals that it can be, as a bit mask."""
+    resources_only: bool = False
+    """Whether an edge without a named label ends here, though a label that it admits has literals too."""
 
 
 @dataclass(slots=True)
@@ -103,6 +105,16 @@ def walk(node: object) -> Iterator[object]:
                 yield from walk(getattr(node, part.name))
 
 
+def _names_a_label(labels: ast.LabelExpression) -> bool:
+    """Whether an expression admits an edge label by its name, and not only as one of all others."""
+    match labels:
+        case ast.LabelChain():
+            return True
+        case ast.LabelAnd() | ast.LabelOr():
+            return any(map(_names_a_label, labels.operands))
+    return False
+
+
 class _Binder:
     def __init__(self, names: Names, text: str, outer: BoundPattern | None = None) -> None:
         self.names = names
@@ -166,7 +178,7 @@ class _Binder:
         info = VertexInfo(name or f"#{vertex}")
         if name is not None and self.outer is not None:
             if name in self.outer.edge_of:
-                raise self._error(NotSupportedError, "edges in pattern predicates are not supported yet", node.variable)
+                raise self._error(BindError, f"'{name}' is an edge already", node.variable)
             if name not in self.outer.vertex_of:
                 raise self._error(
                     BindError,
@@ -187,6 +199,10 @@ class _Binder:
         if name is not None:
             if name in self.bound.vertex_of:
                 raise self._error(BindError, f"'{name}' is a vertex already", edge.variable)
+            if self.outer is not None and name in self.outer.edge_of:
+                raise self._error(
+                    NotSupportedError, "bound edges in a pattern in WHERE are not supported yet", edge.variable
+                )
             if self.outer is not None:
                 raise self._error(
                     BindError,
@@ -205,6 +221,10 @@ class _Binder:
         if edge.properties is not None and edge.properties.items:
             raise self._error(NotSupportedError, "properties of edges are not supported yet", edge.properties)
         source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
+        # Literals are reached by naming an edge label; "not knows" and "any" name none.
+        if edge.labels is not None and not _names_a_label(edge.labels):
+            for end in (left, right):
+                self.bound.vertices[end].resources_only = True
         self.bound.edges.append(
             PatternEdge(
                 name or f"#e{len(self.bound.edges)}",
@@ -287,7 +307,7 @@ class _Binder:
         """Find out whether a vertex can be a resource and which kinds of literals it can be."""
         info = self.bound.vertices[vertex]
         kinds = -1
-        if info.labels or info.iris:
+        if info.labels or info.iris or info.resources_only:
             kinds = 0
         for edge in self.bound.edges:
             if edge.labels is None or (edge.directed and edge.source == vertex):
@@ -396,6 +416,12 @@ class _Binder:
         known: Mapping[str, int] = self.bound.vertex_of | self.bound.edge_of
         for part in walk(condition):
             if isinstance(part, ast.Variable) and part.name not in known and self._vertex(part) is None:
+                if self.outer is not None and part.name in self.outer.variables:
+                    raise self._error(
+                        NotSupportedError,
+                        f"a pattern in WHERE that compares with '{part.name}' outside of it is not supported yet",
+                        part,
+                    )
                 near = nearest(part.name, known)
                 raise self._error(
                     BindError,

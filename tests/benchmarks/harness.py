@@ -13,6 +13,7 @@ import math
 import multiprocessing
 import os
 import platform
+import signal
 import statistics
 import sys
 import tempfile
@@ -121,7 +122,8 @@ class Worker:
 
 def _serve(pipe: Connection, make: Callable[[], Engine]) -> None:
     """The child: answers calls until its pipe closes."""
-    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
+    with contextlib.suppress(EOFError, BrokenPipeError):
         engine = make()
         pipe.send("ready")
         while True:
@@ -305,7 +307,13 @@ def progress(text: str) -> None:
 
 
 def main(run: Callable[[list[str]], list[Table]], argv: list[str] | None = None) -> None:
-    """Run one benchmark from the command line; Ctrl-C ends it without a trace."""
+    """Run one benchmark from the command line; Ctrl-C and SIGTERM end it, and nothing of it stays on disk."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)  # a shell's background job would ignore it
+    signal.signal(signal.SIGTERM, stop)
     try:
         tables = run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:

@@ -62,6 +62,7 @@ def run(argv: list[str]) -> list[Table]:
                 )
             took = time.perf_counter() - began
             table = _table(name, measured, list(started), arguments.every)
+            progress("")
             table.notes += [*trouble, f"{surroundings(*PACKAGES)}; {arguments.repeat} runs, {took:.0f} s in all"]
             tables.append(table)
     return tables

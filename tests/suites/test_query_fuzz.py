@@ -317,7 +317,9 @@ def test_a_condition_parts_the_rows_in_three(db: graphdb.Database, match: tuple[
     unknown = _answer(db, f"{pattern} WHERE ({condition}) IS NULL {returned}")
     every = _answer(db, f"{pattern} {returned}")
     assume(false is not None and unknown is not None)
-    assert false is not None and unknown is not None and every is not None
+    assert false is not None
+    assert unknown is not None
+    assert every is not None
     assert _bag(true) + _bag(false) + _bag(unknown) == _bag(every)
 
 

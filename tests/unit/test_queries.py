@@ -228,7 +228,9 @@ def test_vertices_that_match(db: graphdb.Database, match: str, found: str) -> No
     ],
 )
 def test_pairs_that_match(db: graphdb.Database, match: str, rows: str) -> None:
-    found = [f"{a}-{b or ''}" for a, b in db.query(f"{match} RETURN a.name, {'b.name' if '(b' in match else 'null AS b'}")]
+    found = [
+        f"{a}-{b or ''}" for a, b in db.query(f"{match} RETURN a.name, {'b.name' if '(b' in match else 'null AS b'}")
+    ]
     assert sorted(found) == sorted(rows.split())
 
 
@@ -273,7 +275,8 @@ def test_bare_prefixed_and_ambiguous_names(tmp_path: Path) -> None:
     with opened(tmp_path, data) as db:
         with pytest.raises(graphdb.GraphDBError, match="ambiguous") as told:
             db.query("MATCH (a) RETURN a.name")
-        assert "<http://one/name>" in str(told.value) and "<http://two/name>" in str(told.value)
+        assert "<http://one/name>" in str(told.value)
+        assert "<http://two/name>" in str(told.value)
         assert db.query("MATCH (a) RETURN a.<http://two/name>").scalar() == "y"
         db.query("PREFIX one: <http://one/>")
         assert db.query("MATCH (a:one:City) RETURN a.one:name").scalar() == "x"
@@ -430,10 +433,16 @@ def test_nodes_and_relationships(db: graphdb.Database) -> None:
         ("MATCH (a)-[:knows]->(b) RETURN count(DISTINCT b), count(b)", [(3, 5)]),
         ("MATCH (a) RETURN count(*) / 2", [(2,)]),
         ("MATCH (a:Person) RETURN a.age IS NULL AS none, count(*) AS n ORDER BY n", [(True, 1), (False, 2)]),
-        ("MATCH (a)-[:knows]->(b) RETURN b.name AS n, count(*) AS c ORDER BY c DESC, n LIMIT 2", [("Ada", 2), ("Cy", 2)]),
+        (
+            "MATCH (a)-[:knows]->(b) RETURN b.name AS n, count(*) AS c ORDER BY c DESC, n LIMIT 2",
+            [("Ada", 2), ("Cy", 2)],
+        ),
         ("MATCH (a)-[:knows]->(b) RETURN b.name, count(*) ORDER BY count(*), b.name LIMIT 1", [("Bob", 1)]),
         ("MATCH (a:Person) RETURN a, count(*) ORDER BY a.name LIMIT 1", [(graphdb.Node(EX + "ada"), 1)]),
-        ("MATCH (a:Person) RETURN a.name AS n, a.age AS g ORDER BY g + 0 DESC, n", [("Cy", None), ("Bob", 40), ("Ada", 36)]),
+        (
+            "MATCH (a:Person) RETURN a.name AS n, a.age AS g ORDER BY g + 0 DESC, n",
+            [("Cy", None), ("Bob", 40), ("Ada", 36)],
+        ),
         ("MATCH (a:Person) RETURN a.name ORDER BY a.age", [("Ada",), ("Bob",), ("Cy",)]),
         ("MATCH (a) RETURN DISTINCT a.age AS g ORDER BY g", [(36,), (40,), (None,)]),
         ("MATCH (a) RETURN DISTINCT a.age AS g ORDER BY g DESC SKIP 1 LIMIT 1", [(40,)]),
@@ -446,7 +455,10 @@ def test_nodes_and_relationships(db: graphdb.Database) -> None:
         ("MATCH (a) RETURN a.name AS a ORDER BY a LIMIT 1", [("Acme",)]),
         ("MATCH (a) RETURN a.name LIMIT 0", []),
         ("MATCH (a) RETURN count(*) SKIP 1", []),
-        ("MATCH (a:Person) RETURN (a)-[:likes]->() AS l, a.name ORDER BY a.name", [(True, "Ada"), (True, "Bob"), (False, "Cy")]),
+        (
+            "MATCH (a:Person) RETURN (a)-[:likes]->() AS l, a.name ORDER BY a.name",
+            [(True, "Ada"), (True, "Bob"), (False, "Cy")],
+        ),
         ("MATCH (a:Robot) RETURN labels(a)", [([EX + "Person", EX + "Robot"],)]),
         ("MATCH (a)-[e]->() RETURN type(e) AS t, count(*) ORDER BY t LIMIT 1", [(EX + "both", 1)]),
     ],
@@ -462,7 +474,7 @@ def test_columns_and_star(db: graphdb.Database) -> None:
         "other",
         "count(*)",
     )
-    assert db.query("MATCH (`x y`:Firm) RETURN `x y`.name AS `the \"name\"`").columns == ('the "name"',)
+    assert db.query('MATCH (`x y`:Firm) RETURN `x y`.name AS `the "name"`').columns == ('the "name"',)
     with pytest.raises(graphdb.GraphDBError, match="two columns are called 'x'"):
         db.query("MATCH (a) RETURN a.name AS x, a.age AS x")
     with pytest.raises(graphdb.GraphDBError, match="needs a variable"):
@@ -717,7 +729,11 @@ def test_transactions_in_sql(fresh: graphdb.Database, tmp_path: Path) -> None:
 def test_settings_of_sql_do_not_change_what_patterns_mean(fresh: graphdb.Database) -> None:
     fresh.sql("SET default_null_order = 'nulls_first'; SET default_order = 'DESC'; SET TimeZone = 'America/New_York'")
     fresh.sql("CREATE SCHEMA s; USE s")
-    assert fresh.query("MATCH (a:Person) RETURN a.name ORDER BY a.age, a.name").fetchall() == [("Ada",), ("Bob",), ("Cy",)]
+    assert fresh.query("MATCH (a:Person) RETURN a.name ORDER BY a.age, a.name").fetchall() == [
+        ("Ada",),
+        ("Bob",),
+        ("Cy",),
+    ]
     assert names(fresh, "MATCH (a) WHERE a.zoned < datetime('2020-01-01T10:00:00Z')") == ["Bob"]
     fresh.sql("ATTACH ':memory:' AS elsewhere; USE elsewhere")
     assert names(fresh, "MATCH (a:Person)") == ["Ada", "Bob", "Cy"]
@@ -730,3 +746,27 @@ def test_unicode_names_and_long_strings(tmp_path: Path) -> None:
         assert db.query("MATCH (n:日本) RETURN n.größe AS wie_groß").scalar() == long
         assert db.query("MATCH (n:`日本`) WHERE n.`größe` = $x RETURN count(*)", x=long).scalar() == 1
         assert db.query("MATCH (n <http://ex.org/é>) RETURN size(n.größe)").scalar() == 300_000
+
+
+def test_dates_before_our_era_and_numbers_beyond_64_bits_can_be_read(tmp_path: Path) -> None:
+    """Real data has both; Python's dates begin with the year 1, so that such a value may come as text."""
+    data = (
+        f'<urn:a> <urn:p:died> "-0044-03-15"^^<{XSD}date> .\n<urn:a> <urn:p:at> "-0044-03-15T12:00:00"^^<{XSD}dateTime> .\n'
+        f'<urn:a> <urn:p:big> "123456789012345678901234567890"^^<{XSD}integer> .\n<urn:a> <urn:p:died> "none" .\n'
+    )
+    with opened(tmp_path, data) as db:
+        assert db.query("MATCH (a)-[:died]->(d) RETURN count(*)").scalar() == 2
+        assert db.query("MATCH (a) WHERE a.at < datetime('0001-01-01T00:00:00') RETURN count(*)").scalar() == 1
+        assert len(db.query("MATCH (a) RETURN a.big").fetchall()) == 1
+        assert len(db.query("MATCH (a) RETURN a").fetchall()) == 1
+        assert len(db.query("MATCH (a)-[:died]->(d) RETURN d").fetchall()) == 2
+        assert "44" in str(db.query("MATCH (a) RETURN a.at").scalar())
+        assert "44" in str(db.query("MATCH (a) RETURN a.died").scalar())
+
+
+def test_a_timeout_tells_the_time_that_was_given(db: graphdb.Database) -> None:
+    cross = ", ".join(f"(v{i})" for i in range(12))
+    with pytest.raises(graphdb.QueryTimeout) as told:
+        db.query(f"MATCH {cross} RETURN v0.name, v11.name", timeout=0.5)
+    assert "0.5 s" in str(told.value)
+    assert db.query("MATCH (a) RETURN count(*)").scalar() == 5
