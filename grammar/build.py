@@ -361,7 +361,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def parameter(self, meta: Meta, children: list[Any]) -> s.Parameter:
         token = children[0]
         quoted = token[1] == "`"
-        return s.Parameter(self._unescape(token[2:-1], "`", token.start_pos + 2) if quoted else token[1:], _span(meta))
+        return s.Parameter(token[2:-1].replace("``", "`") if quoted else token[1:], _span(meta))
 
     def iri(self, meta: Meta, children: list[Any]) -> s.IriLiteral:
         return s.IriLiteral(children[0][1:-1], _span(meta))
@@ -381,7 +381,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     # --- quotes -------------------------------------------------------------------------------------------
 
     def _name(self, token: Token) -> str:
-        return self._unquoted(token) if token.startswith("`") else str(token)
+        return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
     def _plain(self, token: Token) -> str:
         """A name or string as SQL reads it: a doubled quote stands for one, and backslashes for themselves."""

@@ -7,6 +7,7 @@ A script is cut into statements (:mod:`routing`), each goes to DuckDB as written
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -61,9 +62,17 @@ def is_complete(text: str) -> bool:
     return routing.ends(text)
 
 
+_UNQUOTED_LOAD = re.compile(r"LOAD\s+([^\s'\";]*[./][^\s'\";]*)", re.IGNORECASE)
+"""A file where DuckDB's own LOAD would have an extension's name."""
+
+
 def _statement(text: str, piece: Piece) -> Statement:
     if piece.language is Language.UNKNOWN:
         _refuse_misspelt(text, piece)
+    unquoted = _UNQUOTED_LOAD.match(text, piece.start, piece.end)
+    if unquoted is not None:
+        hint = f"LOAD '{unquoted[1]}'"
+        raise ParseError("LOAD needs the file's name in quotes", text=text, position=unquoted.start(1), hint=hint)
     if piece.language in (Language.SQL, Language.UNKNOWN):
         return Sql(text[piece.start : piece.end], Span(piece.start, piece.end))
     return _pattern_statement(text, piece.start, piece.end)

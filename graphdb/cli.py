@@ -6,6 +6,7 @@ Exit codes: 0, 1 for an error that is said on standard error, 2 for arguments th
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -38,13 +39,21 @@ graphdb COMMAND --help says more."""
 
 def main() -> None:
     """Run the command line of this process, and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode shows ? and not an error
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; returns the exit code.  Arguments that make no sense leave by ``SystemExit(2)``."""
-    command, parser = _parser(arguments[0] if arguments else "")
-    given = parser.parse_args(arguments[1:] if command is not _shell else arguments)
+    at = next((i for i, word in enumerate(arguments) if word not in ("-v", "--verbose")), None)
+    command, parser = _parser("" if at is None else arguments[at])
+    if command is not _shell:  # the command's word may stand after -v
+        arguments = [word for i, word in enumerate(arguments) if i != at]
+    given = parser.parse_args(arguments)
     try:
         return command(given)
     except BrokenPipeError:

@@ -429,7 +429,7 @@ class Database:
         return self.query(text, timeout=timeout)
 
     def _statements(self, text: str) -> list[str]:
-        with self._connection.guard() as raw:
+        with self._connection.guard(ours=False) as raw:
             return [statement.query for statement in raw.extract_statements(text)]
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:

@@ -69,7 +69,7 @@ def _starts(sql: str) -> list[int]:
     """Return the byte offsets of a statement's tokens."""
     import duckdb
 
-    return [start for start, _ in duckdb.tokenize(sql)]
+    return [start for start, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
 
 
 def _string(text: str) -> str | None:

@@ -109,7 +109,7 @@ class Shell:
         pending = ""
         for line in lines:
             pending += line if line.endswith("\n") else line + "\n"
-            if pending.startswith(".") or is_complete(pending):
+            if _is_command(pending) or is_complete(pending):
                 if not self.accept(pending):
                     return 1
                 pending = ""
@@ -122,8 +122,9 @@ class Shell:
     def accept(self, entered: str) -> bool:
         """Run what was entered, and print its answer or its error; returns whether it succeeded."""
         try:
-            if entered.startswith("."):
-                return self._dot(entered.strip())
+            if _is_command(entered):
+                word = entered.strip()
+                return self._dot(word if word.startswith(".") else "." + word)
             return self._statements(entered)
         except GraphDBError as error:
             self._complain(str(error))
@@ -365,7 +366,12 @@ def _ends(entered: str) -> bool:
     """True if Enter ends what was typed, rather than starting its next line."""
     from graphdb.grammar.parser import is_complete
 
-    return not entered.strip() or entered.startswith(".") or is_complete(entered)
+    return not entered.strip() or _is_command(entered) or is_complete(entered)
+
+
+def _is_command(entered: str) -> bool:
+    """Whether this is a dot command, or one of the words that people try first."""
+    return entered.lstrip().startswith(".") or entered.strip().lower() in ("help", "quit", "exit")
 
 
 def _help() -> Iterator[str]:

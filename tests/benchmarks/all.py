@@ -18,7 +18,7 @@ from tests.benchmarks.harness import Table, main, surroundings
 PARTS = [
     (start_up, ["--repeat", "5"]),
     *((rdf_queries, ["--data", name, "--repeat", "3", "--limit", "5"]) for name in FILES),
-    (loading, ["--repeat", "2", "--peers", "oxigraph,duckdb-text,duckdb-ids"]),
+    (loading, ["--repeat", "2", "--peers", "graphdb-warm,oxigraph,duckdb-text,duckdb-ids"]),
 ]
 
 

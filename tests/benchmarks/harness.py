@@ -259,7 +259,7 @@ def chosen(peers: str, known: dict[str, Callable[[], Engine]]) -> dict[str, Call
     for name in wanted:
         if name not in known:
             raise SystemExit(f"unknown peer '{name}'; known: {', '.join(known)}")
-    return {name: make for name, make in known.items() if name == "graphdb" or name in wanted}
+    return {name: make for name, make in known.items() if name in ("graphdb", *wanted)}
 
 
 def installed(*packages: str) -> str:

@@ -1,7 +1,7 @@
 """Loading N-Triples from ``.nt.gz`` into a database on disk: seconds, triples a second, size, peak memory.
 
 Run as ``python -m tests.benchmarks.loading``.  Each load runs in a fresh process; the interpreter's start and imports
-are not in the seconds, and are in the memory.  ``duckdb-text`` is the floor: read the lines, split them by a regular
+are not in the seconds, and are in the memory.  ``graphdb-warm`` has Numba and the kernels in memory before.  ``duckdb-text`` is the floor: read the lines, split them by a regular
 expression, keep three texts; no dictionary, no check of syntax.  ``duckdb-ids`` numbers the terms as well.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import shutil
 import statistics
+from pathlib import Path
 
 from tests.benchmarks.datasets import FILES, source
 from tests.benchmarks.engines import LOADERS
 from tests.benchmarks.harness import (
+    Answer,
     Table,
     Worker,
     chosen,
@@ -77,7 +79,7 @@ def run(argv: list[str]) -> list[Table]:
     return [table]
 
 
-def _once(worker, folder, name, limit):  # type: ignore[no-untyped-def]
+def _once(worker: Worker, folder: Path, name: str, limit: float) -> tuple[Answer, float, float]:
     """Load once in a fresh process; the answer, megabytes on disk, peak megabytes of memory."""
     place = folder / "load"
     place.mkdir()

@@ -1,7 +1,8 @@
 """Warm times of the RDF data sets' queries: ours, pyoxigraph (SPARQL), DuckDB (self-joins) and Ladybug (Cypher).
 
 Run as ``python -m tests.benchmarks.rdf_queries``.  All engines count the solutions of the same patterns, on a
-database on disk; counts are compared with the known ones.
+database on disk; counts are compared with the known ones.  A text that comes again finds its plan kept by ours and no
+peer's, so ours is asked twice: ``graphdb`` repeats the text, ``graphdb-new`` never sends the same one twice.
 """
 
 from __future__ import annotations

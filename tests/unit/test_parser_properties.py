@@ -22,7 +22,7 @@ def show_name(name: str, reserved: bool = False) -> str:
     """A name bare where it can be; in back-quotes otherwise."""
     if name.isascii() and name.isidentifier() and not (reserved and name.upper() in RESERVED | KEYWORDS):
         return name
-    return "`" + name.replace("\\", "\\\\").replace("`", "``") + "`"
+    return "`" + name.replace("`", "``") + "`"
 
 
 def show_word(word: s.Word) -> str:
