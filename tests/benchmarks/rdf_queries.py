@@ -112,6 +112,8 @@ def _slow(measured: Measured, engines: Iterable[str]) -> list[str]:
             for query, cells in measured.items()
             if cells[engine].median * 1e3 > SLOW
         ]
+        if len(slow) > 6:
+            slow[6:] = [f"and {len(slow) - 6} more"]
         if slow or engine == "graphdb":
             notes.append(f"{engine} over {SLOW:g} ms: {', '.join(slow) or 'none'}")
     return notes

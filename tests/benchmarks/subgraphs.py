@@ -91,7 +91,7 @@ class DuckDB:
     def load(self, source: Path, folder: Path) -> int:
         self.open(folder)
         self._connection.execute(
-            "CREATE TABLE line AS SELECT a, b FROM read_csv($source, delim = '\t', header = false, comment = '#', "
+            "CREATE TABLE line AS SELECT a, b FROM read_csv($source, delim = '\t', header = false, skip = 1, auto_detect = false, "
             "columns = {'a': 'INTEGER', 'b': 'INTEGER'})",
             {"source": str(source)},
         )
