@@ -6,7 +6,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from graphdb.connection import Connection
 from graphdb.elements import Node
-from graphdb.errors import ParameterError
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
@@ -31,6 +30,9 @@ from graphdb.values import NODE, TERM, Type, type_of_kinds
 
 Ids = NDArray[np.int64]
 
+_REMEMBERED = 100_000
+"""IRIs whose ids are remembered."""
+
 _NOT_STRICT = (ast.IsNull, ast.LabelPredicate)
 
 
@@ -43,6 +45,8 @@ class Snapshot:
     store: TripleStore
     graph: DataGraph
     properties: Properties
+    ids: dict[str, int | None] = field(default_factory=dict)
+    """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
 
 def variable(vertex: VertexInfo, sql: str) -> Typed:
@@ -72,6 +76,7 @@ class Candidates:
 
     def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the pattern's vertices with their candidate sets."""
+        self._look_up([constant for info in bound.vertices for constant in info.iris])
         return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
 
     def _vertex(self, bound: BoundPattern, number: int) -> PatternVertex:
@@ -126,22 +131,34 @@ class Candidates:
         return []
 
     def _constant(self, constant: ast.Expression) -> Ids:
+        """The one vertex that a constant names, or none."""
+        iri = self._iri_of(constant)
+        found = self._snapshot.ids.get(iri) if iri is not None else None
+        return np.empty(0, np.int64) if found is None else np.array([found], np.int64)
+
+    def _look_up(self, constants: list[ast.Expression]) -> None:
+        """Find the ids of all constants at once, and remember them: a scan of the dictionary is what costs."""
+        known = self._snapshot.ids
+        missing = {iri for iri in map(self._iri_of, constants) if iri is not None and iri not in known}
+        if not missing:
+            return
+        if len(known) > _REMEMBERED:
+            known.clear()
+        known.update(dict.fromkeys(missing))
+        sql = "SELECT iri, id FROM _graphdb.resource WHERE iri IN (SELECT unnest($iris))"
+        known.update(self._snapshot.connection.rows(sql, {"iris": sorted(missing)}))
+
+    def _iri_of(self, constant: ast.Expression) -> str | None:
+        value: object = None
         match constant:
             case ast.IriLiteral():
-                iri: object = constant.iri
+                value = constant.iri
             case ast.Literal():
-                iri = constant.value
+                value = constant.value
             case ast.Parameter():
-                if constant.name not in self._arguments:
-                    raise ParameterError(
-                        f"parameter ${constant.name} has no value", text=self._text, position=constant.span.start
-                    )
-                iri = self._arguments[constant.name]
-        iri = iri.iri if isinstance(iri, Node) else iri
-        if not isinstance(iri, str):
-            return np.empty(0, np.int64)
-        found = self._snapshot.connection.columns("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
-        return found["id"]
+                value = self._arguments[constant.name]
+        value = value.iri if isinstance(value, Node) else value
+        return value if isinstance(value, str) else None
 
     # --- conditions
 
