@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from graphdb.connection import Connection
 from graphdb.storage.catalog import EdgeLabel, in_transaction
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import VALUE, Type, list_of, literal_sql, type_of_kinds
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+_SMALL = 2_000_000
+"""Values up to which a property may be held in memory as arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,7 @@ class Properties:
         self._connection = connection
         self._scales = scales
         self._columns: dict[int, PropertyColumn] = {}
+        self._arrays: dict[int, tuple[NDArray[np.int64], pa.ChunkedArray]] = {}
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
@@ -60,12 +70,28 @@ class Properties:
         self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 
+    def in_memory(self, label: EdgeLabel) -> bool:
+        """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
+        return 0 < label.triples <= _SMALL and label.max_values == 1 and self.type_of(label) != VALUE
+
+    def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
+        """Return the vertices that have a property, sorted (int64), and its values in the same order."""
+        found = self._arrays.get(label.id)
+        if found is None:
+            table = self._connection.arrow(
+                f"SELECT subject, value FROM {self.column(label).relation} ORDER BY subject ASC"
+            )
+            found = table.column("subject").to_numpy(), table.column("value").combine_chunks()
+            self._arrays[label.id] = found
+        return found
+
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
         with self._connection.guard() as raw:
             for column in self._columns.values():
                 raw.execute(f"DROP TABLE IF EXISTS {column.relation}")
         self._columns.clear()
+        self._arrays.clear()
 
 
 def property_relation(label: EdgeLabel, value_sql: str) -> str:

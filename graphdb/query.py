@@ -22,6 +22,7 @@ from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.project import FEW, project
 from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -185,6 +186,8 @@ class QueryRun:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if prepared.plan is not None and prepared.wanted.count_only:
             return self._counted(prepared.plan, prepared.shaped)
+        if prepared.plan is not None and prepared.shaped.direct is not None:
+            return self._projected(prepared.plan, prepared)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
@@ -197,6 +200,17 @@ class QueryRun:
         table = pa.table({f"c{i}": count for i in range(len(shaped.columns))})
         skip, limit = shaped.window
         return table.slice(skip, limit)
+
+    def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
+        """Run a match whose result needs no SQL while its rows are few."""
+        shaped = prepared.shaped
+        assert shaped.direct is not None
+        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+            if gathered is not None and gathered.num_rows <= FEW:
+                skip, limit = shaped.window
+                return project(gathered.slice(skip, limit), shaped.direct, self._snapshot.properties)
+            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 
     @contextmanager
     def bindings(self, prepared: Prepared) -> Iterator[None]:
@@ -211,14 +225,15 @@ class QueryRun:
     @contextmanager
     def _bindings(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[None]:
         connection = self._snapshot.connection
-        self.control = control = self._new_control()
         if needs.count_only:
+            self.control = control = self._new_control()
             count = self.executor.count(plan, control)
             with connection.view(BINDINGS, {"count": np.array([count], np.int64)}):
                 yield
             return
         if not needs.vertices:
             # Nothing of the match is returned but its number of rows.
+            self.control = control = self._new_control()
             count = self.executor.count(plan, control)
             with connection.guard() as raw:
                 raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
@@ -227,8 +242,24 @@ class QueryRun:
                 finally:
                     raw.execute(f"DROP VIEW {BINDINGS}")
             return
+        with self._gathered(plan, needs, bound) as gathered, self._visible(gathered):
+            yield
+
+    @contextmanager
+    def _visible(self, gathered: pa.Table | None) -> Iterator[None]:
+        """Show gathered bindings to SQL; those that spilled are a table already."""
+        if gathered is None:
+            yield
+            return
+        with self._snapshot.connection.view(BINDINGS, gathered):
+            yield
+
+    @contextmanager
+    def _gathered(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[pa.Table | None]:
+        """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         import pyarrow as pa
 
+        self.control = control = self._new_control()
         columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
         columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
         literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
@@ -242,19 +273,16 @@ class QueryRun:
                 if waiting > self._bindings_bytes:
                     self._spill(pa.concat_tables(batches), first=not spilled)
                     batches, spilled, waiting = [], True, 0
-            if not batches and not spilled:
-                empty = np.empty(0, np.int64)
-                batches.append(pa.table({name: pa.array(empty) for name in columns}))
             if spilled:
                 if batches:
                     self._spill(pa.concat_tables(batches), first=False)
-                yield
+                yield None
                 return
-            with connection.view(BINDINGS, pa.concat_tables(batches)):
-                yield
+            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in columns})
+            yield pa.concat_tables(batches) if batches else empty
         finally:
             if spilled:
-                connection.rows(f"DROP TABLE IF EXISTS temp.{BINDINGS}")
+                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{BINDINGS}")
 
     def _terms(self, block: Block, columns: Mapping[str, str], literals: set[str]) -> pa.Table:
         """A block of bindings as columns of term ids."""

@@ -17,6 +17,7 @@ from graphdb.expressions import Compiler, Scope, from_numpy
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in, walk
+from graphdb.project import Direct
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
 from graphdb.values import EDGE, Base, Column, Type
@@ -34,6 +35,8 @@ class Shaped:
     columns: tuple[Column, ...]
     window: tuple[int, int | None] = (0, None)
     """SKIP and LIMIT, which stand in ``sql`` too."""
+    direct: tuple[Direct, ...] | None = None
+    """The same result without SQL, where it is that simple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,8 @@ class Shaper:
             known = {item.alias: value for item, value in compiled if item.alias}
             order = self._order(returns, Scope(self._variables | known), rows, items)
             sql = f"SELECT {chosen} FROM {BINDINGS} b {rows.joins}{filters}{order}{self._window(window)}"
-            return Shaped(sql, self._parameters.used(sql), columns, window)
+            direct = None if where or order else self._direct(items)
+            return Shaped(sql, self._parameters.used(sql), columns, window, direct)
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
         distinct = "DISTINCT " if returns.distinct else ""
@@ -187,6 +191,25 @@ class Shaper:
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
         return Shaped(sql, self._parameters.used(sql), columns, window)
+
+    def _direct(self, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
+        """The items as columns of the bindings and properties of single values; None if there are others."""
+        found = []
+        for item in items:
+            expression = item.expression
+            base = expression.base if isinstance(expression, ast.Property) else expression
+            if not isinstance(base, ast.Variable) or base.name not in self._bound.vertex_of:
+                return None
+            number = self._bound.vertex_of[base.name]
+            if self._bound.vertices[number].kinds:
+                return None
+            label = None
+            if isinstance(expression, ast.Property):
+                label = self._snapshot.names.property(expression.key.words, self._text)
+                if not self._snapshot.properties.in_memory(label):
+                    return None
+            found.append(Direct(f"v{number}", label))
+        return tuple(found) or None
 
     def _returned(self, columns: list[tuple[ast.ReturnItem, Typed]]) -> Scope:
         """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
