@@ -45,7 +45,7 @@ def test_bindings_that_spill_give_the_same_rows(db: graphdb.Database, text: str)
     for block_rows in (1, 7):
         executor = choose_executor("cpu")
         executor.block_rows = block_rows  # type: ignore[attr-defined]
-        with QueryRun(db._snapshot(), executor, text, {}, bindings_bytes=100) as run:
+        with QueryRun(db._state.snapshot(), executor, text, {}, bindings_bytes=100) as run:
             prepared = run.prepare(parse(text))  # type: ignore[arg-type]
             table = run.run(prepared)
         assert bag(table) == bag(expected._table)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_bindings_that_spill_give_the_same_rows(db: graphdb.Database, text: str)
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_projection_without_sql_gives_what_sql_gives(db: graphdb.Database, text: str) -> None:
-    with QueryRun(db._snapshot(), choose_executor("cpu"), text, {}, bindings_bytes=1 << 20) as run:
+    with QueryRun(db._state.snapshot(), choose_executor("cpu"), text, {}, bindings_bytes=1 << 20) as run:
         prepared = run.prepare(parse(text))  # type: ignore[arg-type]
         direct = run.run(prepared)
         with_sql = run.run(replace(prepared, shaped=replace(prepared.shaped, direct=None)))
@@ -64,5 +64,5 @@ def test_projection_without_sql_gives_what_sql_gives(db: graphdb.Database, text:
 
 
 def test_some_queries_need_no_sql(db: graphdb.Database) -> None:
-    with QueryRun(db._snapshot(), choose_executor("cpu"), QUERIES[0], {}, bindings_bytes=1 << 20) as run:
+    with QueryRun(db._state.snapshot(), choose_executor("cpu"), QUERIES[0], {}, bindings_bytes=1 << 20) as run:
         assert run.prepare(parse(QUERIES[0])).shaped.direct is not None  # type: ignore[arg-type]

@@ -1,0 +1,188 @@
+"""What is open: the connection, the catalog, the state of names and data that statements see, and who else sees it.
+
+Results live here too: an open database is the home that turns their ids into what people read.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from graphdb.config import Budget
+from graphdb.connection import Connection, quoted
+from graphdb.errors import StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphdb.candidates import Snapshot
+    from graphdb.elements import Node, Relationship
+    from graphdb.pattern.names import Names
+    from graphdb.storage.catalog import Catalog
+    from graphdb.values import Column
+
+_OPEN: WeakSet[State] = WeakSet()
+"""All open databases of this process: two may have the same file."""
+_OPEN_LOCK = threading.Lock()
+
+
+class State:
+    """An open file with all that is derived from it; see :class:`graphdb.result.Home` for what results need.
+
+    Parameters
+    ----------
+    path
+        A database file, or ``":memory:"``.
+    duckdb_bytes
+        DuckDB's memory limit; None for its own default.
+    """
+
+    def __init__(self, path: str, threads: int, budget: Budget, duckdb_bytes: int | None) -> None:
+        self.path = path
+        self.budget = budget
+        self.connection = Connection(path, threads, duckdb_bytes)
+        self.prepared: dict[object, Any] = {}
+        """Queries that are ready to run again, for as long as the data stays as it is."""
+        self.moved = False
+        """Whether SQL went to another schema (``USE``)."""
+        self._lazy_catalog: Catalog | None = None
+        self._lazy_snapshot: Snapshot | None = None
+        self._stale = False
+        self._database = self.connection.rows("SELECT current_database()")[0][0]
+        with _OPEN_LOCK:
+            _OPEN.add(self)
+
+    def hold(self) -> threading.RLock:
+        """Return the lock to hold while a statement runs; raise if the database is closed."""
+        if self.connection.closed:
+            raise StorageError("the database is closed")
+        if self._stale:
+            with self.connection.lock:
+                self.forget()
+        return self.connection.lock
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.connection.closed:
+            self.forget()
+            self.connection.close()
+
+    def catalog(self) -> Catalog:
+        """The catalog; its tables are created when first needed."""
+        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+
+        if self._lazy_catalog is None:
+            with self.connection.guard() as raw:
+                catalog = Catalog(raw)
+                if not catalog.exists():
+                    catalog.create()
+                elif catalog.schema_version > SCHEMA_VERSION:
+                    raise StorageError(
+                        f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
+                    )
+            self._lazy_catalog = catalog
+        return self._lazy_catalog
+
+    def names(self) -> Names:
+        """The names that statements see."""
+        with self.hold():
+            return self.snapshot().names
+
+    def snapshot(self) -> Snapshot:
+        """The state of names and data that statements see, until the next load."""
+        if self._lazy_snapshot is None:
+            from graphdb.candidates import take_snapshot
+
+            self._lazy_snapshot = take_snapshot(self.connection, self.catalog(), self.budget.graph)
+        return self._lazy_snapshot
+
+    @contextmanager
+    def at_home(self) -> Iterator[tuple[str, ...]]:
+        """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
+        if not self.moved:
+            yield ()
+            return
+        ((database, schema, path),) = self.connection.rows(
+            "SELECT current_database(), current_schema(), current_setting('search_path')"
+        )
+        with self.connection.guard() as raw:
+            raw.execute(f"USE {quoted(self._database)}.main")
+        try:
+            yield (database, schema)
+        finally:
+            with self.connection.guard() as raw:
+                if path:
+                    raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
+                else:
+                    raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+    def changed(self) -> None:
+        """Drop what was derived, here and in other connections of this process to the same file."""
+        self.forget()
+        if self.path != ":memory:":
+            with _OPEN_LOCK:
+                others = [other for other in _OPEN if other is not self and not other.connection.closed]
+            for other in others:
+                if os.path.realpath(other.path) == os.path.realpath(self.path):
+                    other._stale = True
+
+    def forget(self) -> None:
+        """Drop what was derived from names and data, because they changed."""
+        self._stale = False
+        if self._lazy_snapshot is not None:
+            self._lazy_snapshot.properties.drop()
+        self._lazy_snapshot = None
+        self.prepared.clear()
+
+    def rolled_back(self) -> None:
+        """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
+        self.forget()
+        self._lazy_catalog = None
+
+    # --- the home of results
+
+    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+        """Return a result's table as a user of SQL sees it."""
+        from graphdb.shape import presented
+
+        with self.hold(), self.at_home():
+            self.snapshot()
+            view = self.connection.temporary()
+            with self.connection.view(view, table):
+                return self.connection.arrow(presented(view, columns))
+
+    def store(self, table: pa.Table, name: str, replace: bool) -> int:
+        """Keep a table in the database under ``name``; return its number of rows."""
+        with self.hold():
+            view = self.connection.temporary()
+            target = ".".join(quoted(part) for part in name.split("."))
+            with self.connection.view(view, table):
+                self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
+        return int(table.num_rows)
+
+    def nodes(self, ids: set[int]) -> dict[int, Node]:
+        """Return the resources among ``ids`` as nodes."""
+        from graphdb import hydrate
+
+        with self.hold(), self.at_home():
+            return hydrate.nodes(self.snapshot(), ids)
+
+    def values(self, ids: set[int]) -> dict[int, object]:
+        """Return the values of the literals among ``ids``."""
+        from graphdb import hydrate
+
+        with self.hold(), self.at_home():
+            return hydrate.values(self.snapshot(), ids)
+
+    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
+        """Return an edge, given its ends."""
+        from graphdb.elements import Node, Relationship
+
+        names = self.names()
+        start, end = (ends[edge[side]] for side in ("start", "end"))
+        label = names.written(names.edge_labels[edge["label"]].iri)
+        return Relationship(label, start.iri, end.iri if isinstance(end, Node) else end)

@@ -1,0 +1,266 @@
+"""Statements: how each kind is run over an open database.
+
+Pattern queries go the way that :mod:`graphdb.database` tells; everything else is DuckDB's SQL, in which
+``cypher($$ … $$)`` and the caller's own tables are made visible first.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import lru_cache
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from graphdb.connection import quoted
+from graphdb.embed import caller_tables, cypher_calls
+from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, nearest
+from graphdb.execute.choose import choose_executor
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse_script
+from graphdb.pattern.bind import walk
+from graphdb.query import Prepared, QueryRun
+from graphdb.report import Explanation
+from graphdb.result import Result
+from graphdb.shape import presented
+from graphdb.state import State
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphdb.execute.executor import Executor
+    from graphdb.storage.loaders.load import LoadReport, Progress
+
+_KEPT = 64
+"""Prepared queries that are kept for the next time."""
+
+_PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
+
+
+class Statements:
+    """Runs statements, one at a time, over ``state``."""
+
+    def __init__(self, state: State, device: str, threads: int) -> None:
+        self._state = state
+        self._device = device
+        self._threads = threads
+        self._executor: Executor | None = None
+        self._cancelled = threading.Event()
+
+    def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
+        """Run the statements of a text; the last one's result."""
+        result = Result(self._state, None)
+        statements = parse_script(text)
+        _check_arguments(text, arguments)
+        self._cancelled.clear()
+        for statement in statements:
+            try:
+                result = self._statement(statement, text, arguments, timeout)
+            except QueryTimeout:
+                raise QueryTimeout(
+                    f"the statement ran longer than its timeout of {timeout:g} s",
+                    hint="give it more time, or ask for less with LIMIT",
+                ) from None
+        return result
+
+    def interrupt(self) -> None:
+        """Stop what runs, from another thread."""
+        self._cancelled.set()
+        if not self._state.connection.closed:
+            self._state.connection.raw.interrupt()
+
+    def _statement(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        if isinstance(statement, ast.Sql):
+            return self.sql(statement.text, timeout)
+        started = time.perf_counter()
+        with self._state.at_home() as current:
+            match statement:
+                case ast.Query():
+                    with self._query_run(text, arguments, timeout) as run:
+                        prepared = self._prepare(run, statement, text, arguments)
+                        table = run.run(prepared)
+                    return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
+                case ast.CreateTable():
+                    message = self._create_table(statement, text, arguments, timeout, current)
+                case ast.Explain():
+                    lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
+                    return Result(self._state, lines.to_table(), elapsed=time.perf_counter() - started, verbatim=True)
+                case ast.Prefix():
+                    with self._state.connection.guard():
+                        self._state.catalog().set_prefix(statement.name, statement.iri)
+                    self._state.changed()
+                    message = f"prefix {statement.name}: is <{statement.iri}>"
+                case ast.Load():
+                    report = self.load(statement.paths, statement.format, statement.on_error)
+                    message = (
+                        f"loaded {report.triples:,} triples ({report.new_triples:,} new) from {report.files} "
+                        f"file{'s' if report.files != 1 else ''} in {report.seconds:.2f} s"
+                    )
+                    if report.errors:
+                        message += f"; skipped {report.errors:,} bad lines, see table load_errors"
+            return Result(self._state, None, elapsed=time.perf_counter() - started, message=message)
+
+    def load(
+        self,
+        paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+        format: str | None,
+        on_error: str,
+        progress: Progress | None = None,
+    ) -> LoadReport:
+        """Load files; see :meth:`graphdb.database.Database.load`."""
+        from graphdb.storage.loaders.load import load
+
+        state = self._state
+        with state.at_home(), state.connection.guard() as raw:
+            self._cancelled.clear()
+            try:
+                report = load(raw, state.catalog(), paths, format, on_error, progress, self._cancelled)
+            except GraphDBError:
+                raise  # nothing was kept, so nothing that was derived is stale
+            except BaseException:
+                state.changed()
+                raise
+            state.changed()
+        return report
+
+    def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> QueryRun:
+        executor = self._executor
+        if executor is None:
+            executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
+            self._executor = executor
+        return QueryRun(
+            self._state.snapshot(),
+            executor,
+            text,
+            arguments,
+            bindings_bytes=self._state.budget.bindings,
+            timeout=timeout,
+            cancelled=self._cancelled,
+        )
+
+    def _prepare(self, run: QueryRun, query: ast.Query, text: str, arguments: Mapping[str, object]) -> Prepared:
+        """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
+        key = (text, query.span, tuple((name, type(value), value) for name, value in arguments.items()))
+        try:
+            found: Prepared | None = self._state.prepared.get(key)
+        except TypeError:  # a list among the arguments
+            return run.prepare(query)
+        if found is None:
+            found = run.prepare(query)
+            if found.reusable:
+                self._state.prepared[key] = found
+                while len(self._state.prepared) > _KEPT:
+                    self._state.prepared.pop(next(iter(self._state.prepared)))  # the one used longest ago
+        else:
+            self._state.prepared[key] = self._state.prepared.pop(key)
+        return found
+
+    def _create_table(
+        self,
+        statement: ast.CreateTable,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        current: tuple[str, ...],
+    ) -> str:
+        parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        name = ".".join(quoted(part) for part in parts)
+        create = "CREATE OR REPLACE" if statement.replace else "CREATE"
+        kind = "TEMP TABLE" if statement.temporary else "TABLE"
+        absent = "IF NOT EXISTS " if statement.if_not_exists else ""
+        with self._query_run(text, arguments, timeout) as run:
+            prepared = run.prepare(statement.query)
+            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns)
+            with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+                made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
+                count = made.fetchall()  # not fetchone: an unfinished result would block the connection
+        return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+
+    def explain(
+        self, query: ast.Query, profile: bool, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Explanation:
+        """Explain a query, or with ``profile`` run it and tell what happened."""
+        with self._query_run(text, arguments, timeout) as run:
+            started = time.perf_counter()
+            prepared = run.prepare(query)
+            planned = time.perf_counter() - started
+            names, executor = self._state.snapshot().names, run.executor.name
+            if not profile:
+                return Explanation.planned(prepared, names, executor)
+            table = run.run(prepared)
+            seconds = planned, time.perf_counter() - started
+        return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
+
+    # --- SQL
+
+    def sql(self, text: str, timeout: float | None) -> Result:
+        """Run SQL; see :meth:`graphdb.database.Database.sql`."""
+        started = time.perf_counter()
+        table: pa.Table | None = None
+        with ExitStack() as stack:
+            for statement in self._statements(text):
+                sql = statement
+                for call in reversed(cypher_calls(statement)):
+                    view = self._state.connection.temporary()
+                    rows = self._cypher(call.text, timeout).presented()
+                    stack.enter_context(self._state.connection.view(view, rows))
+                    sql = sql[: call.start] + view + sql[call.end :]
+                for name, data in caller_tables(self._state.connection, sql).items():
+                    stack.enter_context(self._state.connection.view(name, data))
+                table = self._execute(sql, timeout)
+        return Result(
+            self._state, table, elapsed=time.perf_counter() - started, message=None if table is not None else "done"
+        )
+
+    def _cypher(self, text: str, timeout: float | None) -> Result:
+        """Run the pattern query of a ``cypher(…)`` in SQL."""
+        statements = parse_script(text)
+        if not statements or not all(isinstance(statement, ast.Query) for statement in statements):
+            raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
+        return self.run(text, {}, timeout)
+
+    def _statements(self, text: str) -> list[str]:
+        with self._state.connection.guard(ours=False) as raw:
+            return [statement.query for statement in raw.extract_statements(text)]
+
+    def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
+        with self._state.connection.guard(timeout, ours=False) as raw:
+            relation = raw.sql(sql)
+            table = relation.to_arrow_table() if relation is not None else None
+        first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
+        if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
+            self._state.rolled_back()
+        if first == "USE" or (first == "SET" and _PATH.search(sql)):
+            self._state.moved = True
+        return table
+
+
+def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
+    """Refuse a value for a parameter that the text does not have: it is a mistake more often than not."""
+    used = _parameters(text)
+    for name, parameter in used.items():
+        if name not in arguments:
+            near = nearest(name, arguments)
+            raise ParameterError(
+                f"parameter ${name} has no value",
+                text=text,
+                position=parameter.span.start,
+                hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {name}=…)",
+            )
+    for name in arguments:
+        if name not in used:
+            near = nearest(name, used)
+            raise ParameterError(
+                f"the statement has no parameter ${name}", hint=f"did you mean ${near[0]}?" if near else None
+            )
+
+
+@lru_cache(maxsize=512)
+def _parameters(text: str) -> Mapping[str, ast.Parameter]:
+    """Return the parameters that a text names."""
+    return {part.name: part for part in walk(parse_script(text)) if isinstance(part, ast.Parameter)}
