@@ -9,39 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
-from decimal import Decimal
 
 from graphdb import functions
-from graphdb.elements import Node
-from graphdb.errors import BindError, NotSupportedError, ParameterError, TypeMismatchError, nearest
+from graphdb.constants import constant, list_sql
+from graphdb.errors import BindError, GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, as_union, incomparable, member, number
+from graphdb.typed import Typed, incomparable, member, number
 from graphdb.values import (
     BOOLEAN,
-    DATE,
-    DATETIME,
-    DECIMAL,
     FLOAT,
     INTEGER,
     MEMBERS,
     NULL,
     NUMERIC,
     STRING,
-    TIME,
     VALUE,
-    ZONED,
     Base,
     Type,
     list_of,
-    sql_type,
 )
-
-_INT64 = range(-(2**63), 2**63)
-_PLAIN: dict[type, Type] = {bool: BOOLEAN, float: FLOAT, str: STRING, date: DATE}
-"""Python types whose lists travel as one array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,54 +145,10 @@ class Compiler:
 
     def constant(self, value: object, node: ast.Expression) -> Typed:
         """Return SQL for a Python value."""
-        add = self.rows.parameters.add
-        value = from_numpy(value)
-        match value:
-            case None:
-                return Typed("NULL", NULL)
-            case bool():
-                return Typed("TRUE" if value else "FALSE", BOOLEAN)
-            case int():
-                if value not in _INT64:
-                    raise self._unfit(f"{value} does not fit 64 bits", node)
-                return Typed(add(int(value), "BIGINT"), INTEGER)
-            case float():
-                return Typed(add(float(value), "DOUBLE"), FLOAT)
-            case str():
-                if not _encodes(value):
-                    raise self._unfit("the string has a lone surrogate, which is no character", node)
-                return Typed(add(str.__str__(value), "VARCHAR"), STRING)
-            case Decimal():
-                if not value.is_finite() or abs(value) >= 10**20 or round(value, 18) != value:
-                    raise self._unfit(
-                        f"{value} does not fit a decimal of 20 digits before and 18 after the point", node
-                    )
-                return Typed(add(value, "DECIMAL(38, 18)"), DECIMAL)
-            case datetime():
-                zoned = value.tzinfo is not None
-                return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
-            case date():
-                return Typed(add(value, "DATE"), DATE)
-            case time():
-                if value.tzinfo is not None:
-                    raise self._unfit("a time of day with a zone cannot be passed", node)
-                return Typed(add(value, "TIME"), TIME)
-            case Node():
-                return self.rows.resource(value.iri)
-            case list() | tuple() | set() | frozenset():
-                items = list(value)
-                plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
-                if plain is STRING and not all(map(_encodes, items)):
-                    raise self._unfit("a string has a lone surrogate, which is no character", node)
-                if plain is not None:  # one parameter for the whole list
-                    return Typed(add(items, sql_type(plain) + "[]"), list_of(plain))
-                return self._list([self.constant(item, node) for item in items], node)
-        raise ParameterError(
-            f"a value of type {type(value).__name__} cannot be passed",
-            text=self.text,
-            position=node.span.start,
-            hint="pass numbers, strings, booleans, dates, times, None, vertices, or lists of them",
-        )
+        try:
+            return constant(value, self.rows)
+        except GraphDBError as error:
+            raise type(error)(error.message, text=self.text, position=node.span.start, hint=error.hint) from None
 
     def _variable(self, node: ast.Variable) -> Typed:
         found = self.scope.variables.get(node.name)
@@ -238,22 +182,10 @@ class Compiler:
         return self.rows.value(base.sql, self.names.property(node.key.words, self.text))
 
     def _listliteral(self, node: ast.ListLiteral) -> Typed:
-        return self._list([self.one(item) for item in node.items], node)
-
-    def _list(self, items: list[Typed], node: ast.Expression) -> Typed:
-        types = {item.type for item in items if item.type.base is not Base.NULL}
-        if len({t.base for t in types}) > 1 or (len(types) > 1 and {t.base for t in types} == {Base.LIST}):
-            if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
-                raise NotSupportedError(
-                    "lists of items this different are not supported yet",
-                    text=self.text,
-                    position=node.span.start,
-                )
-            items, element = [as_union(item) for item in items], VALUE
-        else:
-            element = max(types, key=lambda t: t.scale) if types else NULL
-        sql = f"CAST([{', '.join(item.sql for item in items)}] AS {sql_type(element)}[])"
-        return Typed(sql, list_of(element))
+        try:
+            return list_sql([self.one(item) for item in node.items])
+        except NotSupportedError as error:
+            raise NotSupportedError(error.message, text=self.text, position=node.span.start) from None
 
     def _mapliteral(self, node: ast.MapLiteral) -> Typed:
         raise NotSupportedError("maps as values are not supported yet", text=self.text, position=node.span.start)
@@ -551,9 +483,6 @@ class Compiler:
 
     # --- errors
 
-    def _unfit(self, message: str, node: ast.Expression) -> ParameterError:
-        return ParameterError(message, text=self.text, position=node.span.start)
-
     def source(self, node: ast.Expression) -> str:
         """The text of an expression as written."""
         return self.text[node.span.start : node.span.end]
@@ -566,22 +495,3 @@ class Compiler:
 def _identity(vertex: Typed) -> str:
     """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
     return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
-
-
-def from_numpy(value: object) -> object:
-    """Return a NumPy scalar or array as Python values."""
-    if isinstance(value, (bool, int, float, str)) or not hasattr(value, "dtype"):
-        return value
-    import numpy as np
-
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[D]" if value.dtype == "datetime64[D]" else "datetime64[us]")
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

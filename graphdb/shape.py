@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from graphdb.candidates import Snapshot, variable
 from graphdb.connection import quoted
+from graphdb.constants import from_numpy
 from graphdb.errors import BindError, NotSupportedError, ParameterError
-from graphdb.expressions import Compiler, Scope, from_numpy
+from graphdb.expressions import Compiler, Scope
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in, walk

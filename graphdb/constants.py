@@ -1,0 +1,125 @@
+"""Python values and lists to SQL: what a query's literals and parameters become."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from graphdb.elements import Node
+from graphdb.errors import NotSupportedError, ParameterError
+from graphdb.rows import Rows
+from graphdb.typed import Typed, as_union
+from graphdb.values import (
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    MEMBERS,
+    NULL,
+    STRING,
+    TIME,
+    VALUE,
+    ZONED,
+    Base,
+    Type,
+    list_of,
+    sql_type,
+)
+
+_INT64 = range(-(2**63), 2**63)
+_PLAIN: dict[type, Type] = {bool: BOOLEAN, float: FLOAT, str: STRING, date: DATE}
+"""Python types whose lists travel as one array."""
+
+
+def constant(value: object, rows: Rows) -> Typed:
+    """Return SQL for a Python value, which travels as a parameter.
+
+    Raises
+    ------
+    ParameterError
+        The value is of no type of the language, or does not fit its type.
+    """
+    add = rows.parameters.add
+    value = from_numpy(value)
+    match value:
+        case None:
+            return Typed("NULL", NULL)
+        case bool():
+            return Typed("TRUE" if value else "FALSE", BOOLEAN)
+        case int():
+            if value not in _INT64:
+                raise ParameterError(f"{value} does not fit 64 bits")
+            return Typed(add(int(value), "BIGINT"), INTEGER)
+        case float():
+            return Typed(add(float(value), "DOUBLE"), FLOAT)
+        case str():
+            if not _encodes(value):
+                raise ParameterError("the string has a lone surrogate, which is no character")
+            return Typed(add(str.__str__(value), "VARCHAR"), STRING)
+        case Decimal():
+            if not value.is_finite() or abs(value) >= 10**20 or round(value, 18) != value:
+                raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
+            return Typed(add(value, "DECIMAL(38, 18)"), DECIMAL)
+        case datetime():
+            zoned = value.tzinfo is not None
+            return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
+        case date():
+            return Typed(add(value, "DATE"), DATE)
+        case time():
+            if value.tzinfo is not None:
+                raise ParameterError("a time of day with a zone cannot be passed")
+            return Typed(add(value, "TIME"), TIME)
+        case Node():
+            return rows.resource(value.iri)
+        case list() | tuple() | set() | frozenset():
+            items = list(value)
+            plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
+            if plain is STRING and not all(map(_encodes, items)):
+                raise ParameterError("a string has a lone surrogate, which is no character")
+            if plain is not None:  # one parameter for the whole list
+                return Typed(add(items, sql_type(plain) + "[]"), list_of(plain))
+            return list_sql([constant(item, rows) for item in items])
+    raise ParameterError(
+        f"a value of type {type(value).__name__} cannot be passed",
+        hint="pass numbers, strings, booleans, dates, times, None, vertices, or lists of them",
+    )
+
+
+def list_sql(items: list[Typed]) -> Typed:
+    """Return the list of some values, of a common type.
+
+    Raises
+    ------
+    NotSupportedError
+        They have none.
+    """
+    types = {item.type for item in items if item.type.base is not Base.NULL}
+    if len({t.base for t in types}) > 1 or (len(types) > 1 and {t.base for t in types} == {Base.LIST}):
+        if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
+            raise NotSupportedError("lists of items this different are not supported yet")
+        items, element = [as_union(item) for item in items], VALUE
+    else:
+        element = max(types, key=lambda t: t.scale) if types else NULL
+    sql = f"CAST([{', '.join(item.sql for item in items)}] AS {sql_type(element)}[])"
+    return Typed(sql, list_of(element))
+
+
+def from_numpy(value: object) -> object:
+    """Return a NumPy scalar or array as Python values."""
+    if isinstance(value, (bool, int, float, str)) or not hasattr(value, "dtype"):
+        return value
+    import numpy as np
+
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]" if value.dtype == "datetime64[D]" else "datetime64[us]")
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
