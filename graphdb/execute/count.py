@@ -44,7 +44,7 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     QueryTimeout, ExecutionError
         When the time is over, and when cancelled.
     """
-    needed = worker_bytes(plan)
+    needed = plan.worker_bytes
     if memory_limit is not None:
         threads = min(threads, memory_limit // max(needed, 1)) if needed else threads
         if threads < 1:
@@ -63,14 +63,6 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
         if control.progress is not None:
             control.progress((done + 1) / len(plan.terms))
     return result
-
-
-def worker_bytes(plan: CountingPlan) -> int:
-    """Bytes of the vectors that a worker holds at most."""
-    width = np.dtype(plan.dtype).itemsize
-    parts = [part for term in plan.terms for part in term.parts]
-    vectors = max((part.registers * (8 + width) + part.locals * 16 for part in parts), default=0)
-    return plan.vertices * vectors
 
 
 def _exactly(run: _Run, part: Part, greatest: int) -> int:
@@ -109,9 +101,9 @@ class _Run:
     """One run of one plan: the weights found so far, and the threads' common flags."""
 
     def __init__(self, plan: CountingPlan, control: Control, threads: int) -> None:
-        from graphdb.execute import count_kernels
+        from graphdb.execute import count_kernels, nested_kernels
 
-        self._kernels = count_kernels
+        self._kernels, self._nested_kernels = count_kernels, nested_kernels
         self._plan, self._control, self._threads = plan, control, threads
         self._flags = np.zeros(2, np.int64)
         self._like: NDArray[Any] = np.empty(0, plan.dtype)
@@ -260,7 +252,7 @@ class _Run:
 
         def run(begin: int, end: int, worker: int) -> None:
             cells = scratch[worker] = scratch[worker] or self._scratch(part)
-            self._kernels.nested(
+            self._nested_kernels.nested(
                 *program, roots, root, begin, end, *cells[:6], sums[worker], modulus, self._flags, self._like
             )
 

@@ -25,8 +25,10 @@ from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
-WORTH = 200_000.0
+WORTH = 50_000.0
 """Searches expected to go through fewer elements are not worth a second plan."""
+OVERHEAD = 20_000.0
+"""What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
 MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search."""
 
@@ -64,6 +66,13 @@ class CountingPlan:
     cost: float
     instead_of: float
 
+    @property
+    def worker_bytes(self) -> int:
+        """Bytes of the vectors that a worker holds at most."""
+        width = np.dtype(self.dtype).itemsize
+        parts = [part for term in self.terms for part in term.parts]
+        return self.vertices * max((part.registers * (8 + width) + part.locals * 16 for part in parts), default=0)
+
 
 def counting_plan(
     pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check], search: PhysicalPlan, *, always: bool = False
@@ -90,8 +99,8 @@ def counting_plan(
     if quotients is None or (len(quotients) > MOST_QUOTIENTS and not always):
         return None
     costs = CountingCosts(graph, expansion.filters)
-    instead_of = _search_cost(pattern, search, costs)
-    terms, cost = [], 0.0
+    instead_of = max(search.cost, _search_cost(pattern, search, costs))
+    terms, cost = [], OVERHEAD
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         parts = parts_of(quotient, costs)

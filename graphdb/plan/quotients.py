@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 
 import numpy as np
@@ -68,8 +68,8 @@ class Quotient:
     """Per vertex: the relations in which it must be its own neighbour."""
     links: tuple[tuple[int, int, tuple[Member, ...]], ...]
     """(a, b, members seen from ``a``) with a < b, sorted."""
-    origins: tuple[int, ...] = ()
-    """For EXPLAIN: a pattern vertex that became this one."""
+    origins: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    """For EXPLAIN: the pattern vertices that became this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class Expansion:
             tuple(tuple(sorted(own)) for own in filters),
             tuple(_simplified(own) for own in loops),
             tuple((a, b, _simplified(members)) for (a, b), members in sorted(links.items())),
-            tuple(origins),
+            tuple(tuple(v for v, c in enumerate(state.vertices) if c == origin) for origin in origins),
         )
 
     def _member(self, edge: PatternEdge | EdgeTest, weighs: bool) -> Member:
