@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
-from graphdb.plan.nested import Bundle, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
 from graphdb.plan.quotients import Member
 
 Ints = NDArray[np.int64]
@@ -30,6 +30,8 @@ _SMALL = 100_000
 """Work expected to be less than this is not dealt out."""
 _ROOM = 1 << 22
 """Ids that local lists may hold, per set of lists and thread; what does not fit is read where it lies."""
+_CLOSED = 1 << 24
+"""Ids that closed lists may hold; longer ones are not made."""
 
 
 class _Overflow(Exception):
@@ -111,6 +113,7 @@ class _Run:
         rows = [partition.row for partition in plan.partitions.values()]
         self._partitions = np.array(rows, np.int64).reshape(len(rows), 6)
         self._messages: dict[tuple[Bundle, Weight, int, int], tuple[Ints, Ints | None]] = {}
+        self._pairs: dict[Closed, tuple[tuple[int, int, int], Any]] = {}
         self._weights: dict[tuple[Weight, int, int], tuple[Ints, Ints | None]] = {}
 
     def total(self, part: Part, modulus: int) -> int:
@@ -227,15 +230,18 @@ class _Run:
         bundles = list(dict.fromkeys(b for level in part.levels for i in level.instructions for b in _bundles(i)))
         numbers = {bundle: number for number, bundle in enumerate(bundles)}
         tables = self._tables(bundles)
+        tables_of_pairs = self._closed(part)
+        closed = {of: number for number, of in enumerate(tables_of_pairs)}
+        pairs = np.array([found[0] for found in tables_of_pairs.values()], np.int64).reshape(-1, 3)
         code: list[tuple[int, ...]] = []
         levels: list[tuple[int, int, int]] = []
         for level in part.levels:
             begin = len(code)
-            code += [_row(instruction, numbers) for instruction in level.instructions]
+            code += [_row(instruction, numbers, closed) for instruction in level.instructions]
             levels.append((begin, len(code), level.register))
         program = (
             np.array(levels, np.int64),
-            np.array(code, np.int64).reshape(-1, 12),
+            np.array(code, np.int64).reshape(-1, 14),
             *tables,
             self._partitions,
             addresses,
@@ -253,11 +259,39 @@ class _Run:
         def run(begin: int, end: int, worker: int) -> None:
             cells = scratch[worker] = scratch[worker] or self._scratch(part)
             self._nested_kernels.nested(
-                *program, roots, root, begin, end, *cells[:6], sums[worker], modulus, self._flags, self._like
+                *program, roots, root, begin, end, *cells[:6], pairs, sums[worker], modulus, self._flags, self._like
             )
 
         self._deal(run, bounds, part.cost)
         return int(sums[:, 0].sum()) + (int(sums[:, 1].sum()) << 32)
+
+    def _closed(self, part: Part) -> dict[Closed, tuple[tuple[int, int, int], Any]]:
+        """The closed lists that a part reads, as rows of addresses, with what these are of; none that are too large."""
+        wanted = [i.closed for level in part.levels for i in level.instructions if isinstance(i, Through) and i.closed]
+        for closed in dict.fromkeys(wanted):
+            if closed in self._pairs:
+                continue
+            entries = self._partition(closed.first.members[0])
+            bundles = (closed.first, closed.second, closed.back)
+            rows = np.array([self._relations[bundle.members[0].relation] for bundle in bundles], np.int64)
+            marks = [np.zeros(self._plan.vertices, np.int8) for _ in range(self._threads)]
+            starts = np.zeros(len(entries.neighbours) + 1, np.int64)
+            ids = self._like
+
+            def fill(begin: int, end: int, worker: int, fixed: Any = (self._partitions, rows, entries.keys)) -> None:
+                cells = (closed.back.order, marks[worker], starts, ids, self._flags, self._like)  # noqa: B023
+                self._nested_kernels.closed_lists(*fixed, begin, end, *cells)
+
+            pieces = self._threads * _PIECES
+            bounds = [len(entries.keys) * i // pieces for i in range(pieces + 1)]
+            self._deal(fill, bounds, len(starts))
+            np.cumsum(starts, out=starts)
+            if 0 < starts[-1] <= _CLOSED:
+                ids = np.empty(int(starts[-1]), self._plan.dtype)
+                self._deal(fill, bounds, len(starts))
+                row = int(rows[0]), starts.ctypes.data, ids.ctypes.data
+                self._pairs[closed] = (row, (starts, ids))
+        return {closed: self._pairs[closed] for closed in wanted if closed in self._pairs}
 
     def _scratch(self, part: Part) -> tuple[Any, ...]:
         """A worker's registers and local lists."""
@@ -345,22 +379,24 @@ def _bundles(instruction: Instruction) -> tuple[Bundle, ...]:
             return (instruction.bundle,)
 
 
-def _row(instruction: Instruction, numbers: dict[Bundle, int]) -> tuple[int, ...]:
+def _row(instruction: Instruction, numbers: dict[Bundle, int], numbers_of_closed: dict[Closed, int]) -> tuple[int, ...]:
     """An instruction as a kernel reads it.
 
-    (what, out, a, b, bundle, back, weight, power, local, local back, certain, total)
+    (what, out, a, b, bundle, back, weight, power, local, local back, certain, total,
+    closed, anchor)
     """
     match instruction:
         case Load(out, at, bundle, weight):
-            return (0, out, at, -1, numbers[bundle], -1, weight, 1, -1, -1, 0, 0)
+            return (0, out, at, -1, numbers[bundle], -1, weight, 1, -1, -1, 0, 0, -1, 0)
         case Meet(out, source, at, bundle, local):
-            return (1, out, source, at, numbers[bundle], -1, -1, 1, local, -1, 0, 0)
-        case Through(out, source, mask, forward, backward, weight, power, local, back, certain, total):
+            return (1, out, source, at, numbers[bundle], -1, -1, 1, local, -1, 0, 0, -1, 0)
+        case Through(out, source, mask, forward, backward, weight, power, local, back, certain, total, closed, anchor):
+            pairs = numbers_of_closed.get(closed, -1) if closed is not None else -1
             ends = (numbers[forward], numbers[backward])
-            return (2, out, source, mask, *ends, weight, power, local, back, int(certain), total)
+            return (2, out, source, mask, *ends, weight, power, local, back, int(certain), total, pairs, max(anchor, 0))
         case Total(source, power):
-            return (3, -1, source, -1, -1, -1, -1, power, -1, -1, 0, 0)
+            return (3, -1, source, -1, -1, -1, -1, power, -1, -1, 0, 0, -1, 0)
         case Tally(source, at, bundle, power, local):
-            return (4, -1, source, at, numbers[bundle], -1, -1, power, local, -1, 0, 0)
+            return (4, -1, source, at, numbers[bundle], -1, -1, power, local, -1, 0, 0, -1, 0)
         case Local(number, source, target, bundle, parent):
-            return (5, number, source, target, numbers[bundle], -1, -1, 1, parent, -1, 0, 0)
+            return (5, number, source, target, numbers[bundle], -1, -1, 1, parent, -1, 0, 0, -1, 0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.count_kernels import LIMIT, item, plus, times, worth
-from graphdb.execute.host_kernels import find, neighbours_of
+from graphdb.execute.host_kernels import find, neighbour_at, neighbours_of
 from graphdb.storage.jit import kernel, load, store
 
 Ints = NDArray[np.int64]
@@ -281,11 +281,13 @@ def through(
 def through_quickly(
     partitions: Ints, row: int, row_back: int, order: int, local: int, local_back: int, lows: Ints, highs: Ints,
     kept: Ints, source: Ints, source_held: Ids, source_count: int, mask: Ints, mask_held: Ids, mask_count: int,
-    certain: bool, power: int, summed: bool, values: Ints, held: Ids, flags: Ints, like: Ids,
+    certain: bool, pairs: Ints, closed: int, anchor: int, power: int, summed: bool, values: Ints, held: Ids,
+    flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """:func:`through` for one relation that only tests, without weights, where everything certainly fits.
 
-    ``certain`` says that the local lists hold nothing but what the mask holds.  ``summed`` asks for the sum of the
+    ``certain`` says that the local lists hold nothing but what the mask holds; ``closed`` are lists of pairs with the
+    vertex ``anchor``.  ``summed`` asks for the sum of the
     result, and leaves it empty; else it is how much the result holds.
     """
     result = 0
@@ -298,8 +300,13 @@ def through_quickly(
             if local_back >= 0 and lows[local_back, y] >= 0:
                 ids, begin, end = kept[local_back, 0], lows[local_back, y], highs[local_back, y]
             else:
-                ids = partitions[row_back, 3]
-                begin, end = ordered(partitions, row_back, -order, y, like)
+                entry = -1 if closed < 0 else neighbour_at(partitions, pairs[closed, 0], anchor, y, like)
+                if entry >= 0:
+                    ids = pairs[closed, 2]
+                    begin, end = load(pairs[closed, 1], entry, _WIDE), load(pairs[closed, 1], entry + 1, _WIDE)
+                else:
+                    ids = partitions[row_back, 3]
+                    begin, end = ordered(partitions, row_back, -order, y, like)
             total = 0
             if end - begin > _PROBES * source_count:
                 for k in range(source_count):
@@ -411,6 +418,54 @@ def cut_down(
 
 
 @kernel
+def closed_lists(
+    partitions: Ints,
+    rows: Ints,
+    keys: Ints,
+    begin: int,
+    end: int,
+    order: int,
+    marks: NDArray[np.int8],
+    starts: Ints,
+    ids: Ids,
+    flags: Ints,
+    like: Ids,
+) -> None:
+    """The lists of :class:`graphdb.plan.nested.Closed` for the vertices ``keys[begin:end]``.
+
+    ``rows`` are the partitions of its three bundles.  Where ``ids`` is empty, ``starts[e + 1]`` becomes the length of
+    entry ``e``'s list; else the list is written from ``ids[starts[e]]`` on.
+    """
+    first, second, back = rows[0], rows[1], rows[2]
+    counting = len(ids) == 0
+    for i in range(begin, end):
+        if flags[0]:
+            return
+        b = keys[i]
+        low, high = neighbours_of(partitions, second, b)
+        for at in range(low, high):
+            marks[load(partitions[second, 3], at, like)] = 1
+        entry, last = neighbours_of(partitions, first, b)
+        for e in range(entry, last):
+            y = load(partitions[first, 3], e, like)
+            left, right = ordered(partitions, back, order, y, like)
+            if counting:
+                found = 0
+                for at in range(left, right):
+                    found += marks[load(partitions[back, 3], at, like)]
+                starts[e + 1] = found
+            else:
+                to = starts[e]
+                for at in range(left, right):
+                    x = load(partitions[back, 3], at, like)
+                    if marks[x]:
+                        ids[to] = x
+                        to += 1
+        for at in range(low, high):
+            marks[load(partitions[second, 3], at, like)] = 0
+
+
+@kernel
 def nested(
     levels: Ints,
     code: Ints,
@@ -428,6 +483,7 @@ def nested(
     lows: Ints,
     highs: Ints,
     kept: Ints,
+    pairs: Ints,
     sums: Ints,
     modulus: int,
     flags: Ints,
@@ -440,7 +496,8 @@ def nested(
     levels
         int64 [levels, 3]: first instruction, end, and the register that is looped over.
     code
-        int64 [instructions, 12]: (what, out, a, b, bundle, back, weight, power, local, local back, certain, total), as
+        int64 [instructions, 14]: (what, out, a, b, bundle, back, weight, power, local, local back, certain, total,
+        closed, anchor), as
         :mod:`graphdb.execute.count` writes them.
     bundles, members
         int64 [bundles, 5]: (first member, end, order, 0, plain); int64 [members, 2]: (partition, weighted).
@@ -450,6 +507,8 @@ def nested(
         The registers: int64 [registers, vertices], zero where nothing is held; the vertices held; how many.
     lows, highs, kept
         Local lists: where a vertex's begins (-1: not kept) and ends; per local its ids' address and capacity.
+    pairs
+        int64 [closed lists, 3]: the partition of their entries, and the addresses of their starts and ids.
     """
     last = len(levels) - 1
     bound = np.zeros(last + 1, np.int64)
@@ -542,6 +601,9 @@ def nested(
                         held[max(b, 0)],
                         counts[b] if b >= 0 else -1,
                         code[at - 1, 10] != 0,
+                        pairs,
+                        code[at - 1, 12],
+                        bound[code[at - 1, 13]],
                         power,
                         total_power > 0,
                         values[out],

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.counting_costs import CountingCosts
-from graphdb.plan.nested import Bundle, Part, Weight, parts_of
+from graphdb.plan.nested import Bundle, Part, Through, Weight, parts_of
 from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
 from graphdb.plan.quotients import Expansion, Member, Quotient
 from graphdb.storage.graph import DataGraph
@@ -161,6 +161,8 @@ def _relations(part: Part) -> Iterable[Relation]:
             bundles += [
                 getattr(instruction, name) for name in ("bundle", "forward", "backward") if hasattr(instruction, name)
             ]
+            if isinstance(instruction, Through) and instruction.closed is not None:
+                bundles += [instruction.closed.first, instruction.closed.second]
     while pending:
         weight = pending.pop()
         yield from (member.relation for member in weight.loops)

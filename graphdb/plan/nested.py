@@ -97,6 +97,15 @@ class Meet:
 
 
 @dataclass(frozen=True, slots=True)
+class Closed:
+    """For every entry (b, y) of ``first``: the neighbours of y in ``back`` that ``second`` leads to from b."""
+
+    first: Bundle
+    second: Bundle
+    back: Bundle
+
+
+@dataclass(frozen=True, slots=True)
 class Through:
     """``out[y]`` becomes ``mask[y] * weight[y] * (sum of source[x] over the neighbours x of y) ** power``."""
 
@@ -113,6 +122,10 @@ class Through:
     """The local lists hold nothing but what the mask holds."""
     total: int = 0
     """Nothing reads the result but a :class:`Total` of this power, which it stands for; 0: it is read."""
+    closed: Closed | None = None
+    """What both ends have in common with the vertex bound at level ``anchor``, found once for all: the backward lists
+    are shorter for it."""
+    anchor: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +339,7 @@ class _Search:
         self._explore(_State(near))
         state = self._best
         assert state is not None
-        levels, locals = _with_locals(_with_tallies(state.levels), state, self._costs)
+        levels, locals = _with_locals(_with_tallies(state.levels), state, self._bundles, self._costs)
         root = state.bound[0]
         return Part(
             root=self._weights[root],
@@ -476,6 +489,8 @@ class _Search:
             closure = self._costs.closure(forward.members)
             push = min(push, state.sizes[state.history[-1][y]] * closure)
             pull = min(pull, state.sizes[state.history[-1][x]] * closure)
+        if len(state.bound) > 1 and any((b, x) in self._bundles and (b, y) in self._bundles for b in state.bound):
+            pull = min(pull, _PROBE + pull * self._costs.closure(backward.members))  # closed lists
         return min(_PUSH * size * push, state.sizes[mask] * min(pull, _PROBE * size)), state.sizes[mask]
 
 
@@ -516,7 +531,10 @@ def _sources(instruction: Instruction) -> tuple[int, ...]:
 
 
 def _with_locals(
-    levels: list[list[Instruction]], state: _State, costs: CountingCosts
+    levels: list[list[Instruction]],
+    state: _State,
+    bundles: dict[tuple[int, int], Bundle],
+    costs: CountingCosts,
 ) -> tuple[list[list[Instruction]], int]:
     """Cut neighbour lists down to what can still be matched where an inner level reads them again and again."""
     numbers: dict[tuple[int, int, int, Bundle], int] = {}
@@ -532,7 +550,9 @@ def _with_locals(
         while level > 0 and (state.history[level - 1].get(p), state.history[level - 1].get(q)) == (source, target):
             level -= 1
         if state.sizes[target] * costs.closure(bundle.members) > 0.7 * costs.biased(bundle.members[0]):
-            return -1
+            return -1  # they would hardly be shorter
+        if state.sizes[source] > 4.0 * state.sizes[target]:
+            return -1  # most of them would never be read
         key = (level, source, target, bundle)
         if key not in numbers:
             parent = local(bundle, p, q, level - 1)
@@ -554,6 +574,21 @@ def _with_locals(
                 backward = local(instruction.backward, y, x, m - 1)
                 certain = any(n == forward and key[2] == instruction.mask for key, n in numbers.items())
                 instruction = replace(instruction, local_forward=forward, local_backward=backward, certain=certain)
+                asked = state.rows[m] * state.sizes[instruction.mask]
+                if backward < 0 and asked > 0.5 * state.rows[0] * costs.mean(instruction.backward.members[0]):
+                    instruction = _with_closed(instruction, x, y, state, bundles)
             out.append(instruction)
         rewritten.append(out)
     return [level + more for level, more in zip(rewritten, added, strict=True)], len(numbers)
+
+
+def _with_closed(
+    instruction: Through, x: int, y: int, state: _State, bundles: dict[tuple[int, int], Bundle]
+) -> Through:
+    """Let the mask's vertices read what they have in common with a bound vertex that both ends are joined to."""
+    for level, b in reversed(list(enumerate(state.bound))):
+        first, second = bundles.get((b, y)), bundles.get((b, x))
+        if first and second and first.plain and second.plain and instruction.backward.plain:
+            closed = Closed(Bundle(first.members), Bundle(second.members), instruction.backward)
+            return replace(instruction, closed=closed, anchor=level)
+    return instruction
