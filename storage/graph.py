@@ -214,6 +214,10 @@ class DataGraph:
         """
         return self._cached(("universe",), self._build_universe)
 
+    def derived(self, key: tuple[Any, ...], build: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """An array that a planner derives from the graph, kept like everything else; ``key`` begins with a word."""
+        return self._cached(("derived", *key), build)
+
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""
         known = self._statistics.get(labels)

@@ -71,6 +71,15 @@ class Partition:
         arrays = (self.offsets, self.neighbours, self.code_offsets, self.codes, self.keys)
         return sum(array.nbytes for array in arrays if array is not None)
 
+    def lengths(self) -> Ints:
+        """How many neighbours each of ``keys`` has: int64 [keys]."""
+        if self.layer == "direct":
+            return self.offsets[self.keys + 1] - self.offsets[self.keys]
+        pairs = self.offsets.reshape(self.groups, -1, 2)
+        held, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
+        used = held >= 0
+        return lengths[used][np.argsort(held[used])]
+
     def range_of(self, vertex: int) -> tuple[int, int]:
         """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
         if self.layer == "direct":

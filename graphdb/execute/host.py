@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.errors import MemoryLimitError
+from graphdb.execute.count import count_matches
 from graphdb.execute.executor import Block, Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -66,7 +67,9 @@ class HostExecutor:
         return True
 
     def memory(self, plan: PhysicalPlan) -> int:
-        """Bytes of the workers' intersection buffers and output blocks."""
+        """Bytes of the workers' intersection buffers and output blocks, or of the vectors that count."""
+        if plan.counting is not None:
+            return self.threads * plan.counting.worker_bytes
         return self._workers(plan) * self._worker_bytes(plan)
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
@@ -105,6 +108,13 @@ class HostExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
+        if plan.counting is not None and limit is None:
+            try:
+                counted = count_matches(plan.counting, control, self.threads, self.memory_limit)
+            finally:
+                control.seconds = time.monotonic() - started
+            if counted is not None:
+                return counted
         deal = _Deal(plan, self, control, counting=True, limit=limit)
         try:
             for _ in deal.blocks():

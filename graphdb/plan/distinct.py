@@ -31,7 +31,7 @@ def distinctness(pattern: PatternGraph, type_label: int | None, simple: Callable
             continue
         if not _overlap(first.labels, second.labels, type_label):
             continue
-        ways = _coincidences(first, second)
+        ways = coincidences(first, second)
         if _ends_decide(first, second, type_label) and simple(first) and simple(second):
             by_ends += ways
         else:
@@ -56,7 +56,7 @@ def _pair(a: int, b: int) -> Pair:
     return (a, b) if a <= b else (b, a)
 
 
-def _coincidences(first: PatternEdge, second: PatternEdge) -> list[frozenset[Pair]]:
+def coincidences(first: PatternEdge, second: PatternEdge) -> list[frozenset[Pair]]:
     """The ways in which the ends of two edges can coincide: each a set of pairs that must be equal for it."""
     ways = [((first.source, second.source), (first.target, second.target))]
     if not (first.directed and second.directed):

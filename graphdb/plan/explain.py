@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from graphdb.plan.physical import (
     Step,
     Unequal,
 )
+
+if TYPE_CHECKING:
+    from graphdb.plan.counting import CountingPlan, Term
 
 LabelName = Callable[[int], str]
 
@@ -86,20 +89,65 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
 
 def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> str:
     """The same as an aligned table; after a run with its time, threads and buffers."""
+    if plan.counting is not None:
+        return _counting_text(plan, plan.counting, control)
     profiled = control is not None and len(control.rows) == len(plan.steps)
     table = [["step", "binds", "from", "checks", "estimated rows", *(["rows"] if profiled else [])]]
     for step in explain(plan, name, control):
         actual = [f"{step.rows:,}"] if step.rows is not None else []
         table.append([str(step.number), step.binds, step.how, step.checks, f"{step.estimate:,.0f}", *actual])
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    lines = []
-    for row in table:
-        words = [cell.ljust(width) for cell, width in zip(row[:4], widths, strict=False)]
-        figures = [cell.rjust(width) for cell, width in zip(row[4:], widths[4:], strict=True)]
-        lines.append("  ".join(words + figures).rstrip())
+    lines = _aligned(table, 4)
     if profiled and control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {plan.worker_bytes:,} bytes each")
     return "\n".join(lines)
+
+
+def _aligned(table: list[list[str]], words: int) -> list[str]:
+    """The rows of a table with columns of one width: the first ``words`` are words, the others figures."""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i < words else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+
+
+def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals | None) -> str:
+    """A plan that counts without going through the matches: one row per term of the sum."""
+    several = len(counting.terms) != 1
+    lines = [
+        "counted without enumerating"
+        + (f": inclusion–exclusion over {len(counting.terms)} patterns" if several else ""),
+        *_aligned(
+            [
+                ["times", "where", "how", "estimated work"],
+                *([f"{term.coefficient:+d}", *_term(plan, term)] for term in counting.terms),
+            ],
+            3,
+        ),
+    ]
+    if control is not None and control.threads:
+        lines.append(
+            f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {counting.worker_bytes:,} bytes each"
+        )
+    return "\n".join(lines)
+
+
+def _term(plan: PhysicalPlan, term: Term) -> tuple[str, str, str]:
+    """(which vertices are the same, how its components are counted, what that is expected to cost)."""
+    names = [" = ".join(_variable(plan, v) for v in origin) for origin in term.quotient.origins]
+    merged = ", ".join(name for name, origin in zip(names, term.quotient.origins, strict=True) if len(origin) > 1)
+    ways = []
+    for part in term.parts:
+        if part.levels:
+            bound = ", ".join(names[level.vertex] for level in part.levels)
+            hanging = any(weight.messages for weight in (part.root, *part.weights))
+            ways.append(f"conditioned on {bound}" + (", the rest counted along edges" if hanging else ""))
+        else:
+            ways.append(f"counted along edges, up to {names[part.origin]}")
+    return merged or "any may be the same", "; ".join(ways), f"{sum(part.cost for part in term.parts):,.0f}"
 
 
 def _slot(plan: PhysicalPlan, step: Step) -> int:

@@ -5,9 +5,10 @@ Each pass reads what the earlier ones decided and adds its own part; the last wr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import log2
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.counting import counting_plan
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.lower import lower
 from graphdb.plan.order import matching_order
@@ -82,12 +84,22 @@ class Draft:
         return has_one_code(edge) or self.partition(self.relation(edge)[0]).simple
 
 
-def make_plan(pattern: PatternGraph, graph: DataGraph) -> PhysicalPlan:
-    """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing."""
+def make_plan(
+    pattern: PatternGraph, graph: DataGraph, *, counting: Literal["auto", "always", "never"] = "auto"
+) -> PhysicalPlan:
+    """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing.
+
+    ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
+    through them.
+    """
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    return lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows))
+    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows))
+    if not pattern.count_only or counting == "never":
+        return plan
+    differ = [check for check in draft.checks if isinstance(check, Unequal | NotBothEqual | EdgesDiffer | Never)]
+    return replace(plan, counting=counting_plan(pattern, graph, differ, plan, always=counting == "always"))
 
 
 def choose_order(draft: Draft) -> None:

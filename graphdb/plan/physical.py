@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.pcsr import Direction
+
+if TYPE_CHECKING:
+    from graphdb.plan.counting import CountingPlan
 
 Ints = NDArray[np.int64]
 
@@ -226,3 +229,5 @@ class PhysicalPlan:
     cost: float
     """Expected elements that the search goes through."""
     program: Program = field(repr=False)
+    counting: CountingPlan | None = field(default=None, repr=False)
+    """How to count without going through the matches, where that is cheaper."""

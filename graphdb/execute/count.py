@@ -1,0 +1,402 @@
+"""Runs a counting plan on the CPU: weights along edges, loops over cores, sums; exact whatever the size.
+
+Work is dealt out to threads in pieces, the heaviest first; the caller's thread watches the clock meanwhile.  Numbers
+are int64 while they fit.  A part whose numbers do not is counted again modulo as many primes as its greatest
+conceivable count needs, and the Chinese remainder theorem gives that count.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.executor import Control
+from graphdb.plan.counting import CountingPlan
+from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.quotients import Member
+
+Ints = NDArray[np.int64]
+
+_PIECES = 64
+"""Pieces per thread that the work is cut into."""
+_SMALL = 100_000
+"""Work expected to be less than this is not dealt out."""
+_ROOM = 1 << 22
+"""Ids that local lists may hold, per set of lists and thread; what does not fit is read where it lies."""
+_CLOSED = 1 << 24
+"""Ids that closed lists may hold; longer ones are not made."""
+
+
+class _Overflow(Exception):
+    """A number did not fit int64."""
+
+
+def count_matches(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None) -> int | None:
+    """Count; None where the vectors do not fit the memory limit.
+
+    Raises
+    ------
+    QueryTimeout, ExecutionError
+        When the time is over, and when cancelled.
+    """
+    needed = plan.worker_bytes
+    if memory_limit is not None:
+        threads = min(threads, memory_limit // max(needed, 1)) if needed else threads
+        if threads < 1:
+            return None
+    control.threads = threads
+    run = _Run(plan, control, threads)
+    totals: dict[Part, int] = {}
+    result = 0
+    for done, term in enumerate(plan.terms):
+        product = term.coefficient
+        for part in term.parts:
+            if part not in totals:
+                totals[part] = _exactly(run, part, _greatest(plan, term.quotient.filters, term.quotient.links, part))
+            product *= totals[part]
+        result += product
+        if control.progress is not None:
+            control.progress((done + 1) / len(plan.terms))
+    return result
+
+
+def _exactly(run: _Run, part: Part, greatest: int) -> int:
+    try:
+        return run.total(part, 0)
+    except _Overflow:
+        pass
+    remainders: list[tuple[int, int]] = []
+    product = 1
+    for prime in _primes():
+        if product > greatest:
+            break
+        remainders.append((prime, run.total(part, prime) % prime))
+        product *= prime
+    return sum(r * (product // p) * pow(product // p, -1, p) for p, r in remainders) % product
+
+
+def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
+    """More than a part of this pattern can count: every vertex anything, every pair all data edges there are."""
+    bound = max(plan.vertices, 2) ** len(filters) * max(part.multiple, 1)
+    most = 1
+    for partition in plan.partitions.values():
+        if partition.code_offsets is not None:
+            most = max(most, int(np.diff(partition.code_offsets).max(initial=1)))
+    return int(bound * most ** (sum(len(members) for _, _, members in links) + len(filters) * 8) + 1)
+
+
+def _primes() -> Iterator[int]:
+    """Primes below 2**31, the greatest first."""
+    for candidate in range((1 << 31) - 1, 3, -2):
+        if all(candidate % divisor for divisor in range(3, math.isqrt(candidate) + 1, 2)):
+            yield candidate
+
+
+class _Run:
+    """One run of one plan: the weights found so far, and the threads' common flags."""
+
+    def __init__(self, plan: CountingPlan, control: Control, threads: int) -> None:
+        from graphdb.execute import count_kernels, nested_kernels
+
+        self._kernels, self._nested_kernels = count_kernels, nested_kernels
+        self._plan, self._control, self._threads = plan, control, threads
+        self._flags = np.zeros(2, np.int64)
+        self._like: NDArray[Any] = np.empty(0, plan.dtype)
+        self._relations = {relation: row for row, relation in enumerate(plan.partitions)}
+        rows = [partition.row for partition in plan.partitions.values()]
+        self._partitions = np.array(rows, np.int64).reshape(len(rows), 6)
+        self._messages: dict[tuple[Bundle, Weight, int, int], tuple[Ints, Ints | None]] = {}
+        self._pairs: dict[Closed, tuple[tuple[int, int, int], Any]] = {}
+        self._weights: dict[tuple[Weight, int, int], tuple[Ints, Ints | None]] = {}
+
+    def total(self, part: Part, modulus: int) -> int:
+        """The count of one part (modulo a prime)."""
+        self._flags[:] = 0
+        roots = self._roots(part)
+        root = self._values(part.root, roots, modulus)
+        if part.levels:
+            found = self._nested(part, roots, root, modulus)
+        elif not len(root):
+            found = len(roots)
+        else:
+            sums = np.zeros(2, np.int64)
+            self._kernels.add_up(roots, root, sums)
+            found = int(sums[0]) + (int(sums[1]) << 32)
+        if self._flags[1]:
+            self._messages.clear()
+            self._weights.clear()
+            raise _Overflow
+        return found * part.multiple
+
+    # --- weights
+
+    def _roots(self, part: Part) -> Ints:
+        """What the root ranges over: its candidates, or all vertices that have the rarest of its edges."""
+        if part.root.filters:
+            return self._candidates(part.root)
+        members = [bundle.members[0] for bundle in part.root_bundles] + list(part.root.loops)
+        return min((self._partition(member).keys for member in members), key=len)
+
+    def _candidates(self, weight: Weight) -> Ints:
+        sets = sorted((self._plan.filters[number] for number in weight.filters), key=len)
+        return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
+
+    def _partition(self, member: Member) -> Any:
+        return self._plan.partitions[member.relation]
+
+    def _values(self, weight: Weight, support: Ints | None, modulus: int) -> Ints:
+        """The weight of every vertex (of the support, where there is one): int64 [vertices]; empty for 1."""
+        if weight.is_one:
+            return np.empty(0, np.int64)
+        key = (weight, modulus, id(support))
+        if key in self._weights:
+            return self._weights[key][0]
+        if weight.filters:
+            support = self._candidates(weight)
+        messages = [self._message(bundle, child, support, modulus) for bundle, child in weight.messages]
+        if support is None:
+            members = [bundle.members[0] for bundle, _ in weight.messages] + list(weight.loops)
+            support = min((self._partition(member).keys for member in members), key=len)
+        if len(messages) == 1 and not weight.filters and not weight.loops:
+            values = messages[0]
+        else:
+            values = np.zeros(self._plan.vertices, np.int64)
+            values[support] = 1
+            if weight.loops:
+                loops = np.array([self._member(member) for member in weight.loops], np.int64)
+                shared = (modulus, self._flags, self._like)
+                self._kernels.loop_worth(loops, self._partitions, support, values, *shared)
+            for message in messages:
+                self._kernels.multiply(support, values, message, modulus, self._flags)
+        self._weights[key] = (values, support)
+        return values
+
+    def _message(self, bundle: Bundle, child: Weight, support: Ints | None, modulus: int) -> Ints:
+        """The sum of the child's weight over every vertex's neighbours: int64 [vertices]."""
+        key = (bundle, child, modulus, id(support))
+        if key in self._messages:
+            return self._messages[key][0]
+        partition = self._partition(bundle.members[0])
+        reached: Ints | None = None
+        entries = len(partition.neighbours)
+        expected = entries
+        if support is not None:
+            expected = int(len(support) * entries / max(len(partition.keys), 1)) + 1
+            if expected * 4 < entries and not child.is_one and not child.filters:
+                marks = np.zeros(self._plan.vertices, bool)
+                row = self._relations[bundle.members[0].relation]
+                self._kernels.reach(row, self._partitions, support, marks, self._like)
+                reached = np.flatnonzero(marks)
+        weights = self._values(child, reached, modulus)
+        over = partition.keys if support is None else support
+        out = np.zeros(self._plan.vertices, np.int64)
+        bundles, members = self._tables([bundle])
+        fixed = (weights, out, modulus, self._flags, self._like)
+
+        def send(begin: int, end: int, _: int) -> None:
+            self._kernels.send(bundles, members, self._partitions, over, begin, end, *fixed)
+
+        pieces = self._threads * _PIECES
+        self._deal(send, [len(over) * i // pieces for i in range(pieces + 1)], expected)
+        self._messages[key] = (out, support)
+        return out
+
+    def _member(self, member: Member) -> tuple[int, int]:
+        return self._relations[member.relation], int(member.weighted)
+
+    def _tables(self, bundles: list[Bundle]) -> tuple[Ints, Ints]:
+        """Bundles and their members as kernels read them."""
+        rows: list[tuple[int, ...]] = []
+        members: list[tuple[int, int]] = []
+        for bundle in bundles:
+            begin = len(members)
+            members += [self._member(member) for member in bundle.members]
+            rows.append((begin, len(members), bundle.order, 0, int(bundle.plain)))
+        return np.array(rows, np.int64).reshape(-1, 5), np.array(members, np.int64).reshape(-1, 2)
+
+    # --- loops
+
+    def _nested(self, part: Part, roots: Ints, root: Ints, modulus: int) -> int:
+        """The sum over a core."""
+        weights = [self._values(weight, None, modulus) for weight in part.weights]
+        addresses = np.array([weight.ctypes.data for weight in weights], np.int64)
+        bundles = list(dict.fromkeys(b for level in part.levels for i in level.instructions for b in _bundles(i)))
+        numbers = {bundle: number for number, bundle in enumerate(bundles)}
+        tables = self._tables(bundles)
+        tables_of_pairs = self._closed(part)
+        closed = {of: number for number, of in enumerate(tables_of_pairs)}
+        pairs = np.array([found[0] for found in tables_of_pairs.values()], np.int64).reshape(-1, 3)
+        code: list[tuple[int, ...]] = []
+        levels: list[tuple[int, int, int]] = []
+        for level in part.levels:
+            begin = len(code)
+            code += [_row(instruction, numbers, closed) for instruction in level.instructions]
+            levels.append((begin, len(code), level.register))
+        program = (
+            np.array(levels, np.int64),
+            np.array(code, np.int64).reshape(-1, 14),
+            *tables,
+            self._partitions,
+            addresses,
+        )
+        lengths = self._lengths(part.root_bundles[0].members[0], roots)
+        order = np.argsort(-lengths, kind="stable")
+        roots = roots[order]
+        shares = np.cumsum((lengths[order] + 1.0) ** 2)
+        pieces = self._threads * _PIECES
+        cuts = np.searchsorted(shares, shares[-1] * np.arange(1, pieces) / pieces, side="right") if len(roots) else []
+        bounds = sorted({0, len(roots), *(int(cut) for cut in cuts)})
+        sums = np.zeros((self._threads, 2), np.int64)
+        scratch = [self._scratch(part) if worker == 0 else None for worker in range(self._threads)]
+
+        def run(begin: int, end: int, worker: int) -> None:
+            cells = scratch[worker] = scratch[worker] or self._scratch(part)
+            self._nested_kernels.nested(
+                *program, roots, root, begin, end, *cells[:6], pairs, sums[worker], modulus, self._flags, self._like
+            )
+
+        self._deal(run, bounds, part.cost)
+        return int(sums[:, 0].sum()) + (int(sums[:, 1].sum()) << 32)
+
+    def _closed(self, part: Part) -> dict[Closed, tuple[tuple[int, int, int], Any]]:
+        """The closed lists that a part reads, as rows of addresses, with what these are of; none that are too large."""
+        wanted = [i.closed for level in part.levels for i in level.instructions if isinstance(i, Through) and i.closed]
+        for closed in dict.fromkeys(wanted):
+            if closed in self._pairs:
+                continue
+            entries = self._partition(closed.first.members[0])
+            bundles = (closed.first, closed.second, closed.back)
+            rows = np.array([self._relations[bundle.members[0].relation] for bundle in bundles], np.int64)
+            marks = [np.zeros(self._plan.vertices, np.int8) for _ in range(self._threads)]
+            starts = np.zeros(len(entries.neighbours) + 1, np.int64)
+            ids = self._like
+
+            def fill(begin: int, end: int, worker: int, fixed: Any = (self._partitions, rows, entries.keys)) -> None:
+                cells = (closed.back.order, marks[worker], starts, ids, self._flags, self._like)  # noqa: B023
+                self._nested_kernels.closed_lists(*fixed, begin, end, *cells)
+
+            pieces = self._threads * _PIECES
+            bounds = [len(entries.keys) * i // pieces for i in range(pieces + 1)]
+            self._deal(fill, bounds, len(starts))
+            np.cumsum(starts, out=starts)
+            if 0 < starts[-1] <= _CLOSED:
+                ids = np.empty(int(starts[-1]), self._plan.dtype)
+                self._deal(fill, bounds, len(starts))
+                row = int(rows[0]), starts.ctypes.data, ids.ctypes.data
+                self._pairs[closed] = (row, (starts, ids))
+        return {closed: self._pairs[closed] for closed in wanted if closed in self._pairs}
+
+    def _scratch(self, part: Part) -> tuple[Any, ...]:
+        """A worker's registers and local lists."""
+        size, dtype = self._plan.vertices, self._plan.dtype
+        rooms = []
+        for level in part.levels:
+            for instruction in level.instructions:
+                if isinstance(instruction, Local):
+                    entries = len(self._partition(instruction.bundle.members[0]).neighbours)
+                    rooms.append(np.empty(min(entries, _ROOM), dtype))
+        kept = np.array([(room.ctypes.data, len(room)) for room in rooms], np.int64).reshape(-1, 2)
+        return (
+            np.zeros((max(part.registers, 1), size), np.int64),
+            np.zeros((max(part.registers, 1), size + 1), dtype),
+            np.zeros(max(part.registers, 1), np.int64),
+            np.full((len(rooms), size), -1, np.int64),
+            np.zeros((len(rooms), size), np.int64),
+            kept,
+            rooms,
+        )
+
+    def _lengths(self, member: Member, vertices: Ints) -> Ints:
+        """How many neighbours each vertex has."""
+        partition = self._partition(member)
+        if not len(partition.keys):
+            return np.zeros(len(vertices), np.int64)
+        at = np.minimum(np.searchsorted(partition.keys, vertices), len(partition.keys) - 1)
+        lengths: Ints = np.where(partition.keys[at] == vertices, partition.lengths()[at], 0)
+        return lengths
+
+    # --- threads
+
+    def _deal(self, work: Callable[[int, int, int], None], bounds: list[int], expected: float) -> None:
+        """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over."""
+        self._control.check()
+        if self._threads == 1 and self._control.cancelled is None and self._control.timeout is None:
+            expected = 0.0
+        if expected < _SMALL:
+            work(bounds[0], bounds[-1], 0)
+            return
+        pieces = iter(list(pairwise(bounds)))
+        lock = threading.Lock()
+        errors: list[BaseException] = []
+
+        def worker(number: int) -> None:
+            try:
+                while not self._flags[0]:
+                    with lock:
+                        piece = next(pieces, None)
+                    if piece is None:
+                        return
+                    if piece[0] < piece[1]:
+                        work(*piece, number)
+            except BaseException as error:  # the caller's thread raises it
+                errors.append(error)
+                self._flags[0] = 1
+
+        threads = [
+            threading.Thread(target=worker, args=(i,), name=f"graphdb-count-{i}", daemon=True)
+            for i in range(self._threads)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.02)
+                    self._control.check()
+        finally:
+            if any(thread.is_alive() for thread in threads):
+                self._flags[0] = 1
+            for thread in threads:
+                thread.join()
+        if errors:
+            raise errors[0]
+
+
+def _bundles(instruction: Instruction) -> tuple[Bundle, ...]:
+    match instruction:
+        case Total():
+            return ()
+        case Through():
+            return instruction.forward, instruction.backward
+        case _:
+            return (instruction.bundle,)
+
+
+def _row(instruction: Instruction, numbers: dict[Bundle, int], numbers_of_closed: dict[Closed, int]) -> tuple[int, ...]:
+    """An instruction as a kernel reads it.
+
+    (what, out, a, b, bundle, back, weight, power, local, local back, certain, total,
+    closed, anchor)
+    """
+    match instruction:
+        case Load(out, at, bundle, weight):
+            return (0, out, at, -1, numbers[bundle], -1, weight, 1, -1, -1, 0, 0, -1, 0)
+        case Meet(out, source, at, bundle, local):
+            return (1, out, source, at, numbers[bundle], -1, -1, 1, local, -1, 0, 0, -1, 0)
+        case Through(out, source, mask, forward, backward, weight, power, local, back, certain, total, closed, anchor):
+            pairs = numbers_of_closed.get(closed, -1) if closed is not None else -1
+            ends = (numbers[forward], numbers[backward])
+            return (2, out, source, mask, *ends, weight, power, local, back, int(certain), total, pairs, max(anchor, 0))
+        case Total(source, power):
+            return (3, -1, source, -1, -1, -1, -1, power, -1, -1, 0, 0, -1, 0)
+        case Tally(source, at, bundle, power, local):
+            return (4, -1, source, at, numbers[bundle], -1, -1, power, local, -1, 0, 0, -1, 0)
+        case Local(number, source, target, bundle, parent):
+            return (5, number, source, target, numbers[bundle], -1, -1, 1, parent, -1, 0, 0, -1, 0)

@@ -1,0 +1,161 @@
+"""The loops that count along edges: sums of weights over neighbour lists.
+
+All values are natural numbers.  They are int64; what passes ``LIMIT`` sets the flag ``OVERFLOW`` and the caller
+counts again modulo primes (``modulus``), from whose remainders the exact number follows.  Modulo a prime, a value that
+is a multiple of it is kept as the prime itself: zero always means that there is nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.host_kernels import neighbour_at, neighbours_of
+from graphdb.storage.jit import kernel, load
+
+Ints = NDArray[np.int64]
+Ids = NDArray[Any]
+
+STOP, OVERFLOW = 0, 1
+"""Flags that a run shares: the caller sets the first, kernels the second."""
+LIMIT = 1 << 61
+_LIMIT = float(1 << 61)
+_WIDE = np.empty(0, np.int64)
+
+
+@kernel
+def item(ids: Ids, i: int) -> int:
+    """An id as int64."""
+    wide: int = np.int64(ids[i])  # type: ignore[assignment]
+    return wide
+
+
+@kernel
+def times(a: int, b: int, modulus: int, flags: Ints) -> int:
+    """The product of two values."""
+    if modulus > 0:
+        product = (a * b) % modulus
+        return modulus if product == 0 and a != 0 and b != 0 else product
+    if float(a) * float(b) > _LIMIT:
+        flags[1] = 1
+    return a * b
+
+
+@kernel
+def plus(a: int, b: int, modulus: int) -> int:
+    """The sum of two values; the caller watches what passes ``LIMIT``."""
+    total = a + b
+    return total - modulus if modulus > 0 and total > modulus else total
+
+
+@kernel
+def worth(bundles: Ints, j: int, members: Ints, partitions: Ints, x: int, y: int, at: int, like: Ids) -> int:
+    """How many data edges (or 1) join ``x`` and ``y``, multiplied over the members; ``at`` is the first's entry."""
+    value = 1
+    for k in range(bundles[j, 0], bundles[j, 1]):
+        row = members[k, 0]
+        place = at if k == bundles[j, 0] else neighbour_at(partitions, row, x, y, like)
+        if place < 0:
+            return 0
+        if members[k, 1]:
+            value *= load(partitions[row, 4], place + 1, _WIDE) - load(partitions[row, 4], place, _WIDE)
+    return value
+
+
+@kernel
+def send(
+    bundle: Ints,
+    members: Ints,
+    partitions: Ints,
+    support: Ints,
+    begin: int,
+    end: int,
+    child: Ints,
+    out: Ints,
+    modulus: int,
+    flags: Ints,
+    like: Ids,
+) -> None:
+    """``out[x]`` becomes the sum of ``child`` over the neighbours of x, for x in ``support[begin:end]``.
+
+    ``child`` is int64 [vertices], or empty for 1 everywhere.  ``bundle`` is int64 [1, 5].
+    """
+    row, plain, ones = members[bundle[0, 0], 0], bundle[0, 4] != 0, len(child) == 0
+    lists = partitions[row, 3]
+    for i in range(begin, end):
+        if flags[0]:
+            return
+        x = support[i]
+        first, last = neighbours_of(partitions, row, x)
+        total = 0
+        if plain and ones:
+            total = last - first
+            if modulus > 0 and total > 0:
+                total = (total - 1) % modulus + 1
+        elif plain and modulus == 0:
+            seen = 0
+            for at in range(first, last):
+                total += child[load(lists, at, like)]
+                seen |= total
+            if seen < 0 or seen >= LIMIT:
+                flags[1] = 1
+        else:
+            for at in range(first, last):
+                y = load(lists, at, like)
+                value = 1 if ones else child[y]
+                if value != 0:
+                    if not plain:
+                        value = times(value, worth(bundle, 0, members, partitions, x, y, at, like), modulus, flags)
+                    total = plus(total, value, modulus)
+                    if total < 0 or total >= LIMIT:
+                        flags[1] = 1
+        out[x] = total
+
+
+@kernel
+def multiply(support: Ints, out: Ints, by: Ints, modulus: int, flags: Ints) -> None:
+    """``out *= by`` on the support."""
+    for i in range(len(support)):
+        x = support[i]
+        if out[x] != 0:
+            out[x] = times(out[x], by[x], modulus, flags)
+
+
+@kernel
+def loop_worth(members: Ints, partitions: Ints, support: Ints, out: Ints, modulus: int, flags: Ints, like: Ids) -> None:
+    """``out`` times the self loops in every member."""
+    for i in range(len(support)):
+        x = support[i]
+        for k in range(len(members)):
+            row = members[k, 0]
+            place = neighbour_at(partitions, row, x, x, like)
+            if place < 0:
+                out[x] = 0
+            elif members[k, 1]:
+                loops = load(partitions[row, 4], place + 1, _WIDE) - load(partitions[row, 4], place, _WIDE)
+                out[x] = times(out[x], loops, modulus, flags)
+
+
+@kernel
+def add_up(support: Ints, values: Ints, sums: Ints) -> None:
+    """Add ``values`` over the support to ``sums``: int64 [2], the low 32 bits of values, and the rest."""
+    for i in range(len(support)):
+        value = values[support[i]]
+        sums[0] += value & 0xFFFFFFFF
+        sums[1] += value >> 32
+
+
+@kernel
+def reach(row: int, partitions: Ints, support: Ints, marks: NDArray[np.bool_], like: Ids) -> int:
+    """Mark all neighbours of the support: how many were not marked before."""
+    fresh = 0
+    for i in range(len(support)):
+        begin, end = neighbours_of(partitions, row, support[i])
+        for at in range(begin, end):
+            y = load(partitions[row, 3], at, like)
+            if not marks[y]:
+                marks[y] = True
+                fresh += 1
+    return fresh

@@ -1,0 +1,175 @@
+"""Counting without enumerating: whether the number of matches is found faster as a sum of products, and how.
+
+The number of matches is written as a sum over quotients (:mod:`graphdb.plan.quotients`), each the product of its
+components, each counted along its edges or by loops over few vertices (:mod:`graphdb.plan.nested`).  That is exact; it
+is chosen where it is expected to cost less than going through the matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.counting_costs import CountingCosts
+from graphdb.plan.nested import Bundle, Part, Through, Weight, parts_of
+from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
+from graphdb.plan.quotients import Expansion, Member, Quotient
+from graphdb.storage.graph import DataGraph
+from graphdb.storage.pcsr import Partition
+
+Ints = NDArray[np.int64]
+
+WORTH = 50_000.0
+"""Searches expected to go through fewer elements are not worth a second plan."""
+OVERHEAD = 20_000.0
+"""What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
+MOST_QUOTIENTS = 200
+"""Sums of more terms are left to the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A quotient, how often its homomorphisms count, and how they are counted, component by component."""
+
+    coefficient: int
+    quotient: Quotient
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountingPlan:
+    """The number of matches as a sum.
+
+    Attributes
+    ----------
+    filters
+        The candidate sets that weights know by number.
+    partitions
+        All that weights and loops read.
+    vertices, dtype
+        How many vertices the data graph has, and their type.
+    cost, instead_of
+        Elements that counting, and that the search, is expected to go through.
+    """
+
+    terms: tuple[Term, ...]
+    filters: tuple[Ints, ...]
+    partitions: dict[Relation, Partition] = field(repr=False)
+    vertices: int
+    dtype: type[np.signedinteger[Any]]
+    cost: float
+    instead_of: float
+
+    @property
+    def worker_bytes(self) -> int:
+        """Bytes of the vectors that a worker holds at most."""
+        width = np.dtype(self.dtype).itemsize
+        parts = [part for term in self.terms for part in term.parts]
+        return self.vertices * max((part.registers * (8 + width) + part.locals * 16 for part in parts), default=0)
+
+
+def counting_plan(
+    pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check], search: PhysicalPlan, *, always: bool = False
+) -> CountingPlan | None:
+    """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
+
+    Parameters
+    ----------
+    checks
+        What must differ, as :func:`graphdb.plan.distinct.distinctness` says.
+    search
+        The plan that enumerates.
+    always
+        Whatever it costs.
+    """
+    if not pattern.count_only or pattern.limit is not None or not pattern.vertices:
+        return None
+    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
+        return None
+    if search.cost < WORTH and not always:
+        return None
+    expansion = Expansion(pattern, graph, checks)
+    quotients = expansion.quotients()
+    if quotients is None or (len(quotients) > MOST_QUOTIENTS and not always):
+        return None
+    costs = CountingCosts(graph, expansion.filters)
+    instead_of = max(search.cost, _search_cost(pattern, search, costs))
+    terms, cost = [], OVERHEAD
+    planned: set[Part] = set()
+    for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
+        parts = parts_of(quotient, costs)
+        if parts is None:
+            return None
+        cost += sum(part.cost for part in parts if part not in planned)
+        planned.update(parts)
+        if cost > instead_of and not always:
+            return None
+        terms.append(Term(coefficient, quotient, parts))
+    relations = {relation for part in planned for relation in _relations(part)}
+    return CountingPlan(
+        terms=tuple(terms),
+        filters=tuple(expansion.filters),
+        partitions={r: graph.partition(r.labels, r.direction) for r in relations},
+        vertices=graph.vertices,
+        dtype=graph.dtype,
+        cost=cost,
+        instead_of=instead_of,
+    )
+
+
+def _search_cost(pattern: PatternGraph, search: PhysicalPlan, costs: CountingCosts) -> float:
+    """What the search is expected to go through, by the same figures that counting is judged by."""
+    cost, rows, depth = 0.0, 1.0, 0
+    for i, step in enumerate(search.steps):
+        if not isinstance(step, VertexStep):
+            cost += rows
+            continue
+        last = i == len(search.steps) - 1 and search.count_last
+        candidates = pattern.vertices[step.vertex].candidates
+        share = 1.0 if candidates is None else len(candidates) / max(costs.vertices, 1)
+        if step.scan is not None:
+            rows *= max(len(step.scan), 1e-3)
+            cost += rows
+            depth = 1
+            continue
+        members = [Member(near.relation.labels, near.relation.direction, False) for near in step.neighbours]
+        lengths = [costs.mean(m) if depth == 1 else costs.biased(m) for m in members]
+        shortest = min(lengths, default=1.0)
+        kept = shortest * share
+        for member in members[1:]:
+            kept *= costs.closure((member,))
+        if len(members) > 1:
+            cost += rows * shortest * 2.0 * (len(members) - 1)
+        rows, before = rows * max(kept, 1e-3), rows
+        cost += before if last else rows + before
+        depth += 1
+    return cost
+
+
+def _relations(part: Part) -> Iterable[Relation]:
+    """Every relation that counting a part reads."""
+    pending: list[Weight] = [part.root, *part.weights]
+    bundles: list[Bundle] = list(part.root_bundles)
+    for level in part.levels:
+        for instruction in level.instructions:
+            bundles += [
+                getattr(instruction, name) for name in ("bundle", "forward", "backward") if hasattr(instruction, name)
+            ]
+            if isinstance(instruction, Through) and instruction.closed is not None:
+                bundles += [instruction.closed.first, instruction.closed.second]
+    while pending:
+        weight = pending.pop()
+        yield from (member.relation for member in weight.loops)
+        for bundle, child in weight.messages:
+            bundles.append(bundle)
+            pending.append(child)
+    for bundle in bundles:
+        for member in bundle.members:
+            yield member.relation
+            yield member.reversed().relation

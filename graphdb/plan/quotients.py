@@ -1,0 +1,343 @@
+"""Inclusion–exclusion: a pattern whose vertices or edges must differ as a sum of patterns where nothing must.
+
+Every condition that says "not" is one minus its opposite: two vertices that differ are one minus the two being the
+same vertex, a negated edge test is one minus the test, two edges that differ are one minus both being one data edge.
+Multiplied out, the number of matches is a sum, with whole coefficients, of numbers of homomorphisms of *quotients*:
+patterns in which vertices (and edges) have been merged or tests added.  Conditions are multiplied in one by one and
+equal quotients meet at once, so there are as many as there are partitions, not subsets (the coefficients are then the
+Möbius function of the partition lattice; Lovász, *Large Networks and Graph Limits*, §5.2.3).  Quotients that nothing
+can match are dropped, and those that are isomorphic are counted once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.distinct import coincidences
+from graphdb.plan.physical import Check, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
+from graphdb.storage.graph import DataGraph
+from graphdb.storage.pcsr import Direction
+
+Ints = NDArray[np.int64]
+
+OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+
+MOST_STATES = 5000
+"""Beyond so many quotients (before isomorphic ones are merged) inclusion–exclusion is given up."""
+_MOST_PERMUTATIONS = 1500
+"""Relabellings that the search for a canonical form tries at most."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Member:
+    """One relation between two vertices: it multiplies by its data edges, or (unless ``weighted``) only tests."""
+
+    labels: tuple[int, ...] | None
+    direction: Direction
+    weighted: bool
+
+    @property
+    def relation(self) -> Relation:
+        """The partition it reads, from the first vertex's side."""
+        return Relation(self.labels, self.direction)
+
+    def reversed(self) -> Member:
+        """The same, seen from the other vertex."""
+        return replace(self, direction=OPPOSITE[self.direction])
+
+    @property
+    def key(self) -> tuple[bool, tuple[int, ...], str, bool]:
+        """Something to sort by."""
+        return self.labels is None, self.labels or (), self.direction, self.weighted
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A pattern under homomorphism: every vertex with its own conditions, every joined pair with what joins it."""
+
+    filters: tuple[tuple[int, ...], ...]
+    """Per vertex: the numbers of the candidate sets that it must be in."""
+    loops: tuple[tuple[Member, ...], ...]
+    """Per vertex: the relations in which it must be its own neighbour."""
+    links: tuple[tuple[int, int, tuple[Member, ...]], ...]
+    """(a, b, members seen from ``a``) with a < b, sorted."""
+    origins: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    """For EXPLAIN: the pattern vertices that became this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """One minus this: all ``merged`` pairs are equal, edge ``dropped`` is edge ``kept``, and ``test`` holds."""
+
+    merged: tuple[tuple[int, int], ...] = ()
+    kept: int = -1
+    dropped: int = -1
+    test: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What has been merged so far: the representative of every vertex and edge, and the tests that were added."""
+
+    vertices: tuple[int, ...]
+    edges: tuple[int, ...]
+    tests: frozenset[int] = frozenset()
+
+
+class Expansion:
+    """Multiplies out the conditions of one pattern.
+
+    Parameters
+    ----------
+    checks
+        What must differ (:func:`graphdb.plan.distinct.distinctness`).
+    """
+
+    def __init__(self, pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check]) -> None:
+        self._pattern, self._graph = pattern, graph
+        self.filters: list[Ints] = []
+        """The candidate sets, by number."""
+        self._own = [self._filter_of(v) for v in range(len(pattern.vertices))]
+        self._disjoint: dict[tuple[int, int], bool] = {}
+        self._conditions = self._conditions_of(checks)
+
+    @property
+    def possible(self) -> bool:
+        """Whether every condition of the pattern can be multiplied out."""
+        return self._conditions is not None
+
+    def quotients(self) -> list[tuple[int, Quotient]] | None:
+        """(coefficient, quotient) of the sum; None where there are too many, or no way to say it."""
+        if self._conditions is None:
+            return None
+        start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
+        states = {start: 1} if self._matchable(start) else {}
+        for condition in self._conditions:
+            more = Counter(states)
+            for state, coefficient in states.items():
+                merged = self._apply(state, condition)
+                if merged is not None:
+                    more[merged] -= coefficient
+            states = {state: coefficient for state, coefficient in more.items() if coefficient}
+            if len(states) > MOST_STATES:
+                return None
+        found: dict[Quotient, int] = {}
+        shown: dict[Quotient, Quotient] = {}
+        for state, coefficient in states.items():
+            quotient = self._quotient(state)
+            key = canonical(quotient)
+            found[key] = found.get(key, 0) + coefficient
+            shown.setdefault(key, quotient)
+        return [(coefficient, shown[key]) for key, coefficient in found.items() if coefficient]
+
+    # --- conditions
+
+    def _conditions_of(self, checks: Iterable[Check]) -> list[_Condition] | None:
+        conditions: list[_Condition] = []
+        for check in checks:
+            match check:
+                case Never():
+                    conditions.append(_Condition())
+                case Unequal(left, right):
+                    conditions.append(_Condition(((left, right),)))
+                case NotBothEqual(a, b, c, d):
+                    conditions.append(_Condition(((a, b), (c, d))))
+                case EdgesDiffer(i, j):
+                    found = self._same_edge(i, j)
+                    if found is None:
+                        return None
+                    conditions += found
+                case _:
+                    return None
+        tests = self._pattern.edge_tests
+        conditions += [_Condition(test=t) for t, test in enumerate(tests) if test.negated]
+        # What merges least comes first: then equal quotients meet early.
+        return list(dict.fromkeys(conditions))
+
+    def _same_edge(self, i: int, j: int) -> list[_Condition] | None:
+        """The ways in which two pattern edges are one data edge; None where ends and labels do not decide."""
+        first, second = self._pattern.edges[i], self._pattern.edges[j]
+        kept, dropped = (i, j) if first.directed or not second.directed else (j, i)
+        start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
+        ways = []
+        for way in coincidences(first, second):
+            if self._apply(start, _Condition(tuple(way))) is not None:
+                ways.append(_Condition(tuple(sorted(way)), kept, dropped))
+        if ways and (first.labels != second.labels or not (loop_free(self._graph, first.labels) or len(ways) == 1)):
+            return None
+        return ways
+
+    def _apply(self, state: _State, condition: _Condition) -> _State | None:
+        """The state with the condition's opposite; None where nothing can match it."""
+        vertices, edges, tests = state.vertices, state.edges, state.tests
+        for a, b in condition.merged:
+            vertices = _merge(vertices, a, b)
+        if condition.kept >= 0:
+            edges = _merge(edges, condition.kept, condition.dropped, self._directed_first)
+        if condition.test >= 0:
+            tests = tests | {condition.test}
+        merged = _State(vertices, edges, tests)
+        return merged if self._matchable(merged) else None
+
+    def _directed_first(self, edge: int) -> tuple[bool, int]:
+        """Of edges that are the same data edge, a directed one says which way it goes."""
+        return not self._pattern.edges[edge].directed, edge
+
+    def _matchable(self, state: _State) -> bool:
+        conditions: list[PatternEdge | EdgeTest] = [*self._pattern.edges, *self._tests(state)]
+        for edge in conditions:
+            if state.vertices[edge.source] == state.vertices[edge.target] and loop_free(self._graph, edge.labels):
+                return False
+        classes: dict[int, set[int]] = {}
+        for v, representative in enumerate(state.vertices):
+            classes.setdefault(representative, set()).update(self._own[v])
+        return not any(self._are_disjoint(a, b) for own in classes.values() for a in own for b in own if a < b)
+
+    def _are_disjoint(self, a: int, b: int) -> bool:
+        if (a, b) not in self._disjoint:
+            small, large = sorted((self.filters[a], self.filters[b]), key=len)
+            at = np.minimum(np.searchsorted(large, small), max(len(large) - 1, 0))
+            self._disjoint[a, b] = not len(small) or not bool(np.any(large[at] == small))
+        return self._disjoint[a, b]
+
+    def _tests(self, state: _State) -> list[EdgeTest]:
+        tests = self._pattern.edge_tests
+        return [test for t, test in enumerate(tests) if not test.negated or t in state.tests]
+
+    # --- quotients
+
+    def _filter_of(self, v: int) -> tuple[int, ...]:
+        """The candidate set of a pattern vertex; one that no edge touches ranges over the universe."""
+        values = self._pattern.vertices[v].candidates
+        if values is None:
+            if any(v in (edge.source, edge.target) for edge in self._pattern.edges):
+                return ()
+            values = self._graph.universe()
+        for number, known in enumerate(self.filters):
+            if known is values or (len(known) == len(values) and np.array_equal(known, values)):
+                return (number,)
+        self.filters.append(np.ascontiguousarray(values, dtype=np.int64))
+        return (len(self.filters) - 1,)
+
+    def _quotient(self, state: _State) -> Quotient:
+        origins = sorted(set(state.vertices))
+        place = {representative: i for i, representative in enumerate(origins)}
+        filters: list[set[int]] = [set() for _ in origins]
+        for v, representative in enumerate(state.vertices):
+            filters[place[representative]].update(self._own[v])
+        loops: list[list[Member]] = [[] for _ in origins]
+        links: dict[tuple[int, int], list[Member]] = {}
+        kept = [self._pattern.edges[e] for e in sorted(set(state.edges))]
+        conditions: list[PatternEdge | EdgeTest] = [*kept, *self._tests(state)]
+        for i, edge in enumerate(conditions):
+            member = self._member(edge, i < len(kept))
+            a, b = place[state.vertices[edge.source]], place[state.vertices[edge.target]]
+            if a == b:
+                loops[a].append(replace(member, direction="both" if member.direction == "both" else "out"))
+            else:
+                links.setdefault((min(a, b), max(a, b)), []).append(member if a < b else member.reversed())
+        return Quotient(
+            tuple(tuple(sorted(own)) for own in filters),
+            tuple(_simplified(own) for own in loops),
+            tuple((a, b, _simplified(members)) for (a, b), members in sorted(links.items())),
+            tuple(tuple(v for v, c in enumerate(state.vertices) if c == origin) for origin in origins),
+        )
+
+    def _member(self, edge: PatternEdge | EdgeTest, weighs: bool) -> Member:
+        direction: Direction = "out" if edge.directed else "both"
+        weighted = weighs and not self._graph.partition(edge.labels, direction).simple
+        return Member(edge.labels, direction, weighted)
+
+
+def loop_free(graph: DataGraph, labels: tuple[int, ...] | None) -> bool:
+    """Whether no data edge of these labels joins a vertex with itself."""
+
+    def find() -> NDArray[np.bool_]:
+        if labels is None:
+            _, s, o = graph.source.any_edges()
+            return np.array([not np.any(s == o)])
+        return np.array([not any(np.any(np.equal(*graph.source.edges(label))) for label in labels)])
+
+    return bool(graph.derived(("loop-free", labels), find)[0])
+
+
+def _simplified(members: list[Member]) -> tuple[Member, ...]:
+    """Sorted, each test once; a test is dropped where the same relation is counted anyway."""
+    counted = [member for member in members if member.weighted]
+    said = {(member.labels, member.direction) for member in counted}
+    tests = {member for member in members if not member.weighted and (member.labels, member.direction) not in said}
+    return tuple(sorted([*counted, *tests], key=lambda member: member.key))
+
+
+def _merge(
+    classes: tuple[int, ...], a: int, b: int, rank: Callable[[int], tuple[bool, int]] = lambda x: (False, x)
+) -> tuple[int, ...]:
+    """Join the classes of two elements; every element knows its class by the representative of lowest rank."""
+    low, high = sorted((classes[a], classes[b]), key=rank)
+    return tuple(low if c == high else c for c in classes)
+
+
+def canonical(quotient: Quotient) -> Quotient:
+    """A form that isomorphic quotients share, where the search for it is short; else the quotient itself.
+
+    Vertices are told apart by colours that are refined to a fixed point; the least of the relabellings that keep the
+    order of the colours is the form.
+    """
+    count = len(quotient.filters)
+    near: list[list[tuple[int, tuple[Member, ...]]]] = [[] for _ in range(count)]
+    for a, b, members in quotient.links:
+        near[a].append((b, members))
+        near[b].append((a, tuple(sorted((m.reversed() for m in members), key=lambda m: m.key))))
+    colours: list[int] = [0] * count
+    kinds = 0
+    signatures: Sequence[object] = [
+        (quotient.filters[v], tuple(m.key for m in quotient.loops[v])) for v in range(count)
+    ]
+    while len(ordered := sorted(set(signatures))) > kinds:  # type: ignore[type-var]
+        kinds = len(ordered)
+        colours = [ordered.index(signature) for signature in signatures]
+        signatures = [
+            (colours[v], tuple(sorted((colours[u], tuple(m.key for m in members)) for u, members in near[v])))
+            for v in range(count)
+        ]
+    cells = [[v for v in range(count) if colours[v] == colour] for colour in range(max(colours, default=-1) + 1)]
+    tries = 1
+    for cell in cells:
+        for i in range(2, len(cell) + 1):
+            tries *= i
+    if tries > _MOST_PERMUTATIONS:
+        return quotient
+    best: tuple[tuple[object, ...], tuple[int, ...]] | None = None
+    for choice in product(*(permutations(cell) for cell in cells)):
+        order_of = tuple(v for cell in choice for v in cell)
+        links = _relabelled(quotient.links, order_of)
+        key = tuple((a, b, tuple(m.key for m in members)) for a, b, members in links)
+        if best is None or key < best[0]:
+            best = (key, order_of)
+    assert best is not None
+    order_of = best[1]
+    return Quotient(
+        tuple(quotient.filters[v] for v in order_of),
+        tuple(quotient.loops[v] for v in order_of),
+        _relabelled(quotient.links, order_of),
+    )
+
+
+def _relabelled(
+    links: tuple[tuple[int, int, tuple[Member, ...]], ...], order_of: tuple[int, ...]
+) -> tuple[tuple[int, int, tuple[Member, ...]], ...]:
+    place = {v: i for i, v in enumerate(order_of)}
+    moved = []
+    for a, b, members in links:
+        x, y = place[a], place[b]
+        if x > y:
+            x, y, members = y, x, tuple(sorted((m.reversed() for m in members), key=lambda m: m.key))
+        moved.append((x, y, members))
+    return tuple(sorted(moved, key=lambda link: link[:2]))
