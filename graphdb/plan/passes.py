@@ -5,7 +5,7 @@ Each pass reads what the earlier ones decided and adds its own part; the last wr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import log2
 
@@ -17,8 +17,10 @@ from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.lower import lower
+from graphdb.plan.motion import shared_prefixes
 from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
+    Above,
     Check,
     EdgeCount,
     EdgesDiffer,
@@ -35,6 +37,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.signatures import required_bits
@@ -64,6 +67,7 @@ class Draft:
     chosen_edges: set[int] = field(default_factory=set)
     """Edges whose data edge must be bound by a step of its own."""
     steps: list[Step] = field(default_factory=list)
+    symmetry: Symmetry = NO_SYMMETRY
 
     def relation(self, edge: PatternEdge | EdgeTest) -> tuple[Relation, int, int]:
         """How the search goes along an edge: (relation, the end bound first, the other end)."""
@@ -87,7 +91,7 @@ def make_plan(pattern: PatternGraph, graph: DataGraph) -> PhysicalPlan:
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    return lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows))
+    return lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
 
 
 def choose_order(draft: Draft) -> None:
@@ -142,6 +146,23 @@ def choose_edges(draft: Draft) -> None:
         wanted = edge.name in draft.pattern.outputs or e in compared
         if not has_one_code(edge) and (wanted or not draft.simple(edge)):
             draft.chosen_edges.add(e)
+
+
+def break_symmetry(draft: Draft) -> None:
+    """Find one of several automorphic matches (SMOG §III), where no data edge has to be chosen for a pattern edge."""
+    pairs = [check for check in draft.checks if isinstance(check, Unequal)]
+    unequal = set() if draft.chosen_edges else {(check.left, check.right) for check in pairs}
+    draft.symmetry = symmetry(draft.pattern, draft.order, unequal, rows=not draft.pattern.count_only)
+    known = differ(draft.symmetry.restrictions, draft.position.__getitem__)
+    draft.checks = [
+        check for check in draft.checks if not (isinstance(check, Unequal) and (check.left, check.right) in known)
+    ]
+    draft.checks += [Above(greater, lesser) for lesser, greater in draft.symmetry.restrictions]
+    share = 1.0
+    for i, v in enumerate(draft.order):
+        draft.visits[i] *= share
+        share /= 1 + sum(v in pair and draft.position[min(pair, key=draft.position.__getitem__)] < i for pair in known)
+        draft.rows[i] *= share
 
 
 def use_signatures(draft: Draft) -> None:
@@ -234,6 +255,15 @@ def _implies(draft: Draft, relation: Relation, candidates: Ints, visits: float) 
     return bool(np.array_equal(candidates[np.minimum(at, len(candidates) - 1)], reached))
 
 
+def share_intersections(draft: Draft) -> None:
+    """Lift intersections to where their lists are bound, and reuse them (:mod:`graphdb.plan.motion`)."""
+    joins = {i: step.neighbours for i, step in enumerate(draft.steps) if isinstance(step, VertexStep)}
+    for i, (neighbours, shared) in shared_prefixes(joins, draft.position).items():
+        step = draft.steps[i]
+        assert isinstance(step, VertexStep)
+        draft.steps[i] = replace(step, neighbours=neighbours, shared=shared)
+
+
 def _keys(draft: Draft, vertex: int) -> Ints:
     """The vertices that have the rarest of the edges that ``vertex`` needs."""
     best: Ints | None = None
@@ -273,11 +303,7 @@ def place_checks(draft: Draft) -> None:
         when = [draft.position[v] for v in vertices] + [when_edge[e] for e in edges if e in when_edge]
         placed[max(when, default=0)].append(check)
     for i, step in enumerate(draft.steps):
-        checks = tuple(placed[i])
-        if isinstance(step, VertexStep):
-            draft.steps[i] = VertexStep(step.vertex, step.neighbours, step.scan, step.constants, checks, step.estimate)
-        else:
-            draft.steps[i] = EdgeStep(step.edge, step.relation, step.vertex, step.other, checks, step.estimate)
+        draft.steps[i] = replace(step, checks=tuple(placed[i]))
 
 
 def _reads(check: Check, pattern: PatternGraph) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -285,7 +311,7 @@ def _reads(check: Check, pattern: PatternGraph) -> tuple[tuple[int, ...], tuple[
     match check:
         case Never():
             return (), ()
-        case Unequal(left, right):
+        case Above(left, right) | Unequal(left, right):
             return (left, right), ()
         case NotBothEqual(a, b, c, d):
             return (a, b, c, d), ()
@@ -311,9 +337,11 @@ PASSES = (
     require_induced,
     require_edges,
     choose_edges,
+    break_symmetry,
     use_signatures,
     bind_vertices,
     drop_implied,
+    share_intersections,
     bind_edges,
     place_checks,
 )
