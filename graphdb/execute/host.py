@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.errors import MemoryLimitError
+from graphdb.execute.cliques import count_cliques
 from graphdb.execute.executor import Block, Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -109,6 +110,12 @@ class HostExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
+        if plan.clique is not None and limit is None:
+            found = count_cliques(plan.clique, self.threads, control)
+            control.rows = np.zeros(len(plan.steps), np.int64)
+            control.rows[-1] = found  # the steps before it were not taken
+            control.seconds = time.monotonic() - started
+            return found * plan.automorphisms
         deal = _Deal(plan, self, control, counting=True, limit=_ceil(limit, plan.automorphisms))
         try:
             for _ in deal.blocks():

@@ -102,6 +102,8 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         lines.append("  ".join(words + figures).rstrip())
     if plan.automorphisms > 1:
         lines.append(f"symmetry: ×{plan.automorphisms:,}")
+    if plan.clique is not None:
+        lines.append(f"oriented: counts cliques of {plan.clique.size} vertices over the graph oriented by degree")
     if profiled and control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {plan.worker_bytes:,} bytes each")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import log2
+from math import factorial, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
     Above,
     Check,
+    CliqueCount,
     EdgeCount,
     EdgesDiffer,
     EdgeStep,
@@ -91,7 +92,8 @@ def make_plan(pattern: PatternGraph, graph: DataGraph) -> PhysicalPlan:
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    return lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
+    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
+    return replace(plan, clique=_clique(draft))
 
 
 def choose_order(draft: Draft) -> None:
@@ -125,7 +127,13 @@ def require_induced(draft: Draft) -> None:
             typed = [(e, edge) for e, edge in between if edge.labels and type_label in edge.labels]
             uncertain = tuple(e for e, edge in typed if edge.labels != (type_label,))
             draft.chosen_edges.update(uncertain)
-            draft.checks.append(EdgeCount(u, w, len(between) - len(typed), uncertain))
+            expected, every = len(between) - len(typed), draft.partition(Relation(None, "both"))
+            # What the data does not have needs no test: loops, and more edges than the one that is matched.
+            if u == w and expected == 0 and not uncertain and not every.loops:
+                continue
+            if u != w and expected == 1 and not uncertain and every.simple:
+                continue
+            draft.checks.append(EdgeCount(u, w, expected, uncertain))
 
 
 def require_edges(draft: Draft) -> None:
@@ -150,10 +158,12 @@ def choose_edges(draft: Draft) -> None:
 
 def break_symmetry(draft: Draft) -> None:
     """Find one of several automorphic matches (SMOG §III), where no data edge has to be chosen for a pattern edge."""
-    pairs = [check for check in draft.checks if isinstance(check, Unequal)]
-    unequal = set() if draft.chosen_edges else {(check.left, check.right) for check in pairs}
+    pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
+    loopless = _joined_without_loops(draft)
+    unequal = set() if draft.chosen_edges else loopless | pairs
     draft.symmetry = symmetry(draft.pattern, draft.order, unequal, rows=not draft.pattern.count_only)
-    known = differ(draft.symmetry.restrictions, draft.position.__getitem__)
+    above = differ(draft.symmetry.restrictions, draft.position.__getitem__)
+    known = above | loopless
     draft.checks = [
         check for check in draft.checks if not (isinstance(check, Unequal) and (check.left, check.right) in known)
     ]
@@ -161,8 +171,32 @@ def break_symmetry(draft: Draft) -> None:
     share = 1.0
     for i, v in enumerate(draft.order):
         draft.visits[i] *= share
-        share /= 1 + sum(v in pair and draft.position[min(pair, key=draft.position.__getitem__)] < i for pair in known)
+        share /= 1 + sum(v in pair and draft.position[min(pair, key=draft.position.__getitem__)] < i for pair in above)
         draft.rows[i] *= share
+
+
+def _joined_without_loops(draft: Draft) -> set[tuple[int, int]]:
+    """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself."""
+    links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges]
+    links += [test for test in draft.pattern.edge_tests if not test.negated]
+    return {
+        (min(link.source, link.target), max(link.source, link.target))
+        for link in links
+        if link.source != link.target and not draft.partition(draft.relation(link)[0]).loops
+    }
+
+
+def _clique(draft: Draft) -> CliqueCount | None:
+    """The count of cliques that a pattern asks for: all pairs joined alike, all matches of a clique automorphic."""
+    edges, size = draft.pattern.edges, len(draft.pattern.vertices)
+    restricted = all(isinstance(check, Above | HasSignature) for step in draft.steps for check in step.checks)
+    free = all(vertex.candidates is None for vertex in draft.pattern.vertices)
+    if not (draft.pattern.count_only and size > 2 and restricted and free) or draft.pattern.edge_tests:
+        return None
+    whole = len(edges) == size * (size - 1) // 2 and draft.symmetry.size == factorial(size)
+    if not whole or draft.chosen_edges or any(edge.directed or edge.labels != edges[0].labels for edge in edges):
+        return None
+    return CliqueCount(size, draft.graph.oriented(edges[0].labels))
 
 
 def use_signatures(draft: Draft) -> None:

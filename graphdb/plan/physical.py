@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Direction
 
 Ints = NDArray[np.int64]
@@ -224,6 +225,14 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CliqueCount:
+    """Instead of the steps: count the cliques of ``size`` vertices over the graph oriented by degree."""
+
+    size: int
+    graph: Oriented
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PhysicalPlan:
     """What an executor runs.
 
@@ -257,3 +266,5 @@ class PhysicalPlan:
     columns: Ints = field(repr=False)
     """int64 [automorphisms, outputs]: for each of them, which of the program's outputs is which output."""
     program: Program = field(repr=False)
+    clique: CliqueCount | None = None
+    """What a count without a limit runs instead."""
