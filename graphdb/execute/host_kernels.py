@@ -40,6 +40,7 @@ from graphdb.execute.set_kernels import (
     neighbours_of,
     subtract,
 )
+from graphdb.plan.physical import DETOUR, WINDOW
 from graphdb.storage.jit import kernel, load, store
 
 DONE, FULL, YIELD = 0, 1, 2
@@ -70,8 +71,6 @@ SHARED_CELLS = 6
 """Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""
 SHARED_BYTES = SHARED_CELLS * 8
 
-WINDOW = 2048
-"""Entries of a step's buffer."""
 SCAN, JOIN, EDGES = 0, 1, 2
 """Kinds of steps: through a list of int64, through an intersection, through the codes of a bound pair."""
 
@@ -176,7 +175,7 @@ def open_step(frame: int, level: int, width: int, like: Any) -> int:
             if load(entry, 3, LONG) < 0 and (shortest_plain < 0 or n < plain_length):
                 shortest_plain, plain_length = k, n
         # To go through a list that is somewhat longer is cheaper where the shorter one can be asked bit by bit.
-        if shortest_plain >= 0 and plain_length <= 4 * length:
+        if shortest_plain >= 0 and plain_length <= DETOUR * length:
             shortest, length = shortest_plain, plain_length
         store(stack, 7, shortest, LONG)
         address, end = load(spans + shortest * SPAN_BYTES, 0, LONG), length

@@ -12,6 +12,7 @@ from graphdb.errors import ExecutionError
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.physical import (
     CHECK_COLUMNS,
+    DETOUR,
     LIST_COLUMNS,
     SHARE_COLUMNS,
     STEP_COLUMNS,
@@ -152,7 +153,8 @@ class Tables:
         if step.constants is not None:
             self.lists.append((-1, self.address(step.constants), len(step.constants), -1))
             longest.append(len(step.constants))
-        capacity = min(WINDOW, *longest) if not alone or first_other < last_check else 0
+        # A search may go through a list that is up to DETOUR times longer than the shortest, and writes as it goes.
+        capacity = min(WINDOW, DETOUR * min(longest)) if not alone or first_other < last_check else 0
         return (step.vertex, 1, first_list, len(self.lists), *bounds, capacity, 0, 0, 0, 0)
 
     def second(self, steps: tuple[Step, ...]) -> int:

@@ -194,6 +194,8 @@ SHARE_COLUMNS = 3
 first, and its slot is bound earlier."""
 WINDOW = 2048
 """Values that an executor holds of a step at a time."""
+DETOUR = 4
+"""A join may go through a list so many times longer than its shortest, where the shortest is kept as bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
