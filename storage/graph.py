@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphdb.storage.orient import Oriented, orient
 from graphdb.storage.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.signatures import build_column
 
@@ -193,6 +194,10 @@ class DataGraph:
             return build_column(self.partition((label,), direction), types, self.vertices)
 
         return self._cached(("signature", label, direction), build)
+
+    def oriented(self, labels: tuple[int, ...] | None) -> Oriented:
+        """The graph of a set of edge labels, direction aside, oriented by degree."""
+        return self._cached(("oriented", labels), lambda: orient(self.partition(labels, "both"), self.vertices))
 
     def has_signature(self, label: int, direction: Direction) -> bool:
         """Whether that column is in memory already."""

@@ -2,8 +2,8 @@
 
 :func:`kernel` is Numba's ``njit`` without the GIL and with the on-disk cache.  A plan reads any number of arrays;
 were they arguments, every number would be compiled anew.  So kernels get tables of addresses, and :func:`load` and
-:func:`store` read and write through them, with the type of a dummy array.  Whoever passes an address keeps its array
-alive.
+:func:`store` read and write through them, with the type of a dummy scalar (or array: but an array that is passed on
+counts references, which costs more than the read).  Whoever passes an address keeps its array alive.
 
 Importing this module imports Numba: import it only from ``*_kernels.py``.
 """
@@ -26,29 +26,51 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:
-    """``load(address, index, like)``: element ``index`` of the array of ``like``'s dtype at ``address``, as int64."""
+    """``load(address, index, like)``: element ``index`` of the array of ``like``'s type at ``address``, as int64."""
+    dtype = getattr(like, "dtype", like)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         start, at, _ = arguments
-        pointer = builder.inttoptr(start, context.get_value_type(like.dtype).as_pointer())
+        pointer = builder.inttoptr(start, context.get_value_type(dtype).as_pointer())
         value = builder.load(builder.gep(pointer, [at]))
-        return context.cast(builder, value, like.dtype, types.int64)
+        return context.cast(builder, value, dtype, types.int64)
 
     return types.int64(types.int64, types.int64, like), generate
 
 
 def _store(typing_context: Any, address: Any, index: Any, value: Any, like: Any) -> Any:
-    """``store(address, index, value, like)``: write the int64 ``value`` as an element of ``like``'s dtype."""
+    """``store(address, index, value, like)``: write the int64 ``value`` as an element of ``like``'s type."""
+    dtype = getattr(like, "dtype", like)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         start, at, wide, _ = arguments
-        pointer = builder.inttoptr(start, context.get_value_type(like.dtype).as_pointer())
-        builder.store(context.cast(builder, wide, types.int64, like.dtype), builder.gep(pointer, [at]))
+        pointer = builder.inttoptr(start, context.get_value_type(dtype).as_pointer())
+        builder.store(context.cast(builder, wide, types.int64, dtype), builder.gep(pointer, [at]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, like), generate
 
 
+def _ones(typing_context: Any, word: Any) -> Any:
+    """``ones(word)``: how many bits of an int64 are set: one instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
+def _lowest(typing_context: Any, word: Any) -> Any:
+    """``lowest(word)``: the number of the lowest bit that is set (64 for none): one instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, False))
+
+    return types.int64(types.int64), generate
+
+
 # Numba's own types do not say that an intrinsic is called without the typing context.
 load = cast("Callable[[int, int, Any], int]", intrinsic(_load))
 store = cast("Callable[[int, int, int, Any], None]", intrinsic(_store))
+ones = cast("Callable[[int], int]", intrinsic(_ones))
+lowest = cast("Callable[[int], int]", intrinsic(_lowest))

@@ -44,6 +44,8 @@ class Partition:
         The longest run of neighbours.
     simple
         No pair of vertices is joined by more than one data edge.
+    loops
+        Some vertex is its own neighbour.
     """
 
     layer: Layer
@@ -55,6 +57,7 @@ class Partition:
     keys: Ints
     max_degree: int
     simple: bool
+    loops: bool
     row: tuple[int, int, int, int, int, int] = field(init=False)
     """What a kernel reads: (hashed?, offsets' address, groups, neighbours', code_offsets', codes' address)."""
 
@@ -141,19 +144,20 @@ def build_partition(
     if plain:
         source, target = (subjects, objects) if direction == "out" else (objects, subjects)
         if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
-            order = _stable_order(source, vertices)
+            order = stable_order(source, vertices)
             source, target = source[order], target[order]
         neighbours, code_offsets, codes = target, None, None
     else:
         source, target, codes = _with_codes(labels, subjects, objects, direction)
-        order = _stable_order(target, vertices)
-        order = order[_stable_order(source[order], vertices)]
+        order = stable_order(target, vertices)
+        order = order[stable_order(source[order], vertices)]
         source, target, codes = source[order], target[order], codes[order]
         first = np.ones(len(source), bool)
         first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
         entries = np.flatnonzero(first)
         code_offsets = np.append(entries, len(source)).astype(np.int64)
         source, neighbours = source[entries], target[entries]
+    loops = bool((source == neighbours).any())
     starts = np.flatnonzero(np.append(True, source[1:] != source[:-1])) if len(source) else np.empty(0, np.int64)
     keys = np.ascontiguousarray(source[starts], dtype=np.int64)
     starts = np.append(starts, len(source)).astype(np.int64)
@@ -186,6 +190,7 @@ def build_partition(
         keys=keys,
         max_degree=int(degrees.max(initial=0)),
         simple=codes is None or len(codes) == len(neighbours),
+        loops=loops,
     )
 
 
@@ -205,7 +210,7 @@ def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Di
     return source[by_code], target[by_code], np.ascontiguousarray(code[by_code])
 
 
-def _stable_order(keys: Ints, bound: int) -> Ints:
+def stable_order(keys: Ints, bound: int) -> Ints:
     """The stable order that sorts ``keys``: by counting, unless they are few among many vertices."""
     if len(keys) * 16 < bound or len(keys) < 64:
         return np.argsort(keys, kind="stable")

@@ -49,11 +49,11 @@ def build_column(partition: Partition, types: Partition | None, vertices: int) -
     from graphdb.storage.pcsr_kernels import count_neighbour_labels
 
     column = np.zeros(vertices, np.uint32)
-    keys, starts, neighbours = _runs(partition)
+    keys, starts, neighbours = runs(partition)
     class_starts = np.zeros(vertices + 1, np.int64)
     classes = np.empty(0, np.int64)
     if types is not None:
-        typed, type_starts, of_type = _runs(types)
+        typed, type_starts, of_type = runs(types)
         class_starts[typed + 1] = np.diff(type_starts)
         np.cumsum(class_starts, out=class_starts)
         known, which = np.unique(of_type, return_inverse=True)
@@ -62,7 +62,7 @@ def build_column(partition: Partition, types: Partition | None, vertices: int) -
     return column
 
 
-def _runs(partition: Partition) -> tuple[Ints, Ints, Ints]:
+def runs(partition: Partition) -> tuple[Ints, Ints, Ints]:
     """A partition as (keys, starts, neighbours) in the order of the keys, whatever its offset layer."""
     keys = partition.keys
     if partition.layer == "direct":

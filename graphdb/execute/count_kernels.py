@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.host_kernels import neighbour_at, neighbours_of
+from graphdb.execute.set_kernels import neighbour_at, neighbours_of
 from graphdb.storage.jit import kernel, load
 
 Ints = NDArray[np.int64]
@@ -56,7 +56,7 @@ def worth(bundles: Ints, j: int, members: Ints, partitions: Ints, x: int, y: int
     value = 1
     for k in range(bundles[j, 0], bundles[j, 1]):
         row = members[k, 0]
-        place = at if k == bundles[j, 0] else neighbour_at(partitions, row, x, y, like)
+        place = at if k == bundles[j, 0] else neighbour_at(partitions.ctypes.data, row, x, y, like)
         if place < 0:
             return 0
         if members[k, 1]:
@@ -88,7 +88,7 @@ def send(
         if flags[0]:
             return
         x = support[i]
-        first, last = neighbours_of(partitions, row, x)
+        first, last = neighbours_of(partitions.ctypes.data, row, x)
         total = 0
         if plain and ones:
             total = last - first
@@ -130,7 +130,7 @@ def loop_worth(members: Ints, partitions: Ints, support: Ints, out: Ints, modulu
         x = support[i]
         for k in range(len(members)):
             row = members[k, 0]
-            place = neighbour_at(partitions, row, x, x, like)
+            place = neighbour_at(partitions.ctypes.data, row, x, x, like)
             if place < 0:
                 out[x] = 0
             elif members[k, 1]:
@@ -152,7 +152,7 @@ def reach(row: int, partitions: Ints, support: Ints, marks: NDArray[np.bool_], l
     """Mark all neighbours of the support: how many were not marked before."""
     fresh = 0
     for i in range(len(support)):
-        begin, end = neighbours_of(partitions, row, support[i])
+        begin, end = neighbours_of(partitions.ctypes.data, row, support[i])
         for at in range(begin, end):
             y = load(partitions[row, 3], at, like)
             if not marks[y]:

@@ -14,12 +14,14 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.errors import MemoryLimitError
+from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_matches
 from graphdb.execute.executor import Block, Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
@@ -30,6 +32,8 @@ YIELD_WORK = 1 << 20
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
 _CHUNKS_PER_THREAD = 128
+_CHUNK_COST = 100_000.0
+"""Chunks are not made smaller than this, in elements that the search is expected to go through."""
 
 
 class HostExecutor:
@@ -87,12 +91,13 @@ class HostExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
-        deal = _Deal(plan, self, control, counting=False, limit=limit)
+        deal = _Deal(plan, self, control, counting=False, limit=_ceil(limit, plan.automorphisms))
         try:
             for matches in deal.blocks():
-                matches = matches[:, :left]
-                count = matches.shape[1]
-                yield Block({name: matches[i] for i, name in enumerate(plan.outputs)}, count)
+                count = matches.shape[1] * plan.automorphisms
+                count = count if left is None else min(count, left)
+                columns = zip(plan.outputs, plan.columns.T, strict=True)
+                yield Block({name: _images(matches, moved)[:count] for name, moved in columns}, count)
                 if left is not None:
                     left -= count
                     if left == 0:
@@ -108,6 +113,12 @@ class HostExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
+        if plan.clique is not None and limit is None:
+            found = count_cliques(plan.clique, self.threads, control)
+            control.rows = np.zeros(len(plan.steps), np.int64)
+            control.rows[-1] = found  # the steps before it were not taken
+            control.seconds = time.monotonic() - started
+            return found * plan.automorphisms
         if plan.counting is not None and limit is None:
             try:
                 counted = count_matches(plan.counting, control, self.threads, self.memory_limit)
@@ -115,17 +126,18 @@ class HostExecutor:
                 control.seconds = time.monotonic() - started
             if counted is not None:
                 return counted
-        deal = _Deal(plan, self, control, counting=True, limit=limit)
+        deal = _Deal(plan, self, control, counting=True, limit=_ceil(limit, plan.automorphisms))
         try:
             for _ in deal.blocks():
                 pass
         finally:
             deal.close()
             control.seconds = time.monotonic() - started
-        return deal.total if limit is None else min(deal.total, limit)
+        total = deal.total * plan.automorphisms
+        return total if limit is None else min(total, limit)
 
     def _worker_bytes(self, plan: PhysicalPlan) -> int:
-        block = self.block_rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize
+        block = self.block_rows * len(plan.program.outputs) * np.dtype(plan.dtype).itemsize
         return plan.worker_bytes + block
 
     def _workers(self, plan: PhysicalPlan) -> int:
@@ -151,41 +163,72 @@ def _scan(plan: PhysicalPlan) -> NDArray[np.int64]:
     return first.scan
 
 
+def _ceil(limit: int | None, share: int) -> int | None:
+    """How many matches to find where each stands for ``share``."""
+    return None if limit is None else -(-limit // share)
+
+
+def _images(matches: NDArray[Any], moved: NDArray[np.int64]) -> NDArray[Any]:
+    """One output's column: for each match, one after the other, the values of its automorphic images."""
+    if len(moved) == 1:
+        column: NDArray[Any] = matches[moved[0]]
+        return column
+    return np.take(matches, moved, axis=0).T.reshape(-1)
+
+
 class _Search:
-    """One worker's search: the kernel's state, its buffers and its output block."""
+    """One worker's search: the kernel's frame, and the buffers and the output block that it points to."""
 
     def __init__(self, plan: PhysicalPlan, executor: HostExecutor, counting: bool) -> None:
-        from graphdb.execute.host_kernels import search
+        from graphdb.execute import host_kernels as kernels
 
-        self._kernel: Any = search
-        program, steps = plan.program, len(plan.steps)
+        self._kernel: Any = kernels.search
+        program, steps, width = plan.program, len(plan.steps), np.dtype(plan.dtype).itemsize
         self.capacity = 1 if counting else executor.block_rows
-        self._budget, self._counting, self._plan = executor.yield_work, counting, plan
-        self._state = np.zeros(3, np.int64)
+        self._counting = counting
+        self._modes = (counting, plan.count_last and counting, executor.yield_work)
+        self._like = (plan.dtype(0), width)
         self._values = program.constants.copy()
-        self._stack = np.zeros((steps, 4), np.int64)
+        self._stack = np.zeros((steps, kernels.STACK_CELLS), np.int64)
         self.rows = np.zeros(steps, np.int64)
-        self._block: NDArray[Any] = np.empty((len(plan.outputs), self.capacity), plan.dtype)
+        self._block: NDArray[Any] = np.empty((len(program.outputs), self.capacity), plan.dtype)
         self._buffers = np.empty(plan.worker_bytes, np.uint8)
         at = self._buffers.ctypes.data
+        bits = np.full((program.bits, kernels.BITS_CELLS), -1, np.int64)
+        self._buffers[: program.bits * program.bits_bytes] = 0  # and whoever sets bits there clears them
+        for i in range(program.bits):
+            bits[i, 0] = at
+            at += program.bits_bytes
         for i, step in enumerate(plan.steps):
             self._stack[i, 3] = at
-            at += int(program.steps[i, 7]) * np.dtype(plan.dtype).itemsize
+            at += int(program.steps[i, 7]) * width
             if isinstance(step, VertexStep) and step.scan is not None:
-                self._stack[i, 0], self._stack[i, 2] = step.scan.ctypes.data, len(step.scan)
+                self._stack[i, 4], self._stack[i, 7] = step.scan.ctypes.data, len(step.scan)
+        shared = np.full((len(program.shares), kernels.SHARED_CELLS), -1, np.int64)
+        for i, entries in enumerate(program.share_capacity):
+            shared[i, 5] = at
+            at += int(entries) * width
+        spans = np.zeros((len(program.lists) + 1, kernels.SPAN_CELLS), np.int64)
+        self._frame = np.zeros(kernels.FRAME_CELLS, np.int64)
         p = program
-        self._tables = (p.steps, p.lists, p.checks, p.uncertain, p.partitions, p.outputs, p.resources, p.type_label)
-        self._cells = (self._state, self._values, self._stack, self.rows, np.zeros((p.most_lists + 1, 2), np.int64))
+        tables = (p.steps, p.lists, p.checks, p.uncertain, p.partitions, p.outputs, p.shares)
+        self._frame[: kernels.RESOURCES] = [table.ctypes.data for table in tables]
+        numbers = (p.resources, p.type_label, steps - 1, len(p.outputs))
+        self._frame[kernels.RESOURCES : kernels.VALUES] = numbers
+        self._own = (self._values, self._stack, self.rows, spans, bits, shared)
+        self._frame[kernels.VALUES : kernels.LEVEL] = [array.ctypes.data for array in self._own]
+        self._state = self._frame[kernels.LEVEL :]
 
-    def start(self, begin: int, end: int) -> None:
-        """Begin with values ``begin … end-1`` of the first step's scan."""
-        self._stack[0, 1], self._stack[0, 2] = begin, end
-        self._state[:] = 0
+    def start(self, begin: int, end: int, piece: int = 0, pieces: int = 1) -> None:
+        """Begin with values ``begin … end-1`` of the first step's scan, and a piece of what the second goes through."""
+        self._stack[0, 1] = self._stack[0, 2] = 0
+        self._stack[0, 5], self._stack[0, 6] = begin, end
+        self._state[:] = (0, 0, 0, piece, pieces)
 
-    def advance(self, capacity: int) -> int:
-        """Search on until the block holds ``capacity`` matches, the budget is spent, or all is done."""
-        modes = (capacity, self._counting, self._plan.count_last and self._counting, self._budget)
-        return int(self._kernel(*self._tables, *self._cells, self._block, *modes))
+    def advance(self, wanted: int) -> int:
+        """Search on until the block holds ``wanted`` matches, the budget is spent, or all is done."""
+        block = self._block.ctypes.data
+        return int(self._kernel(self._frame.ctypes.data, *self._like, block, self.capacity, wanted, *self._modes))
 
     def take(self) -> tuple[int, NDArray[Any]]:
         """The matches found since the last call: how many, and their columns (none when counting)."""
@@ -197,6 +240,36 @@ class _Search:
             return count, self._block[:, :count].copy()
         full, self._block = self._block[:, :count], np.empty_like(self._block)
         return count, full
+
+
+def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]:
+    """Deal a run into chunks of about the same work: (first and last root, piece, of how many pieces).
+
+    Roots count by their degrees in the second step; one that is too much for a chunk (a hub) is dealt out in pieces of
+    the list that the second step goes through.
+    """
+    from graphdb.execute.set_kernels import degrees
+
+    scan = _scan(plan)
+    if not len(scan):
+        return []
+    if workers == 1:
+        return [(0, len(scan), 0, 1)]
+    chunks = int(min(max(plan.cost / _CHUNK_COST, 4), _CHUNKS_PER_THREAD)) * workers
+    weights = np.ones(len(scan), np.int64)
+    if plan.program.second >= 0:
+        weights += degrees(plan.program.partitions.ctypes.data, plan.program.second, scan)
+    ends = np.cumsum(weights)
+    share = max(int(ends[-1]) // chunks, 1)
+    number = (ends - weights) // share
+    hub = (weights > 2 * share) if plan.program.second >= 0 else np.zeros(len(scan), bool)
+    fresh = np.append(True, (number[1:] != number[:-1]) | hub[1:] | hub[:-1])
+    bounds = [*np.flatnonzero(fresh).tolist(), len(scan)]
+    found = []
+    for begin, end in pairwise(bounds):
+        pieces = int(weights[begin]) // share if hub[begin] else 1
+        found += [(begin, end, piece, pieces) for piece in range(pieces)]
+    return found
 
 
 @dataclass(slots=True)
@@ -216,10 +289,9 @@ class _Deal:
         self.total = 0
         self._plan, self._executor, self._control = plan, executor, control
         self._counting, self._limit = counting, limit
-        roots, workers = len(_scan(plan)), executor._workers(plan)
-        pieces = min(roots, workers * _CHUNKS_PER_THREAD) if workers > 1 else 1
-        self._bounds = [roots * i // pieces for i in range(pieces + 1)] if roots else [0]
-        self._chunks = [_Chunk() for _ in self._bounds[1:]]
+        workers = executor._workers(plan)
+        self._pieces = _pieces(plan, workers)
+        self._chunks = [_Chunk() for _ in self._pieces]
         self._next = self._head = self._waiting_bytes = 0
         self._stop = False
         self._error: BaseException | None = None
@@ -244,7 +316,7 @@ class _Deal:
 
     def _inline(self) -> Iterator[NDArray[Any]]:
         search = _Search(self._plan, self._executor, self._counting)
-        search.start(0, self._bounds[-1])
+        search.start(*self._pieces[0])
         left = self._limit
         result = -1
         try:
@@ -298,7 +370,7 @@ class _Deal:
             search = _Search(self._plan, self._executor, self._counting)
             try:
                 while (number := self._take_chunk()) is not None:
-                    search.start(self._bounds[number], self._bounds[number + 1])
+                    search.start(*self._pieces[number])
                     self._search_chunk(search, number)
             finally:
                 with self._changed:
@@ -311,7 +383,9 @@ class _Deal:
 
     def _take_chunk(self) -> int | None:
         with self._changed:
-            if self._stop or self._next == len(self._chunks):
+            # Every chunk that was taken comes before the next: its matches do for the limit.
+            enough = self._limit is not None and self.total >= self._limit
+            if self._stop or enough or self._next == len(self._chunks):
                 return None
             self._next += 1
             return self._next - 1

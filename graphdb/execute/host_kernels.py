@@ -4,247 +4,441 @@ It is compiled once per vertex id type and never per query.  All its state lies 
 and per step the list it goes through and where it stands there.  So it returns whenever its output block is full or
 it has worked for a while, and continues just there when called again.  Between calls Python sees Ctrl-C, timeouts and
 limits.
+
+A step *opens* when all before it are bound: its lists are found, and narrowed to what the restrictions allow.  Then it
+is *filled*, a window at a time: the shortest list is intersected with the others and passed through the checks, one
+tight loop for each, so that all that is left in the window is a binding.  Going on to the next is then one read, the
+last step's bindings are copied to the output block together, or only counted.
+
+Lists that stay while the steps between go on are worked on once: as bits (a list that many others are intersected
+with), and as shared intersections (STMatch §VII), both made when they are first needed and kept until a value that
+they depend on changes.
+
+Everything is reached through the *frame*, an array of int64 whose cells are numbered below.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from graphdb.execute.set_kernels import (
+    LONG,
+    PARTITION_BYTES,
+    clear_bits,
+    count_bits,
+    count_common,
+    drop_value,
+    find,
+    gallop,
+    holds,
+    intersect,
+    keep_bits,
+    keep_listed,
+    keep_signatures,
+    mark_bits,
+    neighbour_at,
+    neighbours_of,
+    subtract,
+)
+from graphdb.plan.physical import DETOUR, WINDOW
 from graphdb.storage.jit import kernel, load, store
-from graphdb.storage.pcsr_kernels import home_group
-
-Ints = NDArray[np.int64]
-Ids = NDArray[Any]
 
 DONE, FULL, YIELD = 0, 1, 2
 
-LEVEL, MATCHES, WORK = 0, 1, 2
-"""Cells of the state: the step that goes on next, matches found since the block was emptied, work done so far."""
+# The frame: addresses of the program's tables, …
+STEPS, LISTS, CHECKS, UNCERTAIN, PARTITIONS, OUTPUTS, SHARES = 0, 1, 2, 3, 4, 5, 6
+RESOURCES, TYPE_LABEL, LAST, COLUMNS = 7, 8, 9, 10
+# … of the worker's arrays, …
+VALUES, STACK, ROWS, SPANS, BITS, SHARED = 11, 12, 13, 14, 15, 16
+# … and its state: the step that goes on next, matches found since the block was emptied, work done so far, and which
+# of how many pieces of the second step's list are wanted.
+LEVEL, MATCHES, WORK, PIECE, PIECES = 17, 18, 19, 20, 21
+FRAME_CELLS = 22
 
-_WIDE = np.empty(0, np.int64)
-_COLUMN = np.empty(0, np.uint32)
-_BYTES = np.empty(0, np.uint8)
+STEP_BYTES, LIST_BYTES, CHECK_BYTES, SHARE_BYTES = 12 * 8, 4 * 8, 7 * 8, 3 * 8
+"""Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
+STACK_CELLS = 8
+"""Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
+length, for a join which of its lists it goes through."""
+STACK_BYTES = STACK_CELLS * 8
+SPAN_CELLS = 2
+"""Per list: the address and length of what it is now."""
+SPAN_BYTES = SPAN_CELLS * 8
+BITS_CELLS = 4
+"""Per list kept as bits: their address, the vertex whose neighbours they are, the vertex asked for, and how much."""
+BITS_BYTES = BITS_CELLS * 8
+SHARED_CELLS = 6
+"""Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""
+SHARED_BYTES = SHARED_CELLS * 8
 
-_GALLOP = 24
-"""Lists whose lengths differ by more than this factor are intersected by searching, not by merging."""
+SCAN, JOIN, EDGES = 0, 1, 2
+"""Kinds of steps: through a list of int64, through an intersection, through the codes of a bound pair."""
 
 
 @kernel
-def find(address: int, begin: int, end: int, value: int, like: Ids) -> int:
-    """The first place in the sorted ``[begin, end)`` whose element is not below ``value``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if load(address, middle, like) < value:
-            begin = middle + 1
+def next_share(shares: int, share: int, above: int) -> int:
+    """The share on the way down to ``share`` whose parent is ``above``."""
+    while load(shares + share * SHARE_BYTES, 0, LONG) != above:
+        share = load(shares + share * SHARE_BYTES, 0, LONG)
+    return share
+
+
+@kernel
+def share(frame: int, wanted: int, width: int, like: Any) -> int:
+    """Bring a shared intersection up to date, and those that it is made from: the work."""
+    shares, shared = load(frame, SHARES, LONG), load(frame, SHARED, LONG)
+    values, partitions = load(frame, VALUES, LONG), load(frame, PARTITIONS, LONG)
+    work, above, version = 0, -1, 0
+    while above != wanted:
+        at = next_share(shares, wanted, above)
+        plan, now = shares + at * SHARE_BYTES, shared + at * SHARED_BYTES
+        value = load(values, load(plan, 2, LONG), LONG)
+        if load(now, 2, LONG) != value or load(now, 4, LONG) != version:
+            row = load(plan, 1, LONG)
+            begin, end = neighbours_of(partitions, row, value)
+            address, length = load(partitions + row * PARTITION_BYTES, 3, LONG) + begin * width, end - begin
+            if above >= 0:
+                parent = shared + above * SHARED_BYTES
+                buffer, n = load(now, 5, LONG), load(parent, 1, LONG)
+                work += min(length + n, 8 * min(length, n)) + 8
+                length = intersect(address, length, load(parent, 0, LONG), n, buffer, like)
+                address = buffer
+            store(now, 0, address, LONG)
+            store(now, 1, length, LONG)
+            store(now, 2, value, LONG)
+            store(now, 3, load(now, 3, LONG) + 1, LONG)
+            store(now, 4, version, LONG)
+        version = load(now, 3, LONG)
+        above = at
+    return work
+
+
+@kernel
+def bits_of(frame: int, entry: int, span: int, uses: int, width: int, like: Any) -> int:
+    """The address of a list as bits, or 0 while it is not worth making: until it has been used on enough values."""
+    number = load(entry, 3, LONG)
+    if number < 0:
+        return 0
+    bits = load(frame, BITS, LONG) + number * BITS_BYTES
+    value = load(load(frame, VALUES, LONG), load(entry, 1, LONG), LONG)
+    owner = load(bits, 1, LONG)
+    if owner == value:
+        return load(bits, 0, LONG)
+    if load(bits, 2, LONG) != value:
+        store(bits, 2, value, LONG)
+        store(bits, 3, 0, LONG)
+    uses += load(bits, 3, LONG)
+    store(bits, 3, uses, LONG)
+    length = load(span, 1, LONG)
+    if uses < length >> 2:
+        return 0
+    row, partitions = load(entry, 0, LONG), load(frame, PARTITIONS, LONG)
+    if owner >= 0:
+        begin, end = neighbours_of(partitions, row, owner)
+        old = load(partitions + row * PARTITION_BYTES, 3, LONG) + begin * width
+        clear_bits(old, end - begin, load(bits, 0, LONG), like)
+    mark_bits(load(span, 0, LONG), length, load(bits, 0, LONG), like)
+    store(bits, 1, value, LONG)
+    return load(bits, 0, LONG)
+
+
+@kernel
+def open_step(frame: int, level: int, width: int, like: Any) -> int:
+    """Find the lists of a step whose predecessors are bound, and where in the shortest the search goes: the work."""
+    step, stack = load(frame, STEPS, LONG) + level * STEP_BYTES, load(frame, STACK, LONG) + level * STACK_BYTES
+    values, partitions = load(frame, VALUES, LONG), load(frame, PARTITIONS, LONG)
+    kind = load(step, 1, LONG)
+    work = 4
+    begin = address = end = 0
+    if kind == JOIN:
+        lists, spans = load(frame, LISTS, LONG), load(frame, SPANS, LONG)
+        first, last = load(step, 2, LONG), load(step, 3, LONG)
+        shortest, shortest_plain = -1, -1
+        length = plain_length = 0
+        for k in range(first, last):
+            entry, span = lists + k * LIST_BYTES, spans + k * SPAN_BYTES
+            row = load(entry, 0, LONG)
+            if row >= 0:
+                near, far = neighbours_of(partitions, row, load(values, load(entry, 1, LONG), LONG))
+                n = far - near
+                at = load(partitions + row * PARTITION_BYTES, 3, LONG) + near * width
+            elif row == -1:
+                at, n = load(entry, 1, LONG), load(entry, 2, LONG)
+            else:
+                work += share(frame, load(entry, 1, LONG), width, like)
+                shared = load(frame, SHARED, LONG) + load(entry, 1, LONG) * SHARED_BYTES
+                at, n = load(shared, 0, LONG), load(shared, 1, LONG)
+            store(span, 0, at, LONG)
+            store(span, 1, n, LONG)
+            if shortest < 0 or n < length:
+                shortest, length = k, n
+            if load(entry, 3, LONG) < 0 and (shortest_plain < 0 or n < plain_length):
+                shortest_plain, plain_length = k, n
+        # To go through a list that is somewhat longer is cheaper where the shorter one can be asked bit by bit.
+        if shortest_plain >= 0 and plain_length <= DETOUR * length:
+            shortest, length = shortest_plain, plain_length
+        store(stack, 7, shortest, LONG)
+        address, end = load(spans + shortest * SPAN_BYTES, 0, LONG), length
+    elif kind == SCAN:
+        address, end = load(stack, 4, LONG), load(stack, 7, LONG)
+    else:
+        row = load(step, 8, LONG)
+        left, right = load(values, load(step, 9, LONG), LONG), load(values, load(step, 10, LONG), LONG)
+        place = neighbour_at(partitions, row, left, right, like)
+        address = load(partitions + row * PARTITION_BYTES, 5, LONG)
+        if place >= 0:
+            offsets = load(partitions + row * PARTITION_BYTES, 4, LONG)
+            begin, end = load(offsets, place, LONG), load(offsets, place + 1, LONG)
+    checks = load(frame, CHECKS, LONG)
+    least = 0
+    for c in range(load(step, 4, LONG), load(step, 5, LONG)):
+        least = max(least, load(values, load(checks + c * CHECK_BYTES, 2, LONG), LONG) + 1)
+    if least > 0:
+        if kind == JOIN:
+            begin = find(address, begin, end, least, like)
         else:
-            end = middle
-    return begin
+            begin = find(address, begin, end, least, LONG)
+    if level == 1 and load(frame, PIECES, LONG) > 1:
+        piece, pieces, length = load(frame, PIECE, LONG), load(frame, PIECES, LONG), end - begin
+        begin, end = begin + length * piece // pieces, begin + length * (piece + 1) // pieces
+    store(stack, 1, 0, LONG)
+    store(stack, 2, 0, LONG)
+    store(stack, 4, address, LONG)
+    store(stack, 5, begin, LONG)
+    store(stack, 6, end, LONG)
+    return work
 
 
 @kernel
-def neighbours_of(partitions: Ints, row: int, vertex: int) -> tuple[int, int]:
-    """Where the neighbours of a vertex begin and end in their partition."""
-    table = partitions[row, 1]
-    if partitions[row, 0] == 0:
-        return load(table, vertex, _WIDE), load(table, vertex + 1, _WIDE)
-    groups = partitions[row, 2]
-    group = home_group(vertex, groups) if groups > 0 else -1
-    while group >= 0:
-        at = group * 16
-        for pair in range(7):
-            key = load(table, at + 2 * pair, _WIDE)
-            if key == vertex:
-                return load(table, at + 2 * pair + 1, _WIDE), load(table, at + 2 * pair + 3, _WIDE)
-            if key < 0:
-                break
-        group = load(table, at + 14, _WIDE)
-    return 0, 0
+def other_of(check: int, left: int, slot: int, values: int) -> int:
+    """The value that a check compares with: that of its slot (columns ``left`` and next) that is not ``slot``."""
+    near, far = load(check, left, LONG), load(check, left + 1, LONG)
+    return load(values, far if near == slot else near, LONG)
 
 
 @kernel
-def neighbour_at(partitions: Ints, row: int, vertex: int, other: int, like: Ids) -> int:
-    """The place of ``other`` among the neighbours of ``vertex``, or -1."""
-    begin, end = neighbours_of(partitions, row, vertex)
-    at = find(partitions[row, 3], begin, end, other, like)
-    if at < end and load(partitions[row, 3], at, like) == other:
-        return at
-    return -1
-
-
-@kernel
-def same_edge(values: Ints, first: int, a: int, b: int, second: int, c: int, d: int) -> bool:
+def same_edge(check: int, values: int) -> bool:
     """Whether two bound pattern edges (slot, source, target) bind the same data edge."""
-    if values[first] >> 1 != values[second] >> 1:
+    first, second = load(values, load(check, 1, LONG), LONG), load(values, load(check, 4, LONG), LONG)
+    if first >> 1 != second >> 1:
         return False
-    s1, o1 = (values[b], values[a]) if values[first] & 1 else (values[a], values[b])
-    s2, o2 = (values[d], values[c]) if values[second] & 1 else (values[c], values[d])
-    return bool(s1 == s2 and o1 == o2)
+    a, b = load(values, load(check, 2, LONG), LONG), load(values, load(check, 3, LONG), LONG)
+    c, d = load(values, load(check, 5, LONG), LONG), load(values, load(check, 6, LONG), LONG)
+    if first & 1:
+        a, b = b, a
+    if second & 1:
+        c, d = d, c
+    return a == c and b == d
 
 
 @kernel
-def joined_by(
-    check: Ints, values: Ints, uncertain: Ints, partitions: Ints, resources: int, type_label: int, like: Ids
-) -> bool:
+def joined_by(frame: int, check: int, values: int, like: Any) -> bool:
     """INDUCED: whether just the expected number of data edges joins two bound vertices."""
-    u, w = values[check[2]], values[check[3]]
+    u, w = load(values, load(check, 2, LONG), LONG), load(values, load(check, 3, LONG), LONG)
+    resources = load(frame, RESOURCES, LONG)
     if u >= resources or w >= resources:
         return True
-    expected = check[4]
-    for i in range(check[5], check[6]):
-        if values[uncertain[i]] >> 1 != type_label:
+    expected = load(check, 4, LONG)
+    for i in range(load(check, 5, LONG), load(check, 6, LONG)):
+        code = load(values, load(load(frame, UNCERTAIN, LONG), i, LONG), LONG)
+        if code >> 1 != load(frame, TYPE_LABEL, LONG):
             expected += 1
-    at = neighbour_at(partitions, check[1], u, w, like)
+    partitions, row = load(frame, PARTITIONS, LONG), load(check, 1, LONG)
+    at = neighbour_at(partitions, row, u, w, like)
     if at < 0:
-        return bool(expected == 0)
-    offsets = partitions[check[1], 4]
-    return bool(load(offsets, at + 1, _WIDE) - load(offsets, at, _WIDE) == expected)
+        return expected == 0
+    offsets = load(partitions + row * PARTITION_BYTES, 4, LONG)
+    return load(offsets, at + 1, LONG) - load(offsets, at, LONG) == expected
 
 
 @kernel
-def passes(
-    checks: Ints,
-    begin: int,
-    end: int,
-    values: Ints,
-    uncertain: Ints,
-    partitions: Ints,
-    resources: int,
-    type_label: int,
-    like: Ids,
-) -> bool:
-    """Whether the bound values pass checks ``begin … end-1``.  The numbers are those of ``physical.Op``."""
-    for i in range(begin, end):
-        op = checks[i, 0]
-        if op == 1:
-            if values[checks[i, 1]] == values[checks[i, 2]]:
-                return False
-        elif op == 2:
-            if values[checks[i, 1]] == values[checks[i, 2]] and values[checks[i, 3]] == values[checks[i, 4]]:
-                return False
-        elif op == 3:
-            if same_edge(values, checks[i, 1], checks[i, 2], checks[i, 3], checks[i, 4], checks[i, 5], checks[i, 6]):
-                return False
-        elif op == 4:
-            value = values[checks[i, 1]]
-            at = find(checks[i, 2], 0, checks[i, 3], value, _WIDE)
-            if at == checks[i, 3] or load(checks[i, 2], at, _WIDE) != value:
-                return False
-        elif op == 5:
-            value = values[checks[i, 1]]
-            if not load(checks[i, 2], value >> 3, _BYTES) >> (value & 7) & 1:
-                return False
-        elif op == 6:
-            if load(checks[i, 2], values[checks[i, 1]], _COLUMN) & checks[i, 3] != checks[i, 3]:
-                return False
-        elif op == 7:
-            if neighbour_at(partitions, checks[i, 1], values[checks[i, 2]], values[checks[i, 3]], like) < 0:
-                return False
-        elif op == 8:
-            if neighbour_at(partitions, checks[i, 1], values[checks[i, 2]], values[checks[i, 3]], like) >= 0:
-                return False
-        elif op == 9:
-            if not joined_by(checks[i], values, uncertain, partitions, resources, type_label, like):
-                return False
-        else:
+def passes(frame: int, check: int, values: int, like: Any) -> bool:
+    """Whether the bound values pass one of the rarer checks.  The numbers are those of ``physical.Op``."""
+    op = load(check, 0, LONG)
+    if op == 3:
+        return load(values, load(check, 1, LONG), LONG) != load(values, load(check, 2, LONG), LONG) or load(
+            values, load(check, 3, LONG), LONG
+        ) != load(values, load(check, 4, LONG), LONG)
+    if op == 4:
+        return not same_edge(check, values)
+    if op == 8 or op == 9:
+        vertex, other = load(values, load(check, 2, LONG), LONG), load(values, load(check, 3, LONG), LONG)
+        place = neighbour_at(load(frame, PARTITIONS, LONG), load(check, 1, LONG), vertex, other, like)
+        return (place >= 0) == (op == 8)
+    if op == 10:
+        return joined_by(frame, check, values, like)
+    return False
+
+
+@kernel
+def keep(frame: int, check: int, slot: int, address: int, n: int, out: int, width: int, like: Any) -> int:
+    """Pass a list of values for ``slot`` through one check, into ``out``: how many are left.
+
+    Where all are left, it may be that nothing was written.
+    """
+    values = load(frame, VALUES, LONG)
+    op = load(check, 0, LONG)
+    if op == 2:
+        other = other_of(check, 1, slot, values)
+        at = find(address, 0, n, other, like)
+        if at < n and load(address, at, like) == other:
+            drop_value(address, n, at, out, like)
+            return n - 1
+        return n
+    if op == 5:
+        return keep_listed(address, n, load(check, 2, LONG), load(check, 3, LONG), out, like)
+    if op == 6:
+        return keep_bits(address, n, load(check, 2, LONG), out, like)
+    if op == 7:
+        return keep_signatures(address, n, load(check, 2, LONG), load(check, 3, LONG), out, like)
+    none = op == 10 and load(check, 4, LONG) == 0 and load(check, 5, LONG) == load(check, 6, LONG)
+    if (none or op == 8 or op == 9) and load(check, 2, LONG) != load(check, 3, LONG):
+        partitions, row = load(frame, PARTITIONS, LONG), load(check, 1, LONG)
+        begin, end = neighbours_of(partitions, row, other_of(check, 2, slot, values))
+        neighbours = load(partitions + row * PARTITION_BYTES, 3, LONG) + begin * width
+        if op == 8:
+            return intersect(address, n, neighbours, end - begin, out, like)
+        return subtract(address, n, neighbours, end - begin, out, like)
+    found = 0
+    for i in range(n):
+        value = load(address, i, like)
+        store(values, slot, value, LONG)
+        store(out, found, value, like)
+        found += passes(frame, check, values, like)
+    return found
+
+
+@kernel
+def fill(frame: int, level: int, width: int, like: Any) -> int:
+    """Fill a step's window with its next bindings: the work."""
+    step, stack = load(frame, STEPS, LONG) + level * STEP_BYTES, load(frame, STACK, LONG) + level * STACK_BYTES
+    kind, slot = load(step, 1, LONG), load(step, 0, LONG)
+    first_check, last_check = load(step, 5, LONG), load(step, 6, LONG)
+    at, end, buffer = load(stack, 5, LONG), load(stack, 6, LONG), load(stack, 3, LONG)
+    checks = load(frame, CHECKS, LONG)
+    address = load(stack, 4, LONG)
+    n = end - at
+    work = 0
+    if kind == JOIN:
+        address += at * width
+        first, last = load(step, 2, LONG), load(step, 3, LONG)
+        if n > WINDOW and (last - first > 1 or first_check < last_check):
+            n = WINDOW
+        at += n
+        shortest = load(stack, 7, LONG)
+        for k in range(first, last):
+            if k != shortest and n > 0:
+                entry, span = load(frame, LISTS, LONG) + k * LIST_BYTES, load(frame, SPANS, LONG) + k * SPAN_BYTES
+                other, m = load(span, 0, LONG), load(span, 1, LONG)
+                bits = bits_of(frame, entry, span, n, width, like)
+                if bits:
+                    work += n
+                    n = keep_bits(address, n, bits, buffer, like)
+                else:
+                    low = gallop(other, 0, m, load(address, 0, like), like)
+                    high = gallop(other, low, m, load(address, n - 1, like) + 1, like)
+                    work += min(n + high - low, 8 * n)
+                    n = intersect(address, n, other + low * width, high - low, buffer, like)
+                address = buffer
+    else:
+        n = min(n, WINDOW)
+        flip = load(step, 11, LONG)
+        for i in range(n):
+            store(buffer, i, load(address, at + i, LONG) ^ flip, like)
+        at += n
+        address = buffer
+    for c in range(first_check, last_check):
+        if n == 0:
+            break
+        work += n
+        left = keep(frame, checks + c * CHECK_BYTES, slot, address, n, buffer, width, like)
+        if left < n or load(checks + c * CHECK_BYTES, 0, LONG) != 2:
+            address, n = buffer, left
+    rows = load(frame, ROWS, LONG)
+    store(rows, level, load(rows, level, LONG) + n, LONG)
+    store(stack, 0, address, LONG)
+    store(stack, 1, 0, LONG)
+    store(stack, 2, n, LONG)
+    store(stack, 5, at, LONG)
+    return work
+
+
+@kernel
+def in_all(frame: int, step: int, value: int, like: Any) -> bool:
+    """Whether a value is in every list of an opened join."""
+    for k in range(load(step, 2, LONG), load(step, 3, LONG)):
+        span = load(frame, SPANS, LONG) + k * SPAN_BYTES
+        if not holds(load(span, 0, LONG), load(span, 1, LONG), value, like):
             return False
     return True
 
 
 @kernel
-def intersect(a: int, a_length: int, b: int, b_length: int, out: int, like: Ids) -> int:
-    """Intersect the shorter sorted list ``a`` with ``b`` into ``out`` (which may be ``a``): the length."""
-    found = 0
-    if b_length > _GALLOP * a_length:
-        low = 0
-        for i in range(a_length):
-            value = load(a, i, like)
-            step = 1
-            while low + step < b_length and load(b, low + step, like) < value:
-                step <<= 1
-            low = find(b, low + (step >> 1), min(low + step + 1, b_length), value, like)
-            if low == b_length:
-                break
-            if load(b, low, like) == value:
-                store(out, found, value, like)
-                found += 1
-        return found
-    i = j = 0
-    while i < a_length and j < b_length:
-        x, y = load(a, i, like), load(b, j, like)
-        if x == y:
-            store(out, found, x, like)
-            found += 1
-        i += x <= y
-        j += y <= x
-    return found
-
-
-@kernel
-def gather(
-    step: Ints, lists: Ints, partitions: Ints, values: Ints, scratch: Ints, buffer: int, width: int, like: Ids
-) -> tuple[int, int, int]:
-    """Intersect the lists of a vertex step: (address, length, work).  One list is taken where it lies."""
-    first, last = step[2], step[3]
-    shortest = 0
-    for k in range(last - first):
-        entry = lists[first + k]
-        if entry[0] < 0:
-            scratch[k, 0], scratch[k, 1] = entry[1], entry[2]
+def count_step(frame: int, level: int, width: int, like: Any) -> int:
+    """How many bindings an opened join of one or two lists has, whose only checks are inequalities.  Closes it."""
+    step, stack = load(frame, STEPS, LONG) + level * STEP_BYTES, load(frame, STACK, LONG) + level * STACK_BYTES
+    address, at, end = load(stack, 4, LONG), load(stack, 5, LONG), load(stack, 6, LONG)
+    first, last, shortest = load(step, 2, LONG), load(step, 3, LONG), load(stack, 7, LONG)
+    store(stack, 5, end, LONG)
+    count = n = end - at
+    if n <= 0:
+        return 0
+    work = 4
+    if last - first == 2:
+        k = first + last - 1 - shortest
+        entry, span = load(frame, LISTS, LONG) + k * LIST_BYTES, load(frame, SPANS, LONG) + k * SPAN_BYTES
+        other, m = load(span, 0, LONG), load(span, 1, LONG)
+        bits = bits_of(frame, entry, span, n, width, like)
+        if bits:
+            count = count_bits(address + at * width, n, bits, like)
+            work += n
         else:
-            begin, end = neighbours_of(partitions, entry[0], values[entry[1]])
-            scratch[k, 0], scratch[k, 1] = partitions[entry[0], 3] + begin * width, end - begin
-        if scratch[k, 1] < scratch[shortest, 1]:
-            shortest = k
-    address, length = scratch[shortest, 0], scratch[shortest, 1]
-    work = length
-    if last - first == 1:
-        return address, length, 4
-    for k in range(last - first):
-        if k != shortest and length > 0:
-            work += min(scratch[k, 1], 8 * length)
-            length = intersect(address, length, scratch[k, 0], scratch[k, 1], buffer, like)
-            address = buffer
-    return address, length, work
-
-
-@kernel
-def count_rest(
-    checks: Ints, begin: int, end: int, slot: int, values: Ints, address: int, low: int, high: int, like: Ids
-) -> int:
-    """How many elements in ``[low, high)`` differ from the values that ``slot`` must not have."""
-    count = high - low
-    for i in range(begin, end):
-        other = values[checks[i, 2] if checks[i, 1] == slot else checks[i, 1]]
-        repeated = False
-        for j in range(begin, i):
-            repeated = repeated or values[checks[j, 2] if checks[j, 1] == slot else checks[j, 1]] == other
-        if not repeated:
-            at = find(address, low, high, other, like)
-            if at < high and load(address, at, like) == other:
-                count -= 1
+            low = find(other, 0, m, load(address, at, like), like)
+            count = count_common(address + at * width, n, other + low * width, m - low, like)
+            work += min(n + m - low, 8 * n)
+    slot, values, checks = load(step, 0, LONG), load(frame, VALUES, LONG), load(frame, CHECKS, LONG)
+    begin, after = load(step, 5, LONG), load(step, 6, LONG)
+    least, most = load(address, at, like), load(address, end - 1, like)
+    for i in range(begin, after):
+        other = other_of(checks + i * CHECK_BYTES, 1, slot, values)
+        if least <= other <= most and in_all(frame, step, other, like):
+            repeated = False
+            for j in range(begin, i):
+                repeated = repeated or other_of(checks + j * CHECK_BYTES, 1, slot, values) == other
+            count -= not repeated
+    store(frame, WORK, load(frame, WORK, LONG) + work, LONG)
+    rows = load(frame, ROWS, LONG)
+    store(rows, level, load(rows, level, LONG) + count, LONG)
     return count
 
 
 @kernel
+def emit(frame: int, level: int, n: int, matches: int, block: int, capacity: int, width: int, like: Any) -> None:
+    """Write the next ``n`` bindings of the last step, with the values of all others, behind ``matches`` rows."""
+    stack = load(frame, STACK, LONG) + level * STACK_BYTES
+    window, at = load(stack, 0, LONG), load(stack, 1, LONG)
+    slot = load(load(frame, STEPS, LONG) + level * STEP_BYTES, 0, LONG)
+    outputs, values = load(frame, OUTPUTS, LONG), load(frame, VALUES, LONG)
+    for column in range(load(frame, COLUMNS, LONG)):
+        out = block + (column * capacity + matches) * width
+        source = load(outputs, column, LONG)
+        if source == slot:
+            for i in range(n):
+                store(out, i, load(window, at + i, like), like)
+        else:
+            value = load(values, source, LONG)
+            for i in range(n):
+                store(out, i, value, like)
+
+
+@kernel
 def search(
-    steps: Ints,
-    lists: Ints,
-    checks: Ints,
-    uncertain: Ints,
-    partitions: Ints,
-    outputs: Ints,
-    resources: int,
-    type_label: int,
-    state: Ints,
-    values: Ints,
-    stack: Ints,
-    rows: Ints,
-    scratch: Ints,
-    block: Ids,
+    frame: int,
+    like: Any,
+    width: int,
+    block: int,
     capacity: int,
+    wanted: int,
     counting: bool,
     count_last: bool,
     budget: int,
@@ -253,96 +447,64 @@ def search(
 
     Parameters
     ----------
-    steps … type_label
-        The plan's tables (:class:`graphdb.plan.physical.Program`).
-    state
-        int64 [3]: see ``LEVEL``, ``MATCHES``, ``WORK``.
-    values
-        int64 [slots]: the bindings.
-    stack
-        int64 [steps, 4]: per step the address of its list, its position and end there, and its buffer's address.
-    rows
-        int64 [steps]: bindings that passed each step, ever.
-    block
-        Vertex ids [columns, capacity]: the matches; ``counting`` writes none.
+    frame
+        The address of the frame.
+    like, width
+        A zero of the vertex id type, and its bytes.
+    block, capacity
+        The address of vertex ids [columns, capacity]: the matches; ``counting`` writes none.
+    wanted
+        How many matches to stop at, at most ``capacity``.
+    count_last
+        Whether the last step may be counted by :func:`count_step`.
     budget
         Elements to go through before yielding.
 
     Returns
     -------
     int
-        ``DONE``, ``FULL`` (the block holds ``capacity`` matches) or ``YIELD``.
+        ``DONE``, ``FULL`` (the block holds ``wanted`` matches) or ``YIELD``.
     """
-    last = len(steps) - 1
-    level = state[LEVEL]
-    matches = state[MATCHES]
+    last, level = load(frame, LAST, LONG), load(frame, LEVEL, LONG)
+    stacks, steps, values = load(frame, STACK, LONG), load(frame, STEPS, LONG), load(frame, VALUES, LONG)
+    matches = load(frame, MATCHES, LONG)
     work = 0
-    width = block.itemsize
     result = DONE
+    store(frame, WORK, 0, LONG)
     while level >= 0:
-        if work > budget:
+        if work + load(frame, WORK, LONG) > budget:
             result = YIELD
             break
         work += 1
-        slot, address, at, end = steps[level, 0], stack[level, 0], stack[level, 1], stack[level, 2]
-        wide = steps[level, 6] != 0
-        if level == last and count_last:
-            if wide:
-                fresh = count_rest(checks, steps[level, 4], steps[level, 5], slot, values, address, at, end, _WIDE)
+        stack = stacks + level * STACK_BYTES
+        at, end = load(stack, 1, LONG), load(stack, 2, LONG)
+        if at == end:
+            if load(stack, 5, LONG) < load(stack, 6, LONG):
+                work += fill(frame, level, width, like)
             else:
-                fresh = count_rest(checks, steps[level, 4], steps[level, 5], slot, values, address, at, end, block)
-            matches += fresh
-            rows[level] += fresh
-            level -= 1
-            continue
-        # Go on to the next value that passes; inequalities come first and are most often all there is.
-        first, after, flip = steps[level, 4], steps[level, 5], steps[level, 11]
-        found = False
-        while at < end and not found:
-            values[slot] = load(address, at, _WIDE) ^ flip if wide else load(address, at, block)
-            at += 1
-            work += 1
-            found = True
-            check = first
-            while found and check < after and checks[check, 0] == 1:
-                found = values[checks[check, 1]] != values[checks[check, 2]]
-                check += 1
-            if found and check < after:
-                found = passes(checks, check, after, values, uncertain, partitions, resources, type_label, block)
-            if work > budget:
-                break
-        stack[level, 1] = at
-        if not found:
-            if at >= end:
                 level -= 1
             continue
-        rows[level] += 1
         if level == last:
-            if not counting:
-                for column in range(len(outputs)):
-                    block[column, matches] = values[outputs[column]]
-            matches += 1
-            if matches == capacity and not counting:
+            if counting:
+                matches += end - at
+                store(stack, 1, end, LONG)
+                continue
+            n = min(end - at, wanted - matches)
+            emit(frame, level, n, matches, block, capacity, width, like)
+            store(stack, 1, at + n, LONG)
+            matches += n
+            work += n
+            if matches == wanted:
                 result = FULL
                 break
             continue
+        store(values, load(steps + level * STEP_BYTES, 0, LONG), load(load(stack, 0, LONG), at, like), LONG)
+        store(stack, 1, at + 1, LONG)
         level += 1
-        if steps[level, 1]:
-            place = neighbour_at(partitions, steps[level, 8], values[steps[level, 9]], values[steps[level, 10]], block)
-            stack[level, 0] = partitions[steps[level, 8], 5]
-            stack[level, 1] = stack[level, 2] = 0
-            if place >= 0:
-                stack[level, 1] = load(partitions[steps[level, 8], 4], place, _WIDE)
-                stack[level, 2] = load(partitions[steps[level, 8], 4], place + 1, _WIDE)
-        elif steps[level, 2] == steps[level, 3]:
-            stack[level, 1] = 0  # a scan: its address and end were set at the start
-        else:
-            address, length, cost = gather(
-                steps[level], lists, partitions, values, scratch, stack[level, 3], width, block
-            )
-            stack[level, 0], stack[level, 1], stack[level, 2] = address, 0, length
-            work += cost
-    state[LEVEL] = level
-    state[MATCHES] = matches
-    state[WORK] += work
+        work += open_step(frame, level, width, like)
+        if level == last and count_last:
+            matches += count_step(frame, level, width, like)
+            level -= 1
+    store(frame, LEVEL, level, LONG)
+    store(frame, MATCHES, matches, LONG)
     return result

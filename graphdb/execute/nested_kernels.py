@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.count_kernels import LIMIT, item, plus, times, worth
-from graphdb.execute.host_kernels import find, neighbour_at, neighbours_of
+from graphdb.execute.set_kernels import find, neighbour_at, neighbours_of
 from graphdb.storage.jit import kernel, load, store
 
 Ints = NDArray[np.int64]
@@ -43,7 +43,7 @@ def span(
     if local >= 0 and lows[local, x] >= 0:
         return kept[local, 0], lows[local, x], highs[local, x]
     row = members[bundles[j, 0], 0]
-    begin, end = neighbours_of(partitions, row, x)
+    begin, end = neighbours_of(partitions.ctypes.data, row, x)
     address, order = partitions[row, 3], bundles[j, 2]
     if order > 0:
         begin = find(address, begin, end, x + 1, like)
@@ -55,7 +55,7 @@ def span(
 @kernel
 def ordered(partitions: Ints, row: int, order: int, x: int, like: Ids) -> tuple[int, int]:
     """Where the neighbours of ``x`` that are greater (order 1), smaller (-1) or either (0) begin and end."""
-    begin, end = neighbours_of(partitions, row, x)
+    begin, end = neighbours_of(partitions.ctypes.data, row, x)
     if order > 0:
         begin = find(partitions[row, 3], begin, end, x + 1, like)
     elif order < 0:
@@ -300,7 +300,7 @@ def through_quickly(
             if local_back >= 0 and lows[local_back, y] >= 0:
                 ids, begin, end = kept[local_back, 0], lows[local_back, y], highs[local_back, y]
             else:
-                entry = -1 if closed < 0 else neighbour_at(partitions, pairs[closed, 0], anchor, y, like)
+                entry = -1 if closed < 0 else neighbour_at(partitions.ctypes.data, pairs[closed, 0], anchor, y, like)
                 if entry >= 0:
                     ids = pairs[closed, 2]
                     begin, end = load(pairs[closed, 1], entry, _WIDE), load(pairs[closed, 1], entry + 1, _WIDE)
@@ -331,7 +331,7 @@ def through_quickly(
     if mask_count < 0:
         sent = 0
         for i in range(source_count):
-            begin, end = neighbours_of(partitions, row, item(source_held, i))
+            begin, end = neighbours_of(partitions.ctypes.data, row, item(source_held, i))
             sent += end - begin
         record = 4 * sent < len(values)
     for i in range(source_count):
@@ -442,10 +442,10 @@ def closed_lists(
         if flags[0]:
             return
         b = keys[i]
-        low, high = neighbours_of(partitions, second, b)
+        low, high = neighbours_of(partitions.ctypes.data, second, b)
         for at in range(low, high):
             marks[load(partitions[second, 3], at, like)] = 1
-        entry, last = neighbours_of(partitions, first, b)
+        entry, last = neighbours_of(partitions.ctypes.data, first, b)
         for e in range(entry, last):
             y = load(partitions[first, 3], e, like)
             left, right = ordered(partitions, back, order, y, like)

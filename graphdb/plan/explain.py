@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.physical import (
+    Above,
     Check,
     EdgeCount,
     EdgesDiffer,
@@ -17,12 +18,14 @@ from graphdb.plan.physical import (
     HasEdge,
     HasSignature,
     IsCandidate,
+    Neighbours,
     Never,
     NotBothEqual,
     PhysicalPlan,
     Relation,
     Step,
     Unequal,
+    VertexStep,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +100,10 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         actual = [f"{step.rows:,}"] if step.rows is not None else []
         table.append([str(step.number), step.binds, step.how, step.checks, f"{step.estimate:,.0f}", *actual])
     lines = _aligned(table, 4)
+    if plan.automorphisms > 1:
+        lines.append(f"symmetry: ×{plan.automorphisms:,}")
+    if plan.clique is not None:
+        lines.append(f"oriented: counts cliques of {plan.clique.size} vertices over the graph oriented by degree")
     if profiled and control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {plan.worker_bytes:,} bytes each")
     return "\n".join(lines)
@@ -174,9 +181,17 @@ def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
     if step.scan is not None:
         return f"scan {len(step.scan):,} vertices" + (f" {condition}" if condition else "")
     lists = [_arrow(plan, near.of, near.relation, name) for near in step.neighbours]
+    if step.shared:
+        first = min(i for i, other in enumerate(plan.steps) if _shares(other, step.neighbours[: step.shared]))
+        known = "kept" if plan.steps[first] == step else f"as in step {first + 1}"
+        lists = [f"({' ∩ '.join(lists[: step.shared])} {known})", *lists[step.shared :]]
     if step.constants is not None:
         lists.append(f"{len(step.constants):,} candidates" + (f" {condition}" if condition else ""))
     return " ∩ ".join(lists)
+
+
+def _shares(step: Step, lists: tuple[Neighbours, ...]) -> bool:
+    return isinstance(step, VertexStep) and step.neighbours[: step.shared][: len(lists)] == lists
 
 
 def _check(plan: PhysicalPlan, check: Check, name: LabelName) -> str:
@@ -185,6 +200,8 @@ def _check(plan: PhysicalPlan, check: Check, name: LabelName) -> str:
 
     vertices = len(plan.conditions)
     match check:
+        case Above(vertex, lower):
+            return f"{of(vertex)} > {of(lower)}"
         case Never():
             return "never"
         case Unequal(left, right):

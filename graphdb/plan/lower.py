@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +12,12 @@ from graphdb.errors import ExecutionError
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.physical import (
     CHECK_COLUMNS,
+    DETOUR,
     LIST_COLUMNS,
+    SHARE_COLUMNS,
     STEP_COLUMNS,
+    WINDOW,
+    Above,
     Check,
     EdgeCount,
     EdgesDiffer,
@@ -20,6 +25,7 @@ from graphdb.plan.physical import (
     HasEdge,
     HasSignature,
     IsCandidate,
+    Neighbours,
     Never,
     NotBothEqual,
     Op,
@@ -30,6 +36,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph import DataGraph
 
 Ints = NDArray[np.int64]
@@ -41,7 +48,13 @@ class Tables:
 
     pattern: PatternGraph
     graph: DataGraph
-    lists: list[tuple[int, int, int]] = field(default_factory=list)
+    position: dict[int, int]
+    """Which step binds a vertex."""
+    lists: list[tuple[int, int, int, int]] = field(default_factory=list)
+    shares: dict[tuple[Neighbours, ...], int] = field(default_factory=dict)
+    share_rows: list[tuple[int, int, int]] = field(default_factory=list)
+    share_capacity: list[int] = field(default_factory=list)
+    bits: dict[tuple[int, int], int] = field(default_factory=dict)
     checks: list[tuple[int, ...]] = field(default_factory=list)
     uncertain: list[int] = field(default_factory=list)
     partitions: list[tuple[int, ...]] = field(default_factory=list)
@@ -69,6 +82,8 @@ class Tables:
     def check(self, check: Check) -> tuple[int, ...]:
         """The row of one check."""
         match check:
+            case Above(vertex, lower):
+                return (Op.ABOVE, vertex, lower)
             case Never():
                 return (Op.NEVER,)
             case Unequal(left, right):
@@ -96,31 +111,64 @@ class Tables:
                 row = self.partition(Relation(None, "both"))
                 return (Op.EDGE_COUNT, row, vertex, other, expected, begin, len(self.uncertain))
 
+    def longest(self, near: Neighbours) -> int:
+        """The most entries that a neighbour list can have."""
+        return self.graph.partition(near.relation.labels, near.relation.direction).max_degree
+
+    def share(self, lists: tuple[Neighbours, ...]) -> int:
+        """The row of a shared intersection, made of the one without its last list."""
+        if lists not in self.shares:
+            parent = self.share(lists[:-1]) if len(lists) > 1 else -1
+            self.shares[lists] = len(self.share_rows)
+            self.share_rows.append((parent, self.partition(lists[-1].relation), lists[-1].of))
+            self.share_capacity.append(min(map(self.longest, lists)) if parent >= 0 else 0)
+        return self.shares[lists]
+
     def step(self, step: Step) -> tuple[int, ...]:
         """The row of one step; its lists and checks are appended to their tables."""
         first_list, first_check = len(self.lists), len(self.checks)
-        # Numbered from cheap to dear: that is the order to test in.
         self.checks += sorted(map(self.check, step.checks), key=lambda row: row[0])
+        last_check = len(self.checks)
+        first_other = first_check + sum(isinstance(check, Above) for check in step.checks)
+        bounds = (first_check, first_other, last_check)
         if isinstance(step, EdgeStep):
             partition = self.partition(step.relation)
             flip = int(step.relation.direction == "in")  # codes are told from the pattern edge's source
             slot = self.edge_slot(step.edge)
-            rest = (1, 0, partition, step.vertex, step.other, flip)
-            return (slot, 1, first_list, first_list, first_check, len(self.checks), *rest)
+            return (slot, 2, first_list, first_list, *bounds, WINDOW, partition, step.vertex, step.other, flip)
+        if step.scan is not None:
+            return (step.vertex, 0, first_list, first_list, *bounds, min(WINDOW, len(step.scan)), 0, 0, 0, 0)
         longest = []
-        for near in step.neighbours:
-            self.lists.append((self.partition(near.relation), near.of, 0))
-            longest.append(self.graph.partition(near.relation.labels, near.relation.direction).max_degree)
+        if step.shared:
+            number = self.share(step.neighbours[: step.shared])
+            self.lists.append((-2, number, 0, -1))
+            longest.append(self.share_capacity[number])
+        alone = len(step.neighbours) - step.shared + (step.constants is not None) + (step.shared > 0) == 1
+        for near in step.neighbours[step.shared :]:
+            partition, bits = self.partition(near.relation), -1
+            if not alone and self.position[near.of] < self.position[step.vertex] - 1:
+                bits = self.bits.setdefault((partition, near.of), len(self.bits))
+            self.lists.append((partition, near.of, 0, bits))
+            longest.append(self.longest(near))
         if step.constants is not None:
-            self.lists.append((-1, self.address(step.constants), len(step.constants)))
+            self.lists.append((-1, self.address(step.constants), len(step.constants), -1))
             longest.append(len(step.constants))
-        capacity = min(longest) if len(longest) > 1 else 0
-        bounds = (first_list, len(self.lists), first_check, len(self.checks))
-        return (step.vertex, 0, *bounds, int(step.scan is not None), capacity, 0, 0, 0, 0)
+        # A search may go through a list that is up to DETOUR times longer than the shortest, and writes as it goes.
+        capacity = min(WINDOW, DETOUR * min(longest)) if not alone or first_other < last_check else 0
+        return (step.vertex, 1, first_list, len(self.lists), *bounds, capacity, 0, 0, 0, 0)
+
+    def second(self, steps: tuple[Step, ...]) -> int:
+        """The partition in which the second step looks up the first one's vertex, or -1."""
+        if len(steps) < 3 or not isinstance(steps[0], VertexStep) or not isinstance(steps[1], VertexStep):
+            return -1
+        relations = [near.relation for near in steps[1].neighbours if near.of == steps[0].vertex]
+        return self.partition(relations[0]) if relations else -1
 
 
-def lower(pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost: float) -> PhysicalPlan:
-    """Make the physical plan of the given steps.
+def lower(
+    pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost: float, symmetry: Symmetry = NO_SYMMETRY
+) -> PhysicalPlan:
+    """Make the physical plan of the given steps, whose restrictions are those of ``symmetry``.
 
     Raises
     ------
@@ -132,7 +180,7 @@ def lower(pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost
             for values in (step.scan, step.constants, pattern.vertices[step.vertex].candidates):
                 if values is not None and len(values) and not 0 <= values[0] <= values[-1] < graph.vertices:
                     raise ExecutionError("a candidate set holds ids that the data graph does not have")
-    tables = Tables(pattern, graph)
+    tables = Tables(pattern, graph, {s.vertex: i for i, s in enumerate(steps) if isinstance(s, VertexStep)})
     step_rows = [tables.step(step) for step in steps]
     names = (*(vertex.name for vertex in pattern.vertices), *(edge.name for edge in pattern.edges))
     constants = np.full(len(names), -1, np.int64)
@@ -140,20 +188,28 @@ def lower(pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost
         if edge.directed and edge.labels is not None and len(edge.labels) == 1:
             constants[tables.edge_slot(e)] = edge.labels[0] * 2
     slots = {name: slot for slot, name in reversed(list(enumerate(names)))}
+    wanted = np.array([slots[name] for name in pattern.outputs], np.int64)
+    moved = np.tile(np.arange(len(names)), (len(symmetry.permutations), 1))
+    moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
+    outputs, columns = np.unique(moved[:, wanted], return_inverse=True)
     program = Program(
         steps=_table(step_rows, STEP_COLUMNS),
         lists=_table(tables.lists, LIST_COLUMNS),
         checks=_table(tables.checks, CHECK_COLUMNS),
         uncertain=np.array(tables.uncertain, np.int64),
         partitions=_table(tables.partitions, 6),
-        outputs=np.array([slots[name] for name in pattern.outputs], np.int64),
+        shares=_table(tables.share_rows, SHARE_COLUMNS),
+        share_capacity=np.array(tables.share_capacity, np.int64),
+        bits=len(tables.bits),
+        bits_bytes=(graph.vertices + 63) // 64 * 8,
+        outputs=outputs,
+        second=tables.second(steps),
         constants=constants,
         resources=graph.resources,
         type_label=-1 if graph.type_label is None else graph.type_label,
-        most_lists=max((row[3] - row[2] for row in step_rows), default=0),
         alive=tuple(tables.alive),
     )
-    capacity = sum(row[7] for row in step_rows)
+    capacity = sum(row[7] for row in step_rows) + sum(tables.share_capacity)
     return PhysicalPlan(
         steps=steps,
         names=names,
@@ -163,20 +219,23 @@ def lower(pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost
         count_only=pattern.count_only,
         count_last=pattern.count_only and _counts_itself(steps),
         limit=pattern.limit,
-        worker_bytes=capacity * np.dtype(graph.dtype).itemsize,
+        worker_bytes=capacity * np.dtype(graph.dtype).itemsize + program.bits * program.bits_bytes,
         cost=cost,
+        automorphisms=symmetry.size,
+        columns=columns.reshape(len(moved), len(wanted)),
         program=program,
     )
 
 
 def _counts_itself(steps: tuple[Step, ...]) -> bool:
-    """Whether the last step's values need only be counted: they are checked for nothing but inequality."""
-    if not steps:
+    """Whether the last step is counted without going through its bindings: at most two lists, and few conditions."""
+    last = steps[-1] if len(steps) > 1 else None
+    if not isinstance(last, VertexStep) or last.scan is not None:
         return False
-    allowed = Unequal if isinstance(steps[-1], VertexStep) else ()
-    return all(isinstance(check, allowed) for check in steps[-1].checks)
+    lists = len(last.neighbours) - max(last.shared - 1, 0) + (last.constants is not None)
+    return lists <= 2 and all(isinstance(check, Above | Unequal) for check in last.checks)
 
 
-def _table(rows: list[tuple[int, ...]] | list[tuple[int, int, int]], columns: int) -> Ints:
+def _table(rows: Sequence[tuple[int, ...]], columns: int) -> Ints:
     """Rows of int, filled up with zeros to int64 [rows, columns]."""
     return np.array([(*row, *(0,) * (columns - len(row))) for row in rows], np.int64).reshape(len(rows), columns)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import log2
+from math import factorial, log2
 from typing import Literal
 
 import numpy as np
@@ -19,9 +19,12 @@ from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.counting import counting_plan
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.lower import lower
+from graphdb.plan.motion import shared_prefixes
 from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
+    Above,
     Check,
+    CliqueCount,
     EdgeCount,
     EdgesDiffer,
     EdgeStep,
@@ -37,6 +40,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.signatures import required_bits
@@ -62,10 +66,13 @@ class Draft:
     """Expected rows after each vertex step."""
     visits: list[float] = field(default_factory=list)
     """Expected values that each vertex step goes through."""
+    differ: tuple[Check, ...] = ()
+    """What must differ, before symmetry says some of it in another way."""
     checks: list[Check] = field(default_factory=list)
     chosen_edges: set[int] = field(default_factory=set)
     """Edges whose data edge must be bound by a step of its own."""
     steps: list[Step] = field(default_factory=list)
+    symmetry: Symmetry = NO_SYMMETRY
 
     def relation(self, edge: PatternEdge | EdgeTest) -> tuple[Relation, int, int]:
         """How the search goes along an edge: (relation, the end bound first, the other end)."""
@@ -95,11 +102,11 @@ def make_plan(
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows))
-    if not pattern.count_only or counting == "never":
-        return plan
-    differ = [check for check in draft.checks if isinstance(check, Unequal | NotBothEqual | EdgesDiffer | Never)]
-    return replace(plan, counting=counting_plan(pattern, graph, differ, plan, always=counting == "always"))
+    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
+    clique = _clique(draft) if counting != "always" else None
+    if clique is not None or not pattern.count_only or counting == "never":
+        return replace(plan, clique=clique)
+    return replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
 
 
 def choose_order(draft: Draft) -> None:
@@ -117,7 +124,8 @@ def choose_order(draft: Draft) -> None:
 
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
-    draft.checks += distinctness(draft.pattern, draft.graph.type_label, draft.simple)
+    draft.differ = tuple(distinctness(draft.pattern, draft.graph.type_label, draft.simple))
+    draft.checks += draft.differ
 
 
 def require_induced(draft: Draft) -> None:
@@ -133,7 +141,13 @@ def require_induced(draft: Draft) -> None:
             typed = [(e, edge) for e, edge in between if edge.labels and type_label in edge.labels]
             uncertain = tuple(e for e, edge in typed if edge.labels != (type_label,))
             draft.chosen_edges.update(uncertain)
-            draft.checks.append(EdgeCount(u, w, len(between) - len(typed), uncertain))
+            expected, every = len(between) - len(typed), draft.partition(Relation(None, "both"))
+            # What the data does not have needs no test: loops, and more edges than the one that is matched.
+            if u == w and expected == 0 and not uncertain and not every.loops:
+                continue
+            if u != w and expected == 1 and not uncertain and every.simple:
+                continue
+            draft.checks.append(EdgeCount(u, w, expected, uncertain))
 
 
 def require_edges(draft: Draft) -> None:
@@ -154,6 +168,49 @@ def choose_edges(draft: Draft) -> None:
         wanted = edge.name in draft.pattern.outputs or e in compared
         if not has_one_code(edge) and (wanted or not draft.simple(edge)):
             draft.chosen_edges.add(e)
+
+
+def break_symmetry(draft: Draft) -> None:
+    """Find one of several automorphic matches (SMOG §III), where no data edge has to be chosen for a pattern edge."""
+    pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
+    loopless = _joined_without_loops(draft)
+    unequal = set() if draft.chosen_edges else loopless | pairs
+    draft.symmetry = symmetry(draft.pattern, draft.order, unequal, rows=not draft.pattern.count_only)
+    above = differ(draft.symmetry.restrictions, draft.position.__getitem__)
+    known = above | loopless
+    draft.checks = [
+        check for check in draft.checks if not (isinstance(check, Unequal) and (check.left, check.right) in known)
+    ]
+    draft.checks += [Above(greater, lesser) for lesser, greater in draft.symmetry.restrictions]
+    share = 1.0
+    for i, v in enumerate(draft.order):
+        draft.visits[i] *= share
+        share /= 1 + sum(v in pair and draft.position[min(pair, key=draft.position.__getitem__)] < i for pair in above)
+        draft.rows[i] *= share
+
+
+def _joined_without_loops(draft: Draft) -> set[tuple[int, int]]:
+    """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself."""
+    links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges]
+    links += [test for test in draft.pattern.edge_tests if not test.negated]
+    return {
+        (min(link.source, link.target), max(link.source, link.target))
+        for link in links
+        if link.source != link.target and not draft.partition(draft.relation(link)[0]).loops
+    }
+
+
+def _clique(draft: Draft) -> CliqueCount | None:
+    """The count of cliques that a pattern asks for: all pairs joined alike, all matches of a clique automorphic."""
+    edges, size = draft.pattern.edges, len(draft.pattern.vertices)
+    restricted = all(isinstance(check, Above | HasSignature) for step in draft.steps for check in step.checks)
+    free = all(vertex.candidates is None for vertex in draft.pattern.vertices)
+    if not (draft.pattern.count_only and size > 2 and restricted and free) or draft.pattern.edge_tests:
+        return None
+    whole = len(edges) == size * (size - 1) // 2 and draft.symmetry.size == factorial(size)
+    if not whole or draft.chosen_edges or any(edge.directed or edge.labels != edges[0].labels for edge in edges):
+        return None
+    return CliqueCount(size, draft.graph.oriented(edges[0].labels))
 
 
 def use_signatures(draft: Draft) -> None:
@@ -246,6 +303,15 @@ def _implies(draft: Draft, relation: Relation, candidates: Ints, visits: float) 
     return bool(np.array_equal(candidates[np.minimum(at, len(candidates) - 1)], reached))
 
 
+def share_intersections(draft: Draft) -> None:
+    """Lift intersections to where their lists are bound, and reuse them (:mod:`graphdb.plan.motion`)."""
+    joins = {i: step.neighbours for i, step in enumerate(draft.steps) if isinstance(step, VertexStep)}
+    for i, (neighbours, shared) in shared_prefixes(joins, draft.position).items():
+        step = draft.steps[i]
+        assert isinstance(step, VertexStep)
+        draft.steps[i] = replace(step, neighbours=neighbours, shared=shared)
+
+
 def _keys(draft: Draft, vertex: int) -> Ints:
     """The vertices that have the rarest of the edges that ``vertex`` needs."""
     best: Ints | None = None
@@ -285,11 +351,7 @@ def place_checks(draft: Draft) -> None:
         when = [draft.position[v] for v in vertices] + [when_edge[e] for e in edges if e in when_edge]
         placed[max(when, default=0)].append(check)
     for i, step in enumerate(draft.steps):
-        checks = tuple(placed[i])
-        if isinstance(step, VertexStep):
-            draft.steps[i] = VertexStep(step.vertex, step.neighbours, step.scan, step.constants, checks, step.estimate)
-        else:
-            draft.steps[i] = EdgeStep(step.edge, step.relation, step.vertex, step.other, checks, step.estimate)
+        draft.steps[i] = replace(step, checks=tuple(placed[i]))
 
 
 def _reads(check: Check, pattern: PatternGraph) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -297,7 +359,7 @@ def _reads(check: Check, pattern: PatternGraph) -> tuple[tuple[int, ...], tuple[
     match check:
         case Never():
             return (), ()
-        case Unequal(left, right):
+        case Above(left, right) | Unequal(left, right):
             return (left, right), ()
         case NotBothEqual(a, b, c, d):
             return (a, b, c, d), ()
@@ -323,9 +385,11 @@ PASSES = (
     require_induced,
     require_edges,
     choose_edges,
+    break_symmetry,
     use_signatures,
     bind_vertices,
     drop_implied,
+    share_intersections,
     bind_edges,
     place_checks,
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Direction
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ class Neighbours:
 @dataclass(frozen=True, slots=True)
 class Never:
     """No match can pass: two pattern edges must differ and can only bind the same data edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """``vertex`` has a greater id than ``lower``: a restriction, which leaves one of several automorphic matches."""
+
+    vertex: int
+    lower: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,9 @@ class EdgeCount:
     uncertain: tuple[int, ...]
 
 
-Check: TypeAlias = Never | Unequal | NotBothEqual | EdgesDiffer | IsCandidate | HasSignature | HasEdge | EdgeCount
+Check: TypeAlias = (
+    Above | Never | Unequal | NotBothEqual | EdgesDiffer | IsCandidate | HasSignature | HasEdge | EdgeCount
+)
 
 
 # --- steps -------------------------------------------------------------------------------------------------------
@@ -134,6 +145,9 @@ class VertexStep:
     checks: tuple[Check, ...]
     estimate: float = field(compare=False)
     """Rows expected after this step."""
+    shared: int = 0
+    """So many of the first ``neighbours`` are intersected when the last of them is bound, and that is kept and reused
+    until one of them changes; 0 or at least 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,31 +166,39 @@ Step: TypeAlias = VertexStep | EdgeStep
 
 
 class Op(IntEnum):
-    """The checks, as kernels number them."""
+    """The checks, as kernels number them: from cheap to dear, which is the order to test in."""
 
-    NEVER = 0
-    UNEQUAL = 1
-    NOT_BOTH_EQUAL = 2
-    EDGES_DIFFER = 3
-    CANDIDATE_SEARCH = 4
-    CANDIDATE_BIT = 5
-    SIGNATURE = 6
-    EDGE = 7
-    NO_EDGE = 8
-    EDGE_COUNT = 9
+    ABOVE = 0
+    NEVER = 1
+    UNEQUAL = 2
+    NOT_BOTH_EQUAL = 3
+    EDGES_DIFFER = 4
+    CANDIDATE_SEARCH = 5
+    CANDIDATE_BIT = 6
+    SIGNATURE = 7
+    EDGE = 8
+    NO_EDGE = 9
+    EDGE_COUNT = 10
 
 
 STEP_COLUMNS = 12
-"""What a step's row holds: slot, edge step?, lists begin, end, checks begin, end, wide?, capacity, and for an edge step
-partition, vertex, other, flip.
+"""What a step's row holds: slot, kind (0 scan, 1 join of lists, 2 edge step), lists begin, end, restrictions begin,
+other checks begin, checks end, capacity, and for an edge step partition, vertex, other, flip.
 
-``wide`` says that the values a step goes through are int64 (a scan, or edge codes) and not vertex ids.  ``capacity``
-is the entries of the buffer that an intersection needs, 0 where there is but one list.
+``capacity`` is the entries of the buffer that the step needs, at most ``WINDOW``.
 """
-LIST_COLUMNS = 3
-"""(partition, slot, 0) for the neighbours of a slot; (-1, address, length) for constants."""
+LIST_COLUMNS = 4
+"""(partition, slot, 0, bits) for the neighbours of a slot, which are worth keeping as bits if ``bits`` (a number for
+them) is not -1; (-1, address, length, -1) for constants; (-2, share, 0, -1) for a shared intersection."""
 CHECK_COLUMNS = 7
 """(op, six operands)."""
+SHARE_COLUMNS = 3
+"""(parent share or -1, partition, slot): the parent intersected with the neighbours of a slot; the parent's row comes
+first, and its slot is bound earlier."""
+WINDOW = 2048
+"""Values that an executor holds of a step at a time."""
+DETOUR = 4
+"""A join may go through a list so many times longer than its shortest, where the shortest is kept as bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,15 +210,31 @@ class Program:
     checks: Ints
     uncertain: Ints
     partitions: Ints
+    shares: Ints
+    share_capacity: Ints
+    """The most entries that each share can have."""
+    bits: int
+    """How many lists are worth keeping as bits, …"""
+    bits_bytes: int
+    """… and the bytes of each: one bit per vertex, in whole words."""
     outputs: Ints
-    """The slots of the output columns."""
+    """The slots whose values are written down for each match."""
+    second: int
+    """The partition in which the second step looks up the first one's vertex, or -1: its degrees say what work is."""
     constants: Ints
     """The initial value of every slot: the code of an edge that has just one; -1."""
     resources: int
     type_label: int
     """-1 without one."""
-    most_lists: int
     alive: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CliqueCount:
+    """Instead of the steps: count the cliques of ``size`` vertices over the graph oriented by degree."""
+
+    size: int
+    graph: Oriented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +252,7 @@ class PhysicalPlan:
     count_only, count_last
         Only the number of matches is wanted; and the last step can count its values without going through them.
     worker_bytes
-        Memory that each worker needs for intersections.
+        Memory that each worker needs for windows, shared intersections and lists kept as bits.
     """
 
     steps: tuple[Step, ...]
@@ -228,6 +266,12 @@ class PhysicalPlan:
     worker_bytes: int
     cost: float
     """Expected elements that the search goes through."""
+    automorphisms: int
+    """So many matches each found one stands for: the restrictions leave one of them (:mod:`graphdb.plan.symmetry`)."""
+    columns: Ints = field(repr=False)
+    """int64 [automorphisms, outputs]: for each of them, which of the program's outputs is which output."""
     program: Program = field(repr=False)
     counting: CountingPlan | None = field(default=None, repr=False)
     """How to count without going through the matches, where that is cheaper."""
+    clique: CliqueCount | None = None
+    """What a count without a limit runs instead."""

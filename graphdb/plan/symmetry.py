@@ -1,0 +1,190 @@
+"""Symmetry: which matches are images of each other under an automorphism of the pattern, and how to find just one.
+
+An automorphism is a permutation of the pattern's vertices under which the pattern stays the same: edges with their
+labels, directions and clauses, edge tests, inequalities, candidate sets.  It turns each match into a match.  Where the
+vertices that it exchanges are always bound to different data vertices, the images are different ones, and
+*restrictions* on the order of ids leave just one of them (SMOG §III; Grochow and Kellis): for each vertex in turn, its
+id is the least among those that it can be exchanged with while all vertices before it stay in place.  The search then
+finds one match of each class, and the others are generated or counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.pattern.graph import PatternGraph, PatternVertex
+
+Pair = tuple[int, int]
+
+MOST_ROWS = 5040
+"""Larger groups are only counted with, not written down: 7! automorphisms of a clique of seven."""
+LARGEST = 12
+"""Patterns with more vertices are not searched for automorphisms."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """A group of automorphisms, by its restrictions."""
+
+    restrictions: tuple[Pair, ...]
+    """(lesser, greater): pairs of vertices."""
+    size: int
+    """How many automorphisms there are."""
+    permutations: NDArray[np.int64]
+    """int64 [size, vertices], the identity first; only the identity where rows are not wanted."""
+
+
+NO_SYMMETRY = Symmetry((), 1, np.empty((1, 0), np.int64))
+
+
+def symmetry(pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pair], rows: bool) -> Symmetry:
+    """Find a group of automorphisms that act freely on the matches.
+
+    Parameters
+    ----------
+    order
+        The matching order: restrictions say that the vertex bound later has the greater id.
+    unequal
+        Pairs (lower number first) of vertices that differ in every match.
+    rows
+        Whether all permutations are wanted, to generate rows with.
+    """
+    count = len(pattern.vertices)
+    identity = np.arange(count).reshape(1, -1)
+    if not 2 <= count <= LARGEST or not unequal:
+        return Symmetry((), 1, identity)
+    search = _Automorphisms(pattern)
+    search.colours = _free(search, set(unequal))
+    size, restrictions = 1, []
+    fixed: dict[int, int] = {}
+    for v in order:
+        orbit = [u for u in range(count) if u == v or search.exists({**fixed, v: u})]
+        size *= len(orbit)
+        restrictions += [(v, u) for u in orbit if u != v]
+        fixed[v] = v
+    if size == 1 or (rows and size > MOST_ROWS):
+        return Symmetry((), 1, identity)
+    permutations = np.array(sorted(search.extend({})), np.int64) if rows else identity
+    return Symmetry(tuple(_reduce(restrictions)), size, permutations)
+
+
+def _reduce(restrictions: list[Pair]) -> Iterator[Pair]:
+    """Leave out what follows from the others: a < c, where a < b and b < c."""
+    known = set(restrictions)
+    middle = {v for pair in restrictions for v in pair}
+    for a, c in restrictions:
+        if not any((a, b) in known and (b, c) in known for b in middle):
+            yield a, c
+
+
+def _free(search: _Automorphisms, unequal: set[Pair]) -> list[int]:
+    """Colours such that automorphisms which keep them only exchange vertices that are unequal: a group again.
+
+    Vertices of one orbit get one colour if all of them differ from each other; else those connected by inequalities
+    do, if among them all do.
+    """
+    count = len(search.colours)
+    orbit = list(range(count))
+    for v in range(count):
+        orbit[v] = next((orbit[u] for u in range(v) if orbit[u] == u and search.exists({u: v})), v)
+    colours = list(range(count))
+    for first in set(orbit):
+        left = {v for v in range(count) if orbit[v] == first}
+        while left:
+            part, frontier = set(), [min(left)]
+            while frontier:
+                v = frontier.pop()
+                part.add(v)
+                frontier += [u for u in left - part if (min(u, v), max(u, v)) in unequal]
+            if all(pair in unequal for pair in combinations(sorted(part), 2)):
+                for v in part:
+                    colours[v] = min(part)
+            left -= part
+    return colours
+
+
+class _Automorphisms:
+    """The automorphisms of a pattern that keep ``colours``, by backtracking."""
+
+    def __init__(self, pattern: PatternGraph) -> None:
+        self.count = len(pattern.vertices)
+        self._pattern = pattern
+        self.colours = self._kinds()
+
+    def _kinds(self) -> list[int]:
+        """Number the vertices by what they may be bound to, and by the clauses they are in."""
+        kinds: list[int] = []
+        for v, vertex in enumerate(self._pattern.vertices):
+            kinds.append(next((kinds[u] for u in range(v) if self._alike(u, v, vertex)), v))
+        return kinds
+
+    def _alike(self, u: int, v: int, vertex: PatternVertex) -> bool:
+        other = self._pattern.vertices[u]
+        a, b = other.candidates, vertex.candidates
+        same = a is b or (a is not None and b is not None and np.array_equal(a, b))
+        clauses = all((u in clause.vertices) == (v in clause.vertices) for clause in self._pattern.clauses)
+        return same and clauses and other.labels == vertex.labels
+
+    @cached_property
+    def _links(self) -> dict[Pair, Counter[tuple[object, ...]]]:
+        """Everything that the pattern says of two vertices (or of one), by the pair: what must be kept."""
+        links: dict[Pair, Counter[tuple[object, ...]]] = {}
+
+        def say(a: int, b: int, directed: bool, *what: object) -> None:
+            links.setdefault((a, b), Counter())[("to" if directed else "with", *what)] += 1
+            if a != b:
+                links.setdefault((b, a), Counter())[("from" if directed else "with", *what)] += 1
+
+        for edge in self._pattern.edges:
+            say(edge.source, edge.target, edge.directed, "edge", edge.labels, edge.clause)
+        for test in self._pattern.edge_tests:
+            say(test.source, test.target, test.directed, "test", test.labels, test.negated)
+        for a, b in {(min(pair), max(pair)) for pair in self._pattern.unequal}:
+            say(a, b, False, "unequal")
+        return links
+
+    def extend(self, chosen: dict[int, int]) -> Iterator[tuple[int, ...]]:
+        """All automorphisms that map the given vertices as given, each as (image of 0, image of 1, …)."""
+        for v, image in chosen.items():
+            others = {u: w for u, w in chosen.items() if u != v}
+            if not self._fits(others, v, image):
+                return
+        yield from self._extend(dict(chosen))
+
+    def _extend(self, chosen: dict[int, int]) -> Iterator[tuple[int, ...]]:
+        if len(chosen) == self.count:
+            yield tuple(chosen[v] for v in range(self.count))
+            return
+        free = [v for v in range(self.count) if v not in chosen]
+        # One next to what is chosen, so that a wrong choice shows soon.
+        v = next((v for v in free if any((v, u) in self._links for u in chosen)), free[0])
+        for image in range(self.count):
+            if self._fits(chosen, v, image):
+                yield from self._extend({**chosen, v: image})
+
+    def exists(self, chosen: dict[int, int]) -> bool:
+        """Whether there is an automorphism that maps the given vertices as given."""
+        return next(self.extend(chosen), None) is not None
+
+    def _fits(self, chosen: dict[int, int], v: int, image: int) -> bool:
+        if self.colours[v] != self.colours[image] or image in chosen.values():
+            return False
+        links = self._links
+        if links.get((v, v)) != links.get((image, image)):
+            return False
+        return all(links.get((v, u)) == links.get((image, w)) for u, w in chosen.items())
+
+
+def differ(restrictions: Collection[Pair], order: Callable[[int], int]) -> set[Pair]:
+    """The pairs (lower number first) that the restrictions make unequal, directly or through others."""
+    above: dict[int, set[int]] = {}
+    for lesser, greater in sorted(restrictions, key=lambda pair: order(pair[1])):
+        above.setdefault(greater, set()).update({lesser}, above.get(lesser, set()))
+    return {(min(a, b), max(a, b)) for a, lower in above.items() for b in lower}
