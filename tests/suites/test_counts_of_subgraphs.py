@@ -28,7 +28,7 @@ def test_patterns_of_a_graph(name: str, shared: Shared) -> None:
         plan = make_plan(pattern(edges, label, MatchMode.DIFFERENT_NODES), graph)
         want = known["graphs"][name][title]["count"] * found["automorphisms"]
         assert (title, HostExecutor().count(plan)) == (title, want)
-        assert "conditioned on" in explain_text(plan)
+        assert any(way in explain_text(plan) for way in ("conditioned on", "oriented"))
     for title, leaves, automorphisms in [("wedges", 2, 2), ("3-stars", 3, 6)]:
         star = pattern([(0, leaf) for leaf in range(1, leaves + 1)], label, MatchMode.DIFFERENT_NODES)
         plan = make_plan(star, graph)
