@@ -7,6 +7,7 @@ written in the user's cache directory.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,19 @@ class KernelCache:
 
 def kernel_cache() -> KernelCache:
     """Look at the cache; a missing folder counts as writable where it could be made."""
+    homes = _homes()
+    kernels = sum(1 for home in homes for _ in home.rglob("*.nbi"))
+    return KernelCache(homes[0], kernels, all(map(_writable, homes)))
+
+
+def compiled(functions: Iterable[str]) -> bool:
+    """Whether machine code of all ``functions`` (``"host_kernels.search"``) is kept."""
+    kept = {index.name.rpartition("-")[0] for home in _homes() for index in home.rglob("*.nbi")}
+    return all(name in kept for name in functions)
+
+
+def _homes() -> list[Path]:
+    """The folders in which Numba keeps machine code."""
     package = Path(__file__).resolve().parent
     # In a checkout storage is a link, which rglob does not follow by itself.
     modules = [*package.rglob("*_kernels.py"), *(package / "storage").rglob("*_kernels.py")]
@@ -33,8 +47,7 @@ def kernel_cache() -> KernelCache:
         # Numba's own fallback, in its folder for the user.
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         homes = [Path(cache) / "numba"]
-    kernels = sum(1 for home in homes for _ in home.rglob("*.nbi"))
-    return KernelCache(homes[0], kernels, all(map(_writable, homes)))
+    return homes
 
 
 def _writable(folder: Path) -> bool:

@@ -19,6 +19,7 @@ from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
 from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, nearest
 from graphdb.execute.choose import choose_executor
+from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.pattern.bind import walk
@@ -131,6 +132,7 @@ class Statements:
     def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> QueryRun:
         executor = self._executor
         if executor is None:
+            warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
         return QueryRun(

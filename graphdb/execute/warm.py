@@ -1,0 +1,53 @@
+"""Compile every kernel at once, on a graph of a few vertices.
+
+Numba keeps machine code on disk, so this happens once per installation.  Each family of kernels compiles when it is
+first used; without this, the first count of a clique or of a tree would wait some day, long after the first query.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.kernel_cache import compiled
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.passes import make_plan
+from graphdb.storage.graph import ArraySource, DataGraph
+
+_KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
+            "count_kernels.send", "nested_kernels.nested")  # fmt: skip
+"""One function of each family."""
+
+
+def warm_up() -> None:
+    """Compile what is not compiled yet; quick where everything is."""
+    if compiled(_KERNELS):
+        return
+    size = 12
+    source, target = np.triu_indices(size, 1)
+    for layer in ("direct", "hashed"):
+        graph = DataGraph(ArraySource(source, np.full(len(source), size), target, size + 1), layer=layer)
+        executor = HostExecutor(2)
+        triangle, square = [(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 2), (1, 3), (2, 3)]
+        clique = [(a, b) for a in range(5) for b in range(a)]
+        for _ in executor.run(make_plan(_pattern(triangle, size, MatchMode.INDUCED, count=False), graph)):
+            pass
+        for mode in (MatchMode.DIFFERENT_NODES, MatchMode.REPEATABLE_ELEMENTS, MatchMode.DIFFERENT_EDGES):
+            for edges in (triangle, square, clique, [(0, 1), (1, 2), (2, 3)], [*square, (0, 4)]):
+                pattern = _pattern(edges, size, mode, count=True)
+                executor.count(make_plan(pattern, graph))
+                executor.count(make_plan(pattern, graph, counting="never"))
+                executor.count(make_plan(pattern, graph, counting="always"))
+
+
+def _pattern(edges: list[tuple[int, int]], label: int, mode: MatchMode, *, count: bool) -> PatternGraph:
+    """An undirected pattern of one edge label."""
+    names = [f"v{i}" for i in range(1 + max(map(max, edges)))]
+    return PatternGraph(
+        tuple(PatternVertex(name) for name in names),
+        tuple(PatternEdge(f"e{i}", a, b, (label,), False, 0) for i, (a, b) in enumerate(edges)),
+        (Clause(mode, tuple(range(len(names)))),),
+        outputs=() if count else tuple(names),
+        count_only=count,
+    )

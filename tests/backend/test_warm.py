@@ -1,0 +1,12 @@
+"""After one warm-up every family of kernels is compiled, so that no later query waits."""
+
+from __future__ import annotations
+
+from graphdb.execute import warm
+from graphdb.kernel_cache import compiled
+
+
+def test_all_families_are_compiled() -> None:
+    warm.warm_up()
+    assert compiled(warm._KERNELS)
+    assert not compiled(["host_kernels.nothing_of_that_name"])
