@@ -30,7 +30,7 @@ def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
         iris = connection.rows(f"SELECT id, iri FROM _graphdb.resource SEMI JOIN {_WANTED} USING (id)")
         labels = dict(
             connection.rows(
-                f"SELECT t.subject, list(n.name ORDER BY n.name) FROM _graphdb.triple t "
+                f"SELECT t.subject, list(n.name ORDER BY n.name ASC) FROM _graphdb.triple t "
                 f"JOIN {_WANTED} w ON w.id = t.subject JOIN {NAMES_VIEW} n ON n.id = t.object "
                 "WHERE t.label = $label GROUP BY t.subject",
                 {"label": type_label},
@@ -40,7 +40,7 @@ def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
             connection,
             f"SELECT t.subject, t.label, {literal_sql('l', VALUE)} FROM _graphdb.triple t "
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
-            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject, t.label, l.lexical, l.id",
+            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC",
         )
     keys = {id: names.written(label.iri) for id, label in names.edge_labels.items()}
     properties: defaultdict[int, dict[str, Any]] = defaultdict(dict)

@@ -7,6 +7,7 @@ written in the user's cache directory.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,9 @@ def kernel_cache() -> KernelCache:
 
 
 def compiled(functions: Iterable[str]) -> bool:
-    """Whether machine code of all ``functions`` (``"host_kernels.search"``) is kept."""
-    kept = {index.name.rpartition("-")[0] for home in _homes() for index in home.rglob("*.nbi")}
+    """Whether machine code of all ``functions`` (``"host_kernels.search"``) is kept, for this version of Python."""
+    version = f".py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    kept = {index.name.rpartition("-")[0] for home in _homes() for index in home.rglob(f"*{version}")}
     return all(name in kept for name in functions)
 
 

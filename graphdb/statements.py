@@ -147,7 +147,9 @@ class Statements:
 
     def _prepare(self, run: QueryRun, query: ast.Query, text: str, arguments: Mapping[str, object]) -> Prepared:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
-        key = (text, query.span, tuple((name, type(value), value) for name, value in arguments.items()))
+        # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
+        values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
+        key = (text, query.span, tuple(zip(arguments, values, strict=True)))
         try:
             found: Prepared | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments

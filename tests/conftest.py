@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("GRAPHDB_SHARED", ROOT.parent / "shared"))
+from tests.datasets import SHARED
 
 # In CI the same examples every time; elsewhere new ones, which is where they find something.
 settings.register_profile("ci", derandomize=True)

@@ -770,3 +770,20 @@ def test_a_timeout_tells_the_time_that_was_given(db: graphdb.Database) -> None:
         db.query(f"MATCH {cross} RETURN v0.name, v11.name", timeout=0.5)
     assert "0.5 s" in str(told.value)
     assert db.query("MATCH (a) RETURN count(*)").scalar() == 5
+
+
+def test_equal_parameters_of_different_types_are_told_apart(db: graphdb.Database) -> None:
+    """A prepared query comes back for the same text, not for an argument that is only equal."""
+    for given in (1, 1.0, True, 0.0, -0.0, Decimal(1)):
+        found = db.query("RETURN $x AS x", x=given).scalar()
+        assert (type(found), str(found)) == (type(given), str(given))
+
+
+def test_labels_and_values_are_sorted_whatever_sql_prefers(fresh: graphdb.Database) -> None:
+    query = "MATCH (a:Person) RETURN a"
+    before = [node for (node,) in fresh.query(query)]
+    fresh.sql("SET default_order = 'DESC'")
+    after = [node for (node,) in fresh.query(query)]
+    # By their text: a NaN among the values does not equal itself.
+    assert sorted(map(repr, after)) == sorted(map(repr, before))
+    assert all(node.labels == tuple(sorted(node.labels)) for node in after)
