@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -120,20 +121,37 @@ class _Run:
         """The count of one part (modulo a prime)."""
         self._flags[:] = 0
         roots = self._roots(part)
-        root = self._values(part.root, roots, modulus)
         if part.levels:
-            found = self._nested(part, roots, root, modulus)
-        elif not len(root):
-            found = len(roots)
+            found = self._nested(part, roots, self._values(part.root, roots, modulus), modulus)
         else:
-            sums = np.zeros(2, np.int64)
-            self._kernels.add_up(roots, root, sums)
-            found = int(sums[0]) + (int(sums[1]) << 32)
+            found = self._sum(part.root, roots, modulus)
         if self._flags[1]:
             self._messages.clear()
             self._weights.clear()
             raise _Overflow
         return found * part.multiple
+
+    def _sum(self, root: Weight, roots: Ints, modulus: int) -> int:
+        """The sum of a root's weight.
+
+        Its last factor is multiplied in wider numbers: the root's products are the first to pass 64 bits, and to count
+        again modulo primes takes several times as long.
+        """
+        last: Ints | None = None
+        if root.messages and not modulus:
+            *others, (bundle, child) = root.messages
+            last = self._message(bundle, child, roots, modulus)
+            root = replace(root, messages=tuple(others))
+        values = self._values(root, roots, modulus)
+        if last is None and not len(values):
+            return len(roots)
+        sums = np.zeros(6, np.int64)
+        if last is None or not len(values):
+            self._kernels.add_up(roots, values if last is None else last, sums)
+        else:
+            self._kernels.add_products(roots, values, last, sums)
+        low, low_carry, middle, middle_carry, high, high_carry = map(int, sums)
+        return low + (low_carry << 32) + (middle + (middle_carry << 32) << 31) + (high + (high_carry << 32) << 62)
 
     # --- weights
 

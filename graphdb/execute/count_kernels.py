@@ -148,6 +148,26 @@ def add_up(support: Ints, values: Ints, sums: Ints) -> None:
 
 
 @kernel
+def add_products(support: Ints, left: Ints, right: Ints, sums: Ints) -> None:
+    """Add ``left * right`` over the support to ``sums``: int64 [6], exact though products pass 64 bits.
+
+    Values are below 2**62.  Split at bit 31, a product is three numbers below 2**63, of weight 1, 2**31 and 2**62; each
+    is added as :func:`add_up` does.
+    """
+    for i in range(len(support)):
+        x = support[i]
+        a, b = left[x], right[x]
+        a_high, a_low, b_high, b_low = a >> 31, a & 0x7FFFFFFF, b >> 31, b & 0x7FFFFFFF
+        low, middle, high = a_low * b_low, a_high * b_low + a_low * b_high, a_high * b_high
+        sums[0] += low & 0xFFFFFFFF
+        sums[1] += low >> 32
+        sums[2] += middle & 0xFFFFFFFF
+        sums[3] += middle >> 32
+        sums[4] += high & 0xFFFFFFFF
+        sums[5] += high >> 32
+
+
+@kernel
 def reach(row: int, partitions: Ints, support: Ints, marks: NDArray[np.bool_], like: Ids) -> int:
     """Mark all neighbours of the support: how many were not marked before."""
     fresh = 0
