@@ -22,16 +22,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphdb.storage.dictionary import Ids
+from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 if TYPE_CHECKING:
     import duckdb
 
-PAIRS = 50_000
+PAIRS = 20_000
 """Rows that ``label_pair`` keeps."""
-
-OUT, IN = 0, 1
-"""Directions: from subjects to objects, and back."""
 
 _ENDS = ((OUT, "subject"), (IN, "object"))
 _VALUES = {OUT: f"count(*) FILTER (object >= {LITERAL_BASE})", IN: "0"}
@@ -119,7 +117,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", chosen)
     typed = _type_label(connection)
     _add_labels(connection)
-    if typed in chosen["labels"]:
+    if typed is not None and typed in chosen["labels"]:
         connection.execute("DELETE FROM _graphdb.vertex_label")
         _add_vertex_labels(connection, "_graphdb.triple", typed)
     if typed is not None:

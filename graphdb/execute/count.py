@@ -35,6 +35,10 @@ _CLOSED = 1 << 24
 """Ids that closed lists may hold; longer ones are not made."""
 
 
+_NARROW = (1 << 31) - 1
+"""Weights up to this are read as 32 bits."""
+
+
 class _Overflow(Exception):
     """A number did not fit int64."""
 
@@ -198,18 +202,20 @@ class _Run:
 
     def _message(self, bundle: Bundle, child: Weight, support: Ints | None, modulus: int) -> Ints:
         """The sum of the child's weight over every vertex's neighbours: int64 [vertices]."""
+        partition = self._partition(bundle.members[0])
+        if support is partition.keys:  # that is everything
+            support = None
         key = (bundle, child, modulus, id(support))
         if key in self._messages:
             return self._messages[key][0]
-        partition = self._partition(bundle.members[0])
         reached: Ints | None = None
         entries = len(partition.neighbours)
         expected = entries
+        row = self._relations[bundle.members[0].relation]
         if support is not None:
             expected = int(len(support) * entries / max(len(partition.keys), 1)) + 1
             if expected * 4 < entries and not child.is_one and not child.filters:
                 marks = np.zeros(self._plan.vertices, bool)
-                row = self._relations[bundle.members[0].relation]
                 self._kernels.reach(row, self._partitions, support, marks, self._like)
                 reached = np.flatnonzero(marks)
         weights = self._values(child, reached, modulus)
@@ -218,8 +224,15 @@ class _Run:
         bundles, members = self._tables([bundle])
         fixed = (weights, out, modulus, self._flags, self._like)
 
+        narrow = bundle.plain and not modulus and len(weights) and expected > len(weights) and weights.max() <= _NARROW
+        small = weights.astype(np.int32) if narrow else None
+
         def send(begin: int, end: int, _: int) -> None:
-            self._kernels.send(bundles, members, self._partitions, over, begin, end, *fixed)
+            if small is None:
+                self._kernels.send(bundles, members, self._partitions, over, begin, end, *fixed)
+            else:
+                shared = (small, out, self._flags, self._like)
+                self._kernels.send_narrow(row, self._partitions, over, begin, end, *shared)
 
         pieces = self._threads * _PIECES
         self._deal(send, [len(over) * i // pieces for i in range(pieces + 1)], expected)

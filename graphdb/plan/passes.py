@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
-from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting import counting_plan
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.lower import lower
@@ -40,6 +40,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.sample import best_order
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
@@ -112,14 +113,10 @@ def make_plan(
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     draft.estimates = estimate(draft.pattern, draft.graph)
-    draft.order = matching_order(draft.estimates)
-    bound, rows = 0, 1.0
-    for i, v in enumerate(draft.order):
-        draft.position[v] = i
-        rows, work = extend(draft.estimates, bound, rows, v)
-        bound |= 1 << v
-        draft.rows.append(rows)
-        draft.visits.append(work)
+    forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
+    draft.order = forecast.order
+    draft.position = {v: i for i, v in enumerate(draft.order)}
+    draft.rows, draft.visits = list(forecast.rows), list(forecast.work)
 
 
 def require_distinct(draft: Draft) -> None:

@@ -75,7 +75,7 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
     return sorted((*k, *v) for k, v in degrees.items()), sorted((*k, *v) for k, v in pairs.items())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(triples, min_size=1, max_size=3))
 def test_appended_loads_equal_a_recount(loads: list[Triples]) -> None:
     grown, known = empty(), set[tuple[int, int, int]]()
