@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
@@ -61,12 +62,14 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     totals: dict[Part, int] = {}
     result = 0
     for done, term in enumerate(plan.terms):
+        started = time.monotonic()
         product = term.coefficient
         for part in term.parts:
             if part not in totals:
                 totals[part] = _exactly(run, part, _greatest(plan, term.quotient.filters, term.quotient.links, part))
             product *= totals[part]
         result += product
+        control.term_seconds.append(time.monotonic() - started)
         if control.progress is not None:
             control.progress((done + 1) / len(plan.terms))
     return result

@@ -6,7 +6,7 @@ unbiased estimate of the rows after every step.  Where they are far from what th
 corrected and the order is chosen again, a few times; the order that is sampled to be cheapest wins.
 
 The walks are the same every time.  They take some hundred microseconds, so they are asked only for plans that are
-expected to take several times as long.
+expected to take several times as long; how many they are depends on that.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Ints = NDArray[np.int64]
 Order = tuple[int, ...]
 _Kind = tuple[tuple[int, ...] | None, Direction]
 
-WORTH = 1_000_000.0
-"""Plans that are expected to go through fewer elements (some milliseconds) are not sampled."""
-WALKS = 400
+WORTH = 100_000.0
+"""Plans that are expected to go through fewer elements are not sampled."""
+WALKS = (128, 2048)
+"""The fewest and the most walks: one for each thousand elements that the plan is expected to go through."""
 ENOUGH = 12
 """Fewer walks that arrive say little: from there on the model goes on from the last step that more arrived at."""
 _ROUNDS = 3
@@ -69,7 +70,7 @@ def best_order(
     forecast = modelled(estimates, choose(estimates))
     if forecast.cost < WORTH or pattern.limit is not None or len(forecast.order) < 2:
         return forecast
-    walks = Walks(pattern, graph)
+    walks = Walks(pattern, graph, int(min(max(forecast.cost / 1000, WALKS[0]), WALKS[1])))
     looked: dict[Order, Forecast] = {}
     order = forecast.order
     for _ in range(_ROUNDS):
@@ -105,8 +106,8 @@ def _corrected(estimates: Estimates, expected: Forecast, found: Forecast) -> Est
 class Walks:
     """Random walks over one data graph along orders of one pattern."""
 
-    def __init__(self, pattern: PatternGraph, graph: DataGraph) -> None:
-        self._pattern, self._graph = pattern, graph
+    def __init__(self, pattern: PatternGraph, graph: DataGraph, number: int = WALKS[0]) -> None:
+        self._pattern, self._graph, self._number = pattern, graph, number
         self._links = [link for link in links_of(pattern) if link.source != link.target]
         self._apart = _apart(pattern)
 
@@ -180,14 +181,14 @@ class Walks:
             np.array(apart, np.int64),
             np.array([partition.row for partition in partitions], np.int64).reshape(-1, 6),
             np.array([partition.row[3] for partition in partitions], np.int64),
-            WALKS,
+            self._number,
             SEARCH,
             rows,
             work,
             arrived,
             graph.dtype(0),
         )
-        return rows / WALKS, work / WALKS, arrived
+        return rows / self._number, work / self._number, arrived
 
     def _scan(self, vertex: int) -> Ints:
         """What a vertex without candidates or bound neighbours ranges over."""

@@ -104,5 +104,5 @@ def test_explain_and_profile(graph: DataGraph) -> None:
     assert {"a", "b", "c"} == {step.binds for step in steps}
     assert any("[:knows]" in step.how for step in steps)
     text = explain_text(plan, str, control)
-    assert "ms" in text.splitlines()[-1]
-    assert len(text.splitlines()) == 5
+    assert "threads" in text.splitlines()[-2]
+    assert len(text.splitlines()) == 6
