@@ -127,7 +127,7 @@ def _skew(
     """Where edges of one kind meet, and how degrees grow there."""
     found: list[list[tuple[int, int, tuple[float, ...]]]] = [[] for _ in pattern.vertices]
     for (v, labels, direction), ends in kinds.items():
-        mask = sum({1 << other for other, _, _ in ends})
+        mask = sum({1 << other for other, _, _ in ends}) if len(ends) > 1 else 0
         if mask.bit_count() < 2:
             continue
         _, edge, end = ends[0]

@@ -121,8 +121,24 @@ def choose_order(draft: Draft) -> None:
 
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
-    draft.differ = tuple(distinctness(draft.pattern, draft.graph.type_label, draft.simple))
+    wanted = distinctness(draft.pattern, draft.graph.type_label, draft.simple)
+    draft.differ = tuple(check for check in wanted if not _certain(draft, check))
     draft.checks += draft.differ
+
+
+def _certain(draft: Draft, check: Check) -> bool:
+    """Whether vertices differ since they have different labels, and no vertex of the graph has two."""
+    match check:
+        case Unequal(left, right):
+            pairs = [(left, right)]
+        case NotBothEqual(a, b, c, d):
+            pairs = [(a, b), (c, d)]
+        case _:
+            return False
+    type_label, vertices = draft.graph.type_label, draft.pattern.vertices
+    if type_label is None or draft.graph.source.statistics(type_label).max_out_degree > 1:
+        return False
+    return any(vertices[a].labels and vertices[b].labels and vertices[a].labels != vertices[b].labels for a, b in pairs)
 
 
 def require_induced(draft: Draft) -> None:
