@@ -12,7 +12,7 @@ EXACT = 10
 """Components of up to so many vertices are searched exactly, over all connected subsets."""
 BEAM = 12
 """Partial orders that are gone on with in larger components, …"""
-BEAM_WORK = 6000
+BEAM_WORK = 4096
 """… fewer in very large ones, where each has so many ways to go on: planning stays within milliseconds."""
 
 _Partial = tuple[float, float, tuple[int, ...], int, int]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.cost import SEARCH, Estimates, extend, links_of
+from graphdb.plan.order import EXACT
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 
@@ -36,6 +37,7 @@ go through."""
 ENOUGH = 12
 """Fewer walks that arrive say little: from there on the model goes on from the last step that more arrived at."""
 _ROUNDS = 3
+"""Orders that are looked at; of large patterns two, since choosing takes longer than looking."""
 _TRUSTED = 1.5
 """Corrections by less than this factor are left alone."""
 
@@ -74,8 +76,11 @@ def best_order(
     walks = Walks(pattern, graph, int(min(max(forecast.cost / 400, WALKS[0]), WALKS[1])))
     looked: dict[Order, Forecast] = {}
     order = forecast.order
-    for _ in range(_ROUNDS):
+    rounds = _ROUNDS if len(order) <= EXACT else 2
+    while True:
         looked[order] = found = walks.forecast(estimates, order)
+        if len(looked) == rounds:
+            break
         estimates = _corrected(estimates, modelled(estimates, order), found)
         order = choose(estimates)
         if order in looked:
