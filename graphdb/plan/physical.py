@@ -275,3 +275,5 @@ class PhysicalPlan:
     """How to count without going through the matches, where that is cheaper."""
     clique: CliqueCount | None = None
     """What a count without a limit runs instead."""
+    spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What an executor keeps with the plan between its runs, to spare making it anew; no answer depends on it."""
