@@ -203,7 +203,7 @@ class _Run:
         def send(begin: int, end: int, _: int) -> None:
             self._kernels.send(bundles, members, self._partitions, over, begin, end, *fixed)
 
-        pieces = self._threads * _PIECES
+        pieces = self._threads * _PIECES if expected >= _SMALL else 1
         self._deal(send, [len(over) * i // pieces for i in range(pieces + 1)], expected)
         self._messages[key] = (out, support)
         return out
