@@ -62,8 +62,8 @@ def _component_order(estimates: Estimates, component: list[int]) -> tuple[float,
 def _pending(estimates: Estimates, component: list[int]) -> dict[int, tuple[float, int]]:
     """The vertices that hang on one other, with what decides which of them to bind first: the least.
 
-    Such a vertex multiplies rows by f, at a cost of c for each, whatever else is bound, and nothing depends on it: of two
-    the one with the lesser (f - 1) / c comes first in some cheapest order (Ibaraki and Kameda 1984).
+    Such a vertex multiplies rows by f, at a cost of c for each, whatever else is bound, and nothing depends on it: of
+    two the one with the lesser (f - 1) / c comes first in some cheapest order (Ibaraki and Kameda 1984).
     """
     found = {}
     for v in component if len(component) > 2 else ():
