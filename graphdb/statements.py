@@ -267,4 +267,6 @@ def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
 @lru_cache(maxsize=512)
 def _parameters(text: str) -> Mapping[str, ast.Parameter]:
     """Return the parameters that a text names."""
+    if "$" not in text:
+        return {}
     return {part.name: part for part in walk(parse_script(text)) if isinstance(part, ast.Parameter)}
