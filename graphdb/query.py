@@ -199,9 +199,10 @@ class QueryRun:
         shaped = prepared.shaped
         assert shaped.direct is not None
         with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
-            if gathered is not None and gathered.num_rows <= FEW:
-                skip, limit = shaped.window
-                return project(gathered.slice(skip, limit), shaped.direct, self._snapshot.properties)
+            literals = any(direct.kind is not None for direct in shaped.direct)
+            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
+                rows = gathered.slice(*shaped.window)
+                return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 

@@ -139,6 +139,11 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    def set_differently(self) -> None:
+        """Drop what depends on DuckDB's settings."""
+        if self._lazy_snapshot is not None:
+            self._lazy_snapshot.lookup.drop()
+
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
@@ -148,10 +153,13 @@ class State:
 
     def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         """Return a result's table as a user of SQL sees it."""
+        from graphdb import hydrate
         from graphdb.shape import presented
 
         with self.hold(), self.at_home():
-            self.snapshot()
+            found = hydrate.presented(self.snapshot(), table, columns)
+            if found is not None:
+                return found
             view = self.connection.temporary()
             with self.connection.view(view, table):
                 return self.connection.arrow(presented(view, columns))
