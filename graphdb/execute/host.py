@@ -24,6 +24,7 @@ from graphdb.errors import MemoryLimitError
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_matches
 from graphdb.execute.executor import Block, Control
+from graphdb.execute.twins import count_twins
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 BLOCK_ROWS = 1 << 16
@@ -123,6 +124,13 @@ class HostExecutor:
             control.rows[-1] = found  # the steps before it were not taken
             control.seconds = time.monotonic() - started
             return found * plan.automorphisms
+        if plan.twins is not None and limit is None:
+            try:
+                counted = count_twins(plan.twins, control, self.memory_limit)
+            finally:
+                control.seconds = time.monotonic() - started
+            if counted is not None:
+                return counted
         if plan.counting is not None and limit is None:
             try:
                 counted = count_matches(plan.counting, control, self.threads, self.memory_limit)

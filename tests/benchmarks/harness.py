@@ -33,6 +33,13 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 LONG = 1.0
 """Seconds: a cell whose first run takes longer is repeated twice only."""
 
+TURN = 0.005
+"""Seconds: in its turn an engine is asked the same several times in a row up to so long, and the median counts.
+
+A single call of 0.1 ms right after other engines had the cores measures how long its code takes to reach the caches.
+"""
+MOST_IN_TURN = 20
+
 RATIO_FLOOR = 1e-6
 
 
@@ -131,7 +138,12 @@ def _serve(pipe: Connection, make: Callable[[], Engine]) -> None:
             started = time.perf_counter()
             try:
                 value = _peak_mb() if name == "peak" else getattr(engine, name)(*arguments)
-                pipe.send(Answer(value, time.perf_counter() - started))
+                seconds = [time.perf_counter() - started]
+                while name == "count" and sum(seconds) < TURN and len(seconds) < MOST_IN_TURN:
+                    started = time.perf_counter()
+                    value = engine.count(*arguments)
+                    seconds.append(time.perf_counter() - started)
+                pipe.send(Answer(value, statistics.median(seconds)))
             except CannotExpress as reason:
                 pipe.send(Answer(trouble=str(reason) or "cannot say it"))
             except Exception as error:
