@@ -140,4 +140,7 @@ def _count(
 
 
 def _intersect(a: Ints, b: Ints) -> Ints:
-    return np.intersect1d(a, b, assume_unique=True)
+    if not len(b):
+        return b
+    kept: Ints = a[b[np.minimum(np.searchsorted(b, a), len(b) - 1)] == a]
+    return kept
