@@ -107,11 +107,12 @@ def make_plan(
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
-    plan = replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
+    plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:
         return plan
-    return replace(plan, twins=twin_count(pattern, graph, draft.differ, dear))
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
 
 
 def choose_order(draft: Draft) -> None:
