@@ -38,7 +38,7 @@ _CHUNKS_PER_THREAD = 128
 _CHUNK_COST = 100_000.0
 """Chunks are not made smaller than this, in elements that the search is expected to go through."""
 _SPARE_BYTES = 1 << 20
-"""Buffers up to this size stay with their plan for its next run."""
+"""Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
 
 class HostExecutor:
@@ -70,6 +70,7 @@ class HostExecutor:
         self.block_rows = block_rows
         self.yield_work = yield_work
         self.inline_cost = inline_cost
+        self.spare_bytes = _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the CPU."""
@@ -283,13 +284,13 @@ def _borrowed(plan: PhysicalPlan, executor: HostExecutor, counting: bool) -> _Se
     return kept
 
 
-def _give_back(plan: PhysicalPlan, search: _Search) -> None:
+def _give_back(plan: PhysicalPlan, executor: HostExecutor, search: _Search) -> None:
     """Keep a search with its plan for the next run, where it is small.
 
     Whatever state the last run left: a start begins anew, and the lists that are kept as bits or shared are told by the
     values that they belong to, over data that stays as it is for as long as the plan.
     """
-    if search.bytes <= _SPARE_BYTES:
+    if search.bytes <= executor.spare_bytes:
         plan.spare[search.fits] = search
 
 
@@ -328,7 +329,7 @@ class _Alone:
         self, plan: PhysicalPlan, executor: HostExecutor, control: Control, counting: bool, limit: int | None
     ) -> None:
         self.total = 0
-        self._plan, self._control = plan, control
+        self._plan, self._executor, self._control = plan, executor, control
         self._counting, self._limit = counting, limit
         self._search = _borrowed(plan, executor, counting)
         control.rows = self._search.rows
@@ -356,7 +357,7 @@ class _Alone:
     def close(self) -> None:
         """Keep the search for the next run."""
         self._control.rows = self._search.rows.copy()
-        _give_back(self._plan, self._search)
+        _give_back(self._plan, self._executor, self._search)
 
 
 @dataclass(slots=True)

@@ -101,6 +101,8 @@ def test_large_buffers_are_not_kept() -> None:
     plan.spare.clear()
     assert sum(block.count for block in HostExecutor(1, block_rows=1 << 18).run(plan)) == 100 * 99 * 99
     assert not plan.spare
+    sum(block.count for block in HostExecutor(1, memory_limit=4 << 20, block_rows=1 << 14).run(plan))
+    assert not plan.spare
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
