@@ -7,7 +7,7 @@ a vertex is its IRI.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
@@ -62,10 +62,20 @@ class Counted:
         return len(self.rows)
 
     def table(self) -> pa.Table:
-        """Return the rows as a table with columns ``c0 …``, as the SQL of other queries gives it."""
+        """Return the rows as a table with columns ``c0 …``; what int64 does not hold comes as DuckDB's HUGEINT does.
+
+        Raises
+        ------
+        ExecutionError
+            The number has more than 38 digits.
+        """
         import pyarrow as pa
 
-        return pa.table({f"c{i}": pa.array([row[i] for row in self.rows], pa.int64()) for i in range(self.width)})
+        count = max((row[0] for row in self.rows), default=0)
+        if count >= 10**38:
+            raise ExecutionError("the count has more digits than a table holds", hint="scalar() or fetchall() gives it")
+        type = pa.int64() if count < 1 << 63 else pa.decimal128(38, 0)
+        return pa.table({f"c{i}": pa.array([row[i] for row in self.rows], type) for i in range(self.width)})
 
 
 class Result:
@@ -227,12 +237,16 @@ class Result:
         """Return the rows as an aligned table, at most ``limit`` of them."""
         from graphdb.render import plural, table
 
-        if self._table is None:
-            return self.message or "done"
         if self.verbatim:
             return "\n".join(line for (line,) in self)
-        part = self._table.slice(0, limit)
-        lines = [*table(self.columns, zip(*self._decoded(part), strict=True))]
+        rows: Iterable[tuple[Any, ...]]
+        if self._counted is not None:
+            rows = self._counted.rows[:limit]
+        elif self._table is None:
+            return self.message or "done"
+        else:
+            rows = zip(*self._decoded(self._table.slice(0, limit)), strict=True)
+        lines = [*table(self.columns, rows)]
         more = f", the first {limit} shown" if len(self) > limit else ""
         return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
 

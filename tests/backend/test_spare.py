@@ -17,7 +17,9 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.result import Counted, Result
 from graphdb.storage.graph import DataGraph
+from graphdb.values import Base, Column, Type
 from tests.backend.test_host import complete, pattern, rows
 from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases
@@ -171,3 +173,19 @@ def test_a_count_is_a_table_where_one_is_asked_for(db: graphdb.Database) -> None
     assert (len(empty), empty.fetchall(), empty.to_arrow().to_pylist()) == (0, [], [])
     with pytest.raises(GraphDBError, match="one row"):
         empty.scalar()
+
+
+def test_a_count_of_any_size_can_be_read(db: graphdb.Database) -> None:
+    def counted(number: int) -> Result:
+        return Result(db._state, Counted(number, 1, (0, None)), (Column("n", "n", Type(Base.INTEGER)),))
+
+    for number in (2**63 - 1, 2**63, 10**38 - 1, 10**50):
+        result = counted(number)
+        assert result.scalar() == number
+        assert str(number)[:10] in result.text().replace(",", "")
+        if number < 10**38:
+            assert int(result.to_arrow().column("n")[0].as_py()) == number
+            assert result.into(f"n{number}"[:20], replace=True) == 1
+        else:
+            with pytest.raises(ExecutionError, match="more digits"):
+                result.to_arrow()
