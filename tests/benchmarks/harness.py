@@ -31,7 +31,7 @@ SHARED = Path(os.environ.get("GRAPHDB_SHARED", Path(__file__).resolve().parents[
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 LONG = 1.0
-"""Seconds: a cell whose first run takes longer is repeated twice only."""
+"""Seconds: a cell that takes longer is measured twice only."""
 
 TURN = 0.005
 """Seconds: in its turn an engine is asked the same several times in a row up to so long, and the median counts.
@@ -191,8 +191,6 @@ def measure(
         if not answer.trouble and expected is not None and answer.value != expected:
             cell.trouble = f"WRONG {answer.value}"
             print(f"\n!!! WRONG COUNT: {engine} on {name}: {answer.value}, expected {expected} !!!", file=sys.stderr)
-        if answer.seconds > LONG:
-            cell.seconds.append(answer.seconds)
     for _ in range(repeat):
         for engine, worker in workers.items():
             cell = cells[engine]
