@@ -177,7 +177,8 @@ class Cell:
 
     def text(self, unit: float = 1e3, digits: int = 1) -> str:
         """Return the median in milliseconds (or ``1/unit`` seconds), or the reason why there is none."""
-        return self.trouble or f"{self.median * unit:,.{digits}f}"
+        value = self.median * unit
+        return self.trouble or f"{value:,.{digits if value >= 1 else digits + 2}f}"
 
 
 def measure(
