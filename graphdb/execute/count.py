@@ -242,7 +242,7 @@ class _Run:
                 shared = (small, out, self._flags, self._like)
                 self._kernels.send_narrow(row, self._partitions, over, begin, end, *shared)
 
-        pieces = self._threads * _PIECES
+        pieces = self._threads * _PIECES if expected >= _SMALL else 1
         self._deal(send, [len(over) * i // pieces for i in range(pieces + 1)], expected)
         self._messages[key] = (out, support)
         return out

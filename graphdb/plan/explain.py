@@ -30,6 +30,7 @@ from graphdb.plan.physical import (
 
 if TYPE_CHECKING:
     from graphdb.plan.counting import CountingPlan, Term
+    from graphdb.plan.twins import TwinCount
 
 MISJUDGED = 10.0
 """Estimates that are wrong by more than this factor are pointed at."""
@@ -119,6 +120,8 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
 
 def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> str:
     """The same as an aligned table; after a run with its time, threads and buffers."""
+    if plan.twins is not None:
+        return _twins_text(plan, plan.twins, control)
     if plan.counting is not None:
         return _counting_text(plan, plan.counting, control)
     profiled = control is not None and len(control.rows) == len(plan.steps)
@@ -157,6 +160,20 @@ def _aligned(table: list[list[str]], words: int) -> list[str]:
         ).rstrip()
         for row in table
     ]
+
+
+def _twins_text(plan: PhysicalPlan, twins: TwinCount, control: Actuals | None) -> str:
+    """A plan that counts how many data vertices have the same neighbours."""
+    names = ", ".join(_variable(plan, v) for v in twins.twins)
+    others = ", ".join(_variable(plan, v) for v in range(len(plan.conditions)) if v not in twins.twins)
+    lines = [
+        "counted without enumerating",
+        f"twins {names}{' that differ' if twins.differ else ''}: {len(twins.roots):,} vertices with up to "
+        f"{int(twins.choices[-1]):,} choices of {others}, equal ones counted",
+    ]
+    if control is not None and control.threads:
+        lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} thread")
+    return "\n".join(lines)
 
 
 def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals | None) -> str:

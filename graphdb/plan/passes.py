@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate
-from graphdb.plan.counting import counting_plan
+from graphdb.plan.counting import WORTH, counting_plan
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.lower import lower
 from graphdb.plan.motion import shared_prefixes
@@ -42,6 +42,7 @@ from graphdb.plan.physical import (
 )
 from graphdb.plan.sample import best_order
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
+from graphdb.plan.twins import twin_count
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.signatures import required_bits
@@ -108,7 +109,11 @@ def make_plan(
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
     conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
-    return replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
+    plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
+    dear = plan.cost if plan.counting is None else plan.counting.cost
+    if counting == "always" or dear < WORTH or pattern.limit is not None:
+        return plan
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
 
 
 def choose_order(draft: Draft) -> None:

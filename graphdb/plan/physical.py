@@ -21,6 +21,7 @@ from graphdb.storage.pcsr import Direction
 
 if TYPE_CHECKING:
     from graphdb.plan.counting import CountingPlan
+    from graphdb.plan.twins import TwinCount
 
 Ints = NDArray[np.int64]
 
@@ -275,3 +276,7 @@ class PhysicalPlan:
     """How to count without going through the matches, where that is cheaper."""
     clique: CliqueCount | None = None
     """What a count without a limit runs instead."""
+    twins: TwinCount | None = None
+    """What a count without a limit runs before all others: by twins, which are linear."""
+    spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What an executor keeps with the plan between its runs, to spare making it anew; no answer depends on it."""
