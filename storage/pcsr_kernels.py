@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.jit import kernel
+from graphdb.storage.jit import kernel, load
 
 Ints = NDArray[np.int64]
+
+LONG = 0
+"""Stands for int64 in :func:`load` and :func:`store`."""
+PARTITION_BYTES = 48
+"""A row of a table of partitions: (hashed?, offsets' address, groups, neighbours', code_offsets', codes')."""
 
 PAIRS = 8
 """Pairs of int64 in a hashed group of 128 bytes: seven (vertex, offset) and one (overflow group, end)."""
@@ -19,6 +24,27 @@ def home_group(vertex: int, groups: int) -> int:
     mixed = np.uint64(vertex) * np.uint64(0x9E3779B97F4A7C15)
     group: int = np.int64((mixed >> np.uint64(20)) % np.uint64(groups))  # type: ignore[assignment]
     return group
+
+
+@kernel
+def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
+    """Where the neighbours of a vertex begin and end in their partition."""
+    entry = partitions + row * PARTITION_BYTES
+    table = load(entry, 1, LONG)
+    if load(entry, 0, LONG) == 0:
+        return load(table, vertex, LONG), load(table, vertex + 1, LONG)
+    groups = load(entry, 2, LONG)
+    group = home_group(vertex, groups) if groups > 0 else -1
+    while group >= 0:
+        at = group * 16
+        for pair in range(7):
+            key = load(table, at + 2 * pair, LONG)
+            if key == vertex:
+                return load(table, at + 2 * pair + 1, LONG), load(table, at + 2 * pair + 3, LONG)
+            if key < 0:
+                break
+        group = load(table, at + 14, LONG)
+    return 0, 0
 
 
 @kernel

@@ -13,19 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.jit import kernel, load, store
-from graphdb.storage.pcsr_kernels import home_group
+from graphdb.storage.pcsr_kernels import LONG as LONG
+from graphdb.storage.pcsr_kernels import PARTITION_BYTES as PARTITION_BYTES
+from graphdb.storage.pcsr_kernels import neighbours_of as neighbours_of
 
 Ints = NDArray[np.int64]
 
-LONG = 0
-"""Stands for int64 in :func:`load` and :func:`store`."""
 BYTE = np.uint8(0)
 COLUMN = np.uint32(0)
 
 GALLOP = 24
 """Lists whose lengths differ by more than this factor are intersected by searching, not by merging."""
-PARTITION_BYTES = 48
-"""A row of the table of partitions: (hashed?, offsets' address, groups, neighbours', code_offsets', codes')."""
 
 
 @kernel
@@ -54,27 +52,6 @@ def holds(address: int, length: int, value: int, like: Any) -> bool:
     """Whether a sorted list holds a value."""
     at = find(address, 0, length, value, like)
     return at < length and load(address, at, like) == value
-
-
-@kernel
-def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
-    """Where the neighbours of a vertex begin and end in their partition."""
-    entry = partitions + row * PARTITION_BYTES
-    table = load(entry, 1, LONG)
-    if load(entry, 0, LONG) == 0:
-        return load(table, vertex, LONG), load(table, vertex + 1, LONG)
-    groups = load(entry, 2, LONG)
-    group = home_group(vertex, groups) if groups > 0 else -1
-    while group >= 0:
-        at = group * 16
-        for pair in range(7):
-            key = load(table, at + 2 * pair, LONG)
-            if key == vertex:
-                return load(table, at + 2 * pair + 1, LONG), load(table, at + 2 * pair + 3, LONG)
-            if key < 0:
-                break
-        group = load(table, at + 14, LONG)
-    return 0, 0
 
 
 @kernel

@@ -37,10 +37,13 @@ from graphdb.plan.physical import (
     PhysicalPlan,
     Relation,
     Step,
+    TreeCount,
     Unequal,
     VertexStep,
 )
+from graphdb.plan.space import CandidateSpace, candidate_space
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
+from graphdb.plan.tree import tree_count, tree_order
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.signatures import required_bits
@@ -59,6 +62,8 @@ class Draft:
 
     pattern: PatternGraph
     graph: DataGraph
+    space: CandidateSpace | None = None
+    """The candidates as refined and joined, where that pays."""
     estimates: Estimates = field(init=False)
     order: tuple[int, ...] = ()
     position: dict[int, int] = field(default_factory=dict)
@@ -102,17 +107,36 @@ def make_plan(
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
+    cost = sum(draft.visits) + sum(draft.rows)
+    plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
+    tree = _tree(draft) if counting == "auto" else None
+    if tree is not None:
+        return replace(plan, tree=tree)
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
     return replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
 
 
+def refine_candidates(draft: Draft) -> None:
+    """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
+
+    def expected() -> float:
+        estimates = estimate(draft.pattern, draft.graph)
+        bound, rows, cost = 0, 1.0, 0.0
+        for v in matching_order(estimates):
+            rows, work = extend(estimates, bound, rows, v)
+            bound |= 1 << v
+            cost += rows + work
+        return cost
+
+    draft.space = candidate_space(draft.pattern, draft.graph, expected)
+
+
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
-    draft.estimates = estimate(draft.pattern, draft.graph)
-    draft.order = matching_order(draft.estimates)
+    draft.estimates = draft.space.estimates() if draft.space else estimate(draft.pattern, draft.graph)
+    draft.order = tree_order(draft.space) if draft.space else matching_order(draft.estimates)
     bound, rows = 0, 1.0
     for i, v in enumerate(draft.order):
         draft.position[v] = i
@@ -125,7 +149,11 @@ def choose_order(draft: Draft) -> None:
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
     draft.differ = tuple(distinctness(draft.pattern, draft.graph.type_label, draft.simple))
-    draft.checks += draft.differ
+    overlaps = draft.space.overlaps if draft.space else None
+    for check in draft.differ:
+        # Vertices without a candidate in common differ anyway.
+        if overlaps is None or not isinstance(check, Unequal) or overlaps[check.left] >> check.right & 1:
+            draft.checks.append(check)
 
 
 def require_induced(draft: Draft) -> None:
@@ -213,8 +241,23 @@ def _clique(draft: Draft) -> CliqueCount | None:
     return CliqueCount(size, draft.graph.oriented(edges[0].labels))
 
 
+def _tree(draft: Draft) -> TreeCount | None:
+    """The tree along which to count, where only vertices have to differ and it promises less work than the steps."""
+    if draft.space is None or not draft.pattern.count_only or draft.pattern.limit is not None or draft.chosen_edges:
+        return None
+    if not draft.differ or not all(isinstance(check, Unequal) for check in draft.differ):
+        return None  # where nothing must differ, counting along edges is faster still
+    if not all(isinstance(check, Unequal | Above) for step in draft.steps for check in step.checks):
+        return None
+    unequal = {(check.left, check.right) for check in draft.differ if isinstance(check, Unequal)}
+    tree = tree_count(draft.space, unequal - _joined_without_loops(draft))
+    return tree if tree.cost <= sum(draft.visits) + sum(draft.rows) else None
+
+
 def use_signatures(draft: Draft) -> None:
     """Test what a vertex must have towards neighbours that are bound later, where that is likely to pay."""
+    if draft.space is not None:
+        return
     repeatable = MatchMode.REPEATABLE_ELEMENTS
     for v in draft.order:
         groups: dict[tuple[Relation, int], list[tuple[int, ...]]] = {}
@@ -260,11 +303,13 @@ def bind_vertices(draft: Draft) -> None:
             if link.source != link.target and v in (link.source, link.target):
                 other = link.target if link.source == v else link.source
                 if draft.position[other] < i:
-                    relation, _, _ = draft.relation(link)
+                    relation = draft.space.relation(other, v) if draft.space else draft.relation(link)[0]
                     if Neighbours(relation, other) not in lists:
                         lists.append(Neighbours(relation, other))
         candidates = draft.pattern.vertices[v].candidates
-        if candidates is None and v in isolated:
+        if draft.space is not None:
+            candidates = None if lists else draft.space.candidates[v]
+        elif candidates is None and v in isolated:
             candidates = draft.graph.universe()
         scan = constants = None
         if not lists:
@@ -285,7 +330,7 @@ def bind_vertices(draft: Draft) -> None:
 def drop_implied(draft: Draft) -> None:
     """Drop a candidate set that every value of one of the step's lists is in: often a label that a relation implies."""
     for i, step in enumerate(draft.steps):
-        if not isinstance(step, VertexStep) or not step.neighbours:
+        if not isinstance(step, VertexStep) or not step.neighbours or draft.space is not None:
             continue
         for check in [c for c in draft.checks if isinstance(c, IsCandidate) and c.vertex == step.vertex]:
             if any(_implies(draft, near.relation, check.candidates, draft.visits[i]) for near in step.neighbours):
@@ -380,6 +425,7 @@ def has_one_code(edge: PatternEdge) -> bool:
 
 
 PASSES = (
+    refine_candidates,
     choose_order,
     require_distinct,
     require_induced,

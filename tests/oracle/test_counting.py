@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.execute import count
+from graphdb.execute import count, exact
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -120,13 +120,13 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
 
     def overflowing(run: Any, part: Any, modulus: int) -> int:
         if modulus == 0:
-            raise count._Overflow
+            raise exact.Overflow
         return total(run, part, modulus)
 
     with (
         mock.patch.object(count._Run, "total", overflowing),
         mock.patch.object(
-            count, "_primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
+            exact, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
         ),
     ):
         check(case, DataGraph(case.source))
