@@ -17,7 +17,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.counting import counting_plan
-from graphdb.plan.distinct import distinctness
+from graphdb.plan.distinct import distinctness, unequal_vertices
 from graphdb.plan.lower import lower
 from graphdb.plan.motion import shared_prefixes
 from graphdb.plan.order import matching_order
@@ -52,6 +52,8 @@ Ints = NDArray[np.int64]
 
 _OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
+TRUSTED = 4.0
+"""A tree that is expected to cost so many times as much as a search is still taken."""
 SMALL = 1024
 """Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
 
@@ -63,7 +65,9 @@ class Draft:
     pattern: PatternGraph
     graph: DataGraph
     space: CandidateSpace | None = None
-    """The candidates as refined and joined, where that pays."""
+    """The candidates as refined and joined, where that pays, …"""
+    tree: TreeCount | None = None
+    """… and the tree along which to count over them, if it may be."""
     estimates: Estimates = field(init=False)
     order: tuple[int, ...] = ()
     position: dict[int, int] = field(default_factory=dict)
@@ -109,9 +113,8 @@ def make_plan(
         run(draft)
     cost = sum(draft.visits) + sum(draft.rows)
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
-    tree = _tree(draft) if counting == "auto" else None
-    if tree is not None:
-        return replace(plan, tree=tree)
+    if counting == "auto" and draft.differ and draft.space is not None:
+        return replace(plan, tree=_tree(draft, cost))
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
@@ -136,7 +139,13 @@ def refine_candidates(draft: Draft) -> None:
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     draft.estimates = draft.space.estimates() if draft.space else estimate(draft.pattern, draft.graph)
-    draft.order = tree_order(draft.space) if draft.space else matching_order(draft.estimates)
+    if draft.space is None:
+        draft.order = matching_order(draft.estimates)
+    elif draft.pattern.count_only and draft.pattern.limit is None:
+        draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern))
+        draft.order = tuple(node.vertex for node in draft.tree.nodes)
+    else:
+        draft.order = tree_order(draft.space)
     bound, rows = 0, 1.0
     for i, v in enumerate(draft.order):
         draft.position[v] = i
@@ -241,17 +250,14 @@ def _clique(draft: Draft) -> CliqueCount | None:
     return CliqueCount(size, draft.graph.oriented(edges[0].labels))
 
 
-def _tree(draft: Draft) -> TreeCount | None:
-    """The tree along which to count, where only vertices have to differ and it promises less work than the steps."""
-    if draft.space is None or not draft.pattern.count_only or draft.pattern.limit is not None or draft.chosen_edges:
+def _tree(draft: Draft, cost: float) -> TreeCount | None:
+    """The tree along which to count, if vertices that differ are all that it has to know of."""
+    if draft.tree is None or draft.chosen_edges or not all(isinstance(check, Unequal) for check in draft.differ):
         return None
-    if not draft.differ or not all(isinstance(check, Unequal) for check in draft.differ):
-        return None  # where nothing must differ, counting along edges is faster still
-    if not all(isinstance(check, Unequal | Above) for step in draft.steps for check in step.checks):
-        return None
-    unequal = {(check.left, check.right) for check in draft.differ if isinstance(check, Unequal)}
-    tree = tree_count(draft.space, unequal - _joined_without_loops(draft))
-    return tree if tree.cost <= sum(draft.visits) + sum(draft.rows) else None
+    checks = (check for step in draft.steps for check in step.checks)
+    known = all(isinstance(check, Unequal | Above) for check in checks)
+    # Symmetry may make a search cheap, but a search is also what estimates err about most.
+    return draft.tree if known and draft.tree.cost <= TRUSTED * cost else None
 
 
 def use_signatures(draft: Draft) -> None:

@@ -55,12 +55,15 @@ class CandidateSpace:
         Per pattern vertex: those with which it shares a candidate, as bits.
     pairs
         How many pairs of candidates each pair of joined pattern vertices has, both ways round.
+    apart
+        Joined pattern vertices (lower number first) that differ since no data vertex is joined with itself there.
     """
 
     candidates: tuple[Ints, ...]
     fits: Ints
     overlaps: tuple[int, ...]
     pairs: dict[Pair, int]
+    apart: frozenset[Pair]
     offsets: Ints = field(repr=False)
     neighbours: NDArray[Any] = field(repr=False)
     longest: Ints = field(repr=False)
@@ -165,6 +168,7 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
     towards: dict[tuple[int, Relation], set[int]] = defaultdict(set)
     between: dict[Pair, set[int]] = defaultdict(set)
     near = np.zeros(count, np.int64)
+    apart: set[Pair] = set()
     for link in links:
         a, b = link.source, link.target
         there, back = ("out", "in") if link.directed else ("both", "both")
@@ -172,7 +176,9 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
         towards[a, outward].add(b)
         towards[b, inward].add(a)
         between[(a, b) if a < b else (b, a)].add(row(outward if a < b else inward))
-        row(inward), row(outward)
+        row(inward)
+        if not held[row(outward)].loops:
+            apart.add((min(a, b), max(a, b)))
         near[a] |= 1 << b
         near[b] |= 1 << a
     sets = [_initial(pattern, graph, v, held, rows, towards) for v in range(count)]
@@ -213,7 +219,7 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
         known[a, b] = known[b, a] = int(offsets[2 * i, last + 1] - offsets[2 * i, first]) if last >= 0 else 0
         numbers[a, b], numbers[b, a] = 2 * i, 2 * i + 1
     overlaps = kernels.common_fits(candidates, starts, sizes, fits).tolist()
-    return CandidateSpace(left, fits, tuple(overlaps), known, offsets, out, longest, numbers)
+    return CandidateSpace(left, fits, tuple(overlaps), known, frozenset(apart), offsets, out, longest, numbers)
 
 
 def _initial(
@@ -240,7 +246,7 @@ def _arcs(
 ) -> tuple[Ints, Ints, Ints]:
     """The tables ``arcs``, ``groups`` and ``first_arc`` of :func:`graphdb.plan.space_kernels.refine`."""
     unequal = unequal_vertices(pattern)
-    arcs: list[tuple[int, int, int, int, int]] = []
+    arcs: list[tuple[int, ...]] = []
     groups: list[tuple[int, int]] = []
     for (v, relation), others in towards.items():
         first = len(groups)
@@ -251,9 +257,10 @@ def _arcs(
         for group in [*alike, *([sorted(others)] if len(by_set) > 1 else [])]:
             if all((a, b) in unequal for i, b in enumerate(group) for a in group[:i]):
                 groups.append((_bits(group), len(group)))
-        arcs.append((v, rows[relation], _bits(others), first, len(groups)))
+        least = max((size for _, size in groups[first:]), default=1)
+        arcs.append((v, rows[relation], _bits(others), first, len(groups), least))
     arcs.sort(key=lambda arc: arc[0])
-    table = np.array(arcs, np.int64).reshape(-1, 5)
+    table = np.array(arcs, np.int64).reshape(-1, 6)
     first_arc = np.searchsorted(table[:, 0], np.arange(len(pattern.vertices) + 1)).astype(np.int64)
     return table, np.array(groups, np.int64).reshape(-1, 2), first_arc
 

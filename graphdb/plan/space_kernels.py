@@ -41,6 +41,8 @@ def supported(partitions: int, arc: Ints, groups: Ints, x: int, fits: Ints, coun
     """
     row, need, first, last = arc[1], arc[2], arc[3], arc[4]
     begin, end = neighbours_of(partitions, row, x)
+    if end - begin < arc[5]:
+        return -1
     neighbours = load(partitions + row * PARTITION_BYTES, 3, LONG)
     seen, missing = 0, last - first
     for g in range(first, last):
@@ -80,7 +82,8 @@ def refine(
     partitions
         The address of the table of the relations' partitions.
     first_arc, arcs
-        Int64 [vertices + 1]; int64 [arcs, 5]: (vertex, partition, the neighbours it needs as bits, groups begin, end).
+        Int64 [vertices + 1]; int64 [arcs, 6]: (vertex, partition, the neighbours it needs as bits, groups begin, end,
+        how many it needs at least).
     groups
         Int64 [groups, 2]: so many different neighbours must each fit one of these pattern vertices (bits).
     near

@@ -46,13 +46,13 @@ def tree_count(space: CandidateSpace, unequal: set[Pair]) -> TreeCount:
     Parameters
     ----------
     unequal
-        Pairs of vertices that must differ and might not.
+        Pairs of vertices (lower number first) that must differ.
     """
     from graphdb.plan.tree_kernels import best_tree
 
     sizes, shares, links = _figures(space)
     differ = np.zeros_like(links)
-    for a, b in unequal:
+    for a, b in unequal - space.apart:
         if space.overlaps[a] >> b & 1:
             differ[a] |= 1 << b
             differ[b] |= 1 << a

@@ -234,10 +234,9 @@ def test_a_memory_limit_leaves_the_search() -> None:
     assert plan.tree is not None
     small = HostExecutor(1, memory_limit=plan.tree.worker_bytes - 1, block_rows=1)
     assert small.memory(plan) == plan.tree.worker_bytes
-    control, usual = Control(), Control()
-    assert small.count(plan, control) == HostExecutor(1).count(plan, usual)
-    assert len(control.rows) == len(plan.steps)
-    assert control.rows.sum() != usual.rows.sum()
+    with mock.patch("graphdb.execute.host.count_along_tree", side_effect=AssertionError):
+        found = small.count(plan)
+    assert found == HostExecutor(1).count(plan)
 
 
 def test_what_cannot_match_is_told_by_refinement() -> None:
