@@ -6,6 +6,8 @@ first used; without this, the first count of a clique or of a tree would wait so
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from graphdb.execute.host import HostExecutor
@@ -16,7 +18,8 @@ from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
-            "count_kernels.send", "nested_kernels.nested")  # fmt: skip
+            "count_kernels.send", "nested_kernels.nested", "space_kernels.join_candidates", "tree_kernels.best_tree",
+            "tree_kernels.walk")  # fmt: skip
 """One function of each family."""
 
 
@@ -39,6 +42,10 @@ def warm_up() -> None:
                 executor.count(make_plan(pattern, graph))
                 executor.count(make_plan(pattern, graph, counting="never"))
                 executor.count(make_plan(pattern, graph, counting="always"))
+
+        path = _pattern([(i, i + 1) for i in range(8)], size, MatchMode.DIFFERENT_NODES, count=True)
+        some = tuple(replace(v, candidates=np.arange(i, i + 2)) for i, v in enumerate(path.vertices))
+        executor.count(make_plan(replace(path, vertices=some), graph))
 
 
 def _pattern(edges: list[tuple[int, int]], label: int, mode: MatchMode, *, count: bool) -> PatternGraph:

@@ -53,7 +53,7 @@ Ints = NDArray[np.int64]
 _OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 TRUSTED = 4.0
-"""A tree that is expected to cost so many times as much as a search is still taken."""
+"""A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
 SMALL = 1024
 """Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
 
@@ -256,8 +256,9 @@ def _tree(draft: Draft, cost: float) -> TreeCount | None:
         return None
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)
-    # Symmetry may make a search cheap, but a search is also what estimates err about most.
-    return draft.tree if known and draft.tree.cost <= TRUSTED * cost else None
+    # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.
+    cheaper = draft.symmetry.size > 1 and draft.tree.cost > TRUSTED * cost
+    return draft.tree if known and not cheaper else None
 
 
 def use_signatures(draft: Draft) -> None:

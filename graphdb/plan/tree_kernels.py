@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 
 RULES = 4
 """Ways to choose the next vertex: fewest rows; smallest parts left, then fewest rows; both weighed; most neighbours."""
+CLOSING = 0.5
+"""Friends of friends are friends: all but the most selective edge of a vertex count with this power of their shares."""
 _COMPARE = 0.25
 """How much a vertex in the largest part left weighs against a factor of e in rows, where both are weighed."""
 
@@ -45,16 +47,17 @@ def size_of(bits: int) -> int:
 @kernel
 def rows_of(v: int, path: int, sizes: Floats, shares: Floats, links: Ints) -> tuple[float, float, int]:
     """(bindings of ``v`` for each binding of ``path``, length of the shortest list, lists) expected."""
-    rows = shortest = sizes[v]
+    product = least = 1.0
     lists = 0
     left = links[v] & path
     while left != 0:
         u = lowest(left)
         left &= left - 1
-        rows *= shares[u, v]
-        shortest = min(shortest, sizes[v] * shares[u, v])
+        product *= shares[u, v]
+        least = min(least, shares[u, v])
         lists += 1
-    return rows, shortest, lists
+    shortest = sizes[v] * least
+    return shortest * (product / max(least, 1e-300)) ** CLOSING, shortest, lists
 
 
 @kernel

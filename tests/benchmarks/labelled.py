@@ -15,9 +15,12 @@ import math
 import statistics
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -27,6 +30,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.order import matching_order
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests.benchmarks.harness import SHARED, Table, main, progress, surroundings
@@ -123,6 +127,30 @@ def labelled_set(name: str) -> LabelledSet:
     )
 
 
+ABLATIONS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "as it is": (),
+    "no kept counts": (("tree.KEPT", math.inf),),
+    "no refinement": (("space.PASSES", 0),),
+    "no neighbour counts": (("space.unequal_vertices", lambda _: set()),),
+    "no trees": (("passes._tree", lambda *_: None),),
+    "no trees, order of the cost model": (
+        ("passes._tree", lambda *_: None),
+        ("passes.tree_order", lambda found: matching_order(found.estimates())),
+    ),
+    "no candidate spaces": (("space.SMALLEST", 1000),),
+}
+"""What is left out: (what, instead), in ``graphdb.plan``."""
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """Leave something out of planning."""
+    with ExitStack() as stack:
+        for what, instead in ABLATIONS[name]:
+            stack.enter_context(mock.patch(f"graphdb.plan.{what}", instead))
+        yield
+
+
 @dataclass
 class Measured:
     """What one set's queries took with some number of threads."""
@@ -179,6 +207,7 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which a query is stopped")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--ablate", action="store_true", help="a row for each thing left out, with one thread")
     parser.add_argument("--rows", action="store_true", help="enumerate all matches instead of counting them")
     parser.add_argument("--unknown", action="store_true", help="also the queries whose counts nobody published")
     arguments = parser.parse_args(argv)
@@ -191,14 +220,16 @@ def run(argv: list[str]) -> list[Table]:
     for name in arguments.sets.split(","):
         known = labelled_set(name)
         queries = [query for query, count in known.counts.items() if count is not None or arguments.unknown]
-        for threads in arguments.threads.split(","):
-            progress(f"{name}: {threads} threads")
-            measured = measure(known, queries, int(threads), arguments.limit, arguments.repeat, rows=arguments.rows)
+        variants = [("as it is", threads) for threads in arguments.threads.split(",")]
+        for variant, threads in [(name, "1") for name in ABLATIONS] if arguments.ablate else variants:
+            progress(f"{name}: {variant}, {threads} threads")
+            with without(variant):
+                measured = measure(known, queries, int(threads), arguments.limit, arguments.repeat, rows=arguments.rows)
             published = [known.seconds[query] for query in queries if query in known.seconds]
             kinds = (queries, range(measured.right), measured.wrong, measured.over)
             figures = (measured.search, measured.whole, published)
             table.add(
-                name,
+                f"{name}, {variant}" if arguments.ablate else name,
                 threads,
                 *(str(len(found)) for found in kinds),
                 *(f"{math.fsum(f) * 1000:,.1f} ({statistics.median(f) * 1000:.2f})" if f else "-" for f in figures),
