@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.cliques import count_cliques
 from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.physical import CliqueCount
 from graphdb.plan.quotients import Member
 
 Ints = NDArray[np.int64]
@@ -66,7 +68,7 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
 
 def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
     """More than a part of this pattern can count: every vertex anything, every pair all data edges there are."""
-    bound = max(plan.vertices, 2) ** len(filters) * max(part.multiple, 1)
+    bound = max(int(plan.vertices), 2) ** len(filters) * max(part.multiple, 1)
     most = 1
     for partition in plan.partitions.values():
         if partition.code_offsets is not None:
@@ -93,6 +95,9 @@ class _Run:
 
     def total(self, part: Part, modulus: int) -> int:
         """The count of one part (modulo a prime)."""
+        if part.clique:
+            graph = self._plan.oriented[part.root_bundles[0].members[0].relation]
+            return count_cliques(CliqueCount(part.clique, graph), self._threads, self._control) * part.multiple
         self._flags[:] = 0
         roots = self._roots(part)
         root = self._values(part.root, roots, modulus)
