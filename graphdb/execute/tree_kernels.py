@@ -32,6 +32,8 @@ candidate at hand; where in ``KEPT``, the memory for its results, its count belo
 NODE, PHASE, RESULT, PIECE, PIECES = range(5)
 STATE_CELLS = 5
 LARGEST = float(1 << 62)
+STRIDE = 8
+"""What a move from node to node costs, in elements of a list."""
 
 
 @kernel
@@ -158,7 +160,7 @@ def walk(
     node, phase, result = state[NODE], state[PHASE], state[RESULT]
     work = 0
     while work <= budget:
-        work += 1
+        work += STRIDE
         if phase == ASK:
             if nodes[node, SLOTS] > 0:
                 cell = kept_cell(node, nodes, depends, fits, values, stack)

@@ -113,8 +113,9 @@ def make_plan(
         run(draft)
     cost = sum(draft.visits) + sum(draft.rows)
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
-    if counting == "auto" and draft.differ and draft.space is not None:
-        return replace(plan, tree=_tree(draft, cost))
+    tree = _tree(draft, cost) if counting == "auto" else None
+    if tree is not None:
+        return replace(plan, tree=tree)
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
@@ -255,6 +256,8 @@ def _tree(draft: Draft, cost: float) -> TreeCount | None:
     """The tree along which to count, if vertices that differ are all that it has to know of."""
     if draft.tree is None or draft.chosen_edges or not all(isinstance(check, Unequal) for check in draft.differ):
         return None
+    if not draft.differ:
+        return None  # then counting along edges is faster still
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)
     # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.

@@ -37,7 +37,7 @@ CHEAP = 3_000_000.0
 """Neighbours that may be looked at without asking whether it pays: some milliseconds."""
 PASSES = 6
 """Later passes seldom find anything."""
-MOST_CELLS = 1 << 27
+MOST_CELLS = 1 << 25
 """Cells of the offset layers together (one per data vertex, joined pair and direction; few are ever touched)."""
 
 
@@ -134,7 +134,7 @@ def candidate_space(pattern: PatternGraph, graph: DataGraph, expected: Callable[
     if 2 * len(joined) * (graph.vertices + 1) > MOST_CELLS:
         return None
     work = _work(pattern, graph, links)
-    if work > CHEAP and (work > expected() or 16 * work > graph.memory_budget_bytes):
+    if work > CHEAP and (work > expected() or 64 * work > graph.memory_budget_bytes):
         return None
     return _build(pattern, graph, links)
 
