@@ -2,7 +2,7 @@
 
 Lists hold vertex ids, as int32 or int64: ``like`` is a scalar of that type and ``width`` its bytes.  Every loop that
 writes stores first and moves on only where the value stays, so there is no branch to mispredict; an output may be the
-first input itself.
+first input itself.  What reads a partition alone is in :mod:`graphdb.storage.pcsr_kernels`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from graphdb.storage.jit import kernel, load, store
 from graphdb.storage.pcsr_kernels import LONG as LONG
 from graphdb.storage.pcsr_kernels import PARTITION_BYTES as PARTITION_BYTES
+from graphdb.storage.pcsr_kernels import find as find
+from graphdb.storage.pcsr_kernels import neighbour_at as neighbour_at
 from graphdb.storage.pcsr_kernels import neighbours_of as neighbours_of
 
 Ints = NDArray[np.int64]
@@ -24,18 +26,6 @@ COLUMN = np.uint32(0)
 
 GALLOP = 24
 """Lists whose lengths differ by more than this factor are intersected by searching, not by merging."""
-
-
-@kernel
-def find(address: int, begin: int, end: int, value: int, like: Any) -> int:
-    """The first place in the sorted ``[begin, end)`` whose element is not below ``value``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if load(address, middle, like) < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @kernel
@@ -52,17 +42,6 @@ def holds(address: int, length: int, value: int, like: Any) -> bool:
     """Whether a sorted list holds a value."""
     at = find(address, 0, length, value, like)
     return at < length and load(address, at, like) == value
-
-
-@kernel
-def neighbour_at(partitions: int, row: int, vertex: int, other: int, like: Any) -> int:
-    """The place of ``other`` among the neighbours of ``vertex``, or -1."""
-    begin, end = neighbours_of(partitions, row, vertex)
-    neighbours = load(partitions + row * PARTITION_BYTES, 3, LONG)
-    at = find(neighbours, begin, end, other, like)
-    if at < end and load(neighbours, at, like) == other:
-        return at
-    return -1
 
 
 @kernel

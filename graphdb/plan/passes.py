@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
-from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting import counting_plan
 from graphdb.plan.distinct import distinctness, unequal_vertices
 from graphdb.plan.lower import lower
@@ -41,6 +41,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.sample import best_order, modelled
 from graphdb.plan.space import CandidateSpace, candidate_space
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.plan.tree import tree_count, tree_order
@@ -128,43 +129,53 @@ def refine_candidates(draft: Draft) -> None:
 
     def expected() -> float:
         estimates = estimate(draft.pattern, draft.graph)
-        bound, rows, cost = 0, 1.0, 0.0
-        for v in matching_order(estimates):
-            rows, work = extend(estimates, bound, rows, v)
-            bound |= 1 << v
-            cost += rows + work
-        return cost
+        return modelled(estimates, matching_order(estimates)).cost
 
     draft.space = candidate_space(draft.pattern, draft.graph, expected)
 
 
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
-    draft.estimates = draft.space.estimates() if draft.space else estimate(draft.pattern, draft.graph)
     if draft.space is None:
-        draft.order = matching_order(draft.estimates)
-    elif draft.pattern.count_only and draft.pattern.limit is None:
-        draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern))
-        draft.order = tuple(node.vertex for node in draft.tree.nodes)
+        draft.estimates = estimate(draft.pattern, draft.graph)
+        forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
     else:
-        draft.order = tree_order(draft.space)
-    bound, rows = 0, 1.0
-    for i, v in enumerate(draft.order):
-        draft.position[v] = i
-        rows, work = extend(draft.estimates, bound, rows, v)
-        bound |= 1 << v
-        draft.rows.append(rows)
-        draft.visits.append(work)
+        draft.estimates = draft.space.estimates()
+        if draft.pattern.count_only and draft.pattern.limit is None:
+            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern))
+            order = tuple(node.vertex for node in draft.tree.nodes)
+        else:
+            order = tree_order(draft.space)
+        forecast = modelled(draft.estimates, order)
+    draft.order = forecast.order
+    draft.position = {v: i for i, v in enumerate(draft.order)}
+    draft.rows, draft.visits = list(forecast.rows), list(forecast.work)
 
 
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
-    draft.differ = tuple(distinctness(draft.pattern, draft.graph.type_label, draft.simple))
+    wanted = distinctness(draft.pattern, draft.graph.type_label, draft.simple)
+    draft.differ = tuple(check for check in wanted if not _certain(draft, check))
     overlaps = draft.space.overlaps if draft.space else None
     for check in draft.differ:
         # Vertices without a candidate in common differ anyway.
         if overlaps is None or not isinstance(check, Unequal) or overlaps[check.left] >> check.right & 1:
             draft.checks.append(check)
+
+
+def _certain(draft: Draft, check: Check) -> bool:
+    """Whether vertices differ since they have different labels, and no vertex of the graph has two."""
+    match check:
+        case Unequal(left, right):
+            pairs = [(left, right)]
+        case NotBothEqual(a, b, c, d):
+            pairs = [(a, b), (c, d)]
+        case _:
+            return False
+    type_label, vertices = draft.graph.type_label, draft.pattern.vertices
+    if type_label is None or draft.graph.source.statistics(type_label).max_out_degree > 1:
+        return False
+    return any(vertices[a].labels and vertices[b].labels and vertices[a].labels != vertices[b].labels for a, b in pairs)
 
 
 def require_induced(draft: Draft) -> None:
