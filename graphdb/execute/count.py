@@ -7,12 +7,11 @@ conceivable count needs, and the Chinese remainder theorem gives that count.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.cliques import count_cliques
+from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
@@ -40,10 +40,6 @@ _CLOSED = 1 << 24
 
 _NARROW = (1 << 31) - 1
 """Weights up to this are read as 32 bits."""
-
-
-class _Overflow(Exception):
-    """A number did not fit int64."""
 
 
 def count_matches(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None) -> int | None:
@@ -68,28 +64,14 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
         product = term.coefficient
         for part in term.parts:
             if part not in totals:
-                totals[part] = _exactly(run, part, _greatest(plan, term.quotient.filters, term.quotient.links, part))
+                greatest = _greatest(plan, term.quotient.filters, term.quotient.links, part)
+                totals[part] = exactly(partial(run.total, part), greatest)
             product *= totals[part]
         result += product
         control.term_seconds.append(time.monotonic() - started)
         if control.progress is not None:
             control.progress((done + 1) / len(plan.terms))
     return result
-
-
-def _exactly(run: _Run, part: Part, greatest: int) -> int:
-    try:
-        return run.total(part, 0)
-    except _Overflow:
-        pass
-    remainders: list[tuple[int, int]] = []
-    product = 1
-    for prime in _primes():
-        if product > greatest:
-            break
-        remainders.append((prime, run.total(part, prime) % prime))
-        product *= prime
-    return sum(r * (product // p) * pow(product // p, -1, p) for p, r in remainders) % product
 
 
 def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
@@ -100,13 +82,6 @@ def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ..
         if partition.code_offsets is not None:
             most = max(most, int(np.diff(partition.code_offsets).max(initial=1)))
     return int(bound * most ** (sum(len(members) for _, _, members in links) + len(filters) * 8) + 1)
-
-
-def _primes() -> Iterator[int]:
-    """Primes below 2**31, the greatest first."""
-    for candidate in range((1 << 31) - 1, 3, -2):
-        if all(candidate % divisor for divisor in range(3, math.isqrt(candidate) + 1, 2)):
-            yield candidate
 
 
 class _Run:
@@ -140,7 +115,7 @@ class _Run:
         if self._flags[1]:
             self._messages.clear()
             self._weights.clear()
-            raise _Overflow
+            raise Overflow
         return found * part.multiple
 
     def _sum(self, root: Weight, roots: Ints, modulus: int) -> int:

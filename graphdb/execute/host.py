@@ -24,8 +24,9 @@ from graphdb.errors import MemoryLimitError
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_matches
 from graphdb.execute.executor import Block, Control
+from graphdb.execute.trees import count_along_tree
 from graphdb.execute.twins import count_twins
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import PhysicalPlan, TreeCount, VertexStep
 
 BLOCK_ROWS = 1 << 16
 _FIRST_ROWS = 1 << 12
@@ -80,6 +81,8 @@ class HostExecutor:
         """Bytes of the workers' intersection buffers and output blocks, or of the vectors that count."""
         if plan.counting is not None:
             return self.threads * plan.counting.worker_bytes
+        if plan.tree is not None:
+            return self.threads * plan.tree.worker_bytes
         return self._workers(plan) * self._worker_bytes(plan)
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
@@ -132,6 +135,13 @@ class HostExecutor:
                 control.seconds = time.monotonic() - started
             if counted is not None:
                 return counted
+        if plan.tree is not None and limit is None and self._fits(plan.tree):
+            try:
+                return count_along_tree(
+                    plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
+                )
+            finally:
+                control.seconds = time.monotonic() - started
         if plan.counting is not None and limit is None:
             try:
                 counted = count_matches(plan.counting, control, self.threads, self.memory_limit)
@@ -152,6 +162,10 @@ class HostExecutor:
     def _deal(self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None) -> _Alone | _Deal:
         control.threads = self._workers(plan)
         return (_Alone if control.threads == 1 else _Deal)(plan, self, control, counting, limit)
+
+    def _fits(self, tree: TreeCount) -> bool:
+        """Whether the memory limit has room for all workers of a count along a tree."""
+        return self.memory_limit is None or self.threads * tree.worker_bytes <= self.memory_limit
 
     def _worker_bytes(self, plan: PhysicalPlan) -> int:
         block = self.block_rows * len(plan.program.outputs) * np.dtype(plan.dtype).itemsize

@@ -23,7 +23,8 @@ from graphdb.plan.twins import twin_count
 from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
-            "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally")  # fmt: skip
+            "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
+            "space_kernels.join_candidates", "tree_kernels.best_tree", "tree_kernels.walk")  # fmt: skip
 """One function of each family."""
 
 
@@ -52,6 +53,10 @@ def warm_up() -> None:
                 executor.count(make_plan(pattern, graph))
                 executor.count(make_plan(pattern, graph, counting="never"))
                 executor.count(make_plan(pattern, graph, counting="always"))
+
+        path = _pattern([(i, i + 1) for i in range(8)], size, MatchMode.DIFFERENT_NODES, count=True)
+        some = tuple(replace(v, candidates=np.arange(i, i + 2)) for i, v in enumerate(path.vertices))
+        executor.count(make_plan(replace(path, vertices=some), graph))
 
 
 def _pattern(edges: list[tuple[int, int]], label: int, mode: MatchMode, *, count: bool) -> PatternGraph:

@@ -24,6 +24,7 @@ from graphdb.plan.physical import (
     PhysicalPlan,
     Relation,
     Step,
+    TreeCount,
     Unequal,
     VertexStep,
 )
@@ -124,6 +125,8 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         return _twins_text(plan, plan.twins, control)
     if plan.counting is not None:
         return _counting_text(plan, plan.counting, control)
+    if plan.tree is not None:
+        return _tree_text(plan, plan.tree, control)
     profiled = control is not None and len(control.rows) == len(plan.steps)
     table = [["step", "binds", "from", "checks", "estimated rows", *(["rows", "~ms", ""] if profiled else [])]]
     for step in explain(plan, name, control):
@@ -201,6 +204,29 @@ def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals 
     return "\n".join(lines)
 
 
+def _tree_text(plan: PhysicalPlan, tree: TreeCount, control: Actuals | None) -> str:
+    """A plan that counts along a tree: one row per vertex, indented below the one that it hangs from."""
+    profiled = control is not None and len(control.rows) == len(tree.nodes) and control.seconds > 0
+    figures = ["estimated times", *(["times"] if profiled else [])]
+    table = [["counted along a tree", "candidates", "joined with", "checks", "kept for", *figures]]
+    depth: list[int] = []
+    for i, node in enumerate(tree.nodes):
+        depth.append(depth[node.parent] + 1 if node.parent >= 0 else 0)
+        condition = plan.conditions[node.vertex]
+        found = f"{len(tree.space.candidates[node.vertex]):,}" + (f" {condition}" if condition else "")
+        name = _variable(plan, node.vertex)
+        row = ["  " * depth[i] + name, found, ", ".join(_variable(plan, v) for v in node.lists)]
+        row.append(", ".join(f"{name} ≠ {_variable(plan, v)}" for v in node.conflicts))
+        row.append(", ".join(_variable(plan, v) for v, _ in node.depends) if node.kept else "")
+        row.append(f"{node.estimate:,.0f}")
+        table.append([*row, *([f"{control.rows[i]:,}"] if profiled and control is not None else [])])
+    lines = _aligned(table, 5)
+    if profiled and control is not None:
+        bytes_each = f"up to {tree.worker_bytes:,} bytes each"
+        lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {bytes_each}")
+    return "\n".join(lines)
+
+
 def _term(plan: PhysicalPlan, term: Term) -> tuple[str, str, str]:
     """(which vertices are the same, how its components are counted, what that is expected to cost)."""
     names = [" = ".join(_variable(plan, v) for v in origin) for origin in term.quotient.origins]
@@ -227,6 +253,8 @@ def _variable(plan: PhysicalPlan, slot: int) -> str:
 
 
 def _labels(relation: Relation, name: LabelName) -> str:
+    if relation.pair is not None:
+        return "candidates"
     return "" if relation.labels is None else ":" + "|".join(map(name, relation.labels))
 
 

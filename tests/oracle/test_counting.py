@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.execute import count
+from graphdb.execute import count, exact
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -133,13 +133,13 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
 
     def overflowing(run: Any, part: Any, modulus: int) -> int:
         if modulus == 0:
-            raise count._Overflow
+            raise exact.Overflow
         return total(run, part, modulus)
 
     with (
         mock.patch.object(count._Run, "total", overflowing),
         mock.patch.object(
-            count, "_primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
+            exact, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
         ),
     ):
         check(case, DataGraph(case.source))
@@ -211,7 +211,7 @@ def test_sums_of_products_beyond_64_bits_are_exact() -> None:
 
 def test_walks_beyond_64_bits_are_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vertex with many neighbours: six steps to and fro pass 2**63, their halves do not."""
-    monkeypatch.setattr(count, "_primes", lambda: pytest.fail("counted again modulo primes"))
+    monkeypatch.setattr(exact, "primes", lambda: pytest.fail("counted again modulo primes"))
     leaves = 100_000
     graph = DataGraph(
         ArraySource(np.zeros(leaves, np.int64), np.full(leaves, leaves + 1), np.arange(1, leaves + 1), leaves + 2)
