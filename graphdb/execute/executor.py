@@ -17,10 +17,12 @@ from graphdb.plan.physical import PhysicalPlan
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some matches: one array per output, in the plan's id type, each of length ``count``."""
+    """Some rows: one array per output, in the plan's id type, each of length ``count``."""
 
     columns: dict[str, NDArray[Any]]
     count: int
+    matches: NDArray[np.int64] | None = None
+    """How many matches each row stands for, where the plan counts duplicates."""
 
 
 @dataclass(slots=True)

@@ -26,6 +26,9 @@ from graphdb.execute.count import count_matches
 from graphdb.execute.executor import Block, Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
+Found = tuple[NDArray[Any], NDArray[np.int64] | None]
+"""Rows as columns, and how many matches each stands for where that is counted."""
+
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20
 """Elements that a kernel call goes through at most, roughly: some milliseconds."""
@@ -91,13 +94,17 @@ class HostExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
-        deal = _Deal(plan, self, control, counting=False, limit=_ceil(limit, plan.automorphisms))
+        deal = _Deal(plan, self, control, counting=False, limit=_ceil(limit, len(plan.columns)))
         try:
             for matches in deal.blocks():
-                count = matches.shape[1] * plan.automorphisms
+                found, numbers = matches
+                count = found.shape[1] * len(plan.columns)
                 count = count if left is None else min(count, left)
                 columns = zip(plan.outputs, plan.columns.T, strict=True)
-                yield Block({name: _images(matches, moved)[:count] for name, moved in columns}, count)
+                if plan.duplicates == "count":
+                    numbers = np.ones(count, np.int64) if numbers is None else numbers
+                    numbers *= plan.automorphisms
+                yield Block({name: _images(found, moved)[:count] for name, moved in columns}, count, numbers)
                 if left is not None:
                     left -= count
                     if left == 0:
@@ -186,12 +193,14 @@ class _Search:
         program, steps, width = plan.program, len(plan.steps), np.dtype(plan.dtype).itemsize
         self.capacity = 1 if counting else executor.block_rows
         self._counting = counting
-        self._modes = (counting, plan.count_last and counting, executor.yield_work)
+        counted = plan.duplicates == "count" and plan.kept < steps and not counting
+        self._modes = (counting, plan.count_last and (counting or counted), executor.yield_work)
         self._like = (plan.dtype(0), width)
         self._values = program.constants.copy()
         self._stack = np.zeros((steps, kernels.STACK_CELLS), np.int64)
         self.rows = np.zeros(steps, np.int64)
         self._block: NDArray[Any] = np.empty((len(program.outputs), self.capacity), plan.dtype)
+        self._numbers = np.empty(self.capacity, np.int64) if counted else None
         self._buffers = np.empty(plan.worker_bytes, np.uint8)
         at = self._buffers.ctypes.data
         bits = np.full((program.bits, kernels.BITS_CELLS), -1, np.int64)
@@ -217,29 +226,33 @@ class _Search:
         self._frame[kernels.RESOURCES : kernels.VALUES] = numbers
         self._own = (self._values, self._stack, self.rows, spans, bits, shared)
         self._frame[kernels.VALUES : kernels.LEVEL] = [array.ctypes.data for array in self._own]
-        self._state = self._frame[kernels.LEVEL :]
+        self._frame[kernels.KEPT] = steps - 1 if counting else plan.kept - 1
+        self._state = self._frame[kernels.LEVEL : kernels.KEPT]
+        self._rows = self._frame[kernels.NUMBERS :]
 
     def start(self, begin: int, end: int, piece: int = 0, pieces: int = 1) -> None:
         """Begin with values ``begin … end-1`` of the first step's scan, and a piece of what the second goes through."""
         self._stack[0, 1] = self._stack[0, 2] = 0
         self._stack[0, 5], self._stack[0, 6] = begin, end
         self._state[:] = (0, 0, 0, piece, pieces)
+        self._rows[:] = (0 if self._numbers is None else self._numbers.ctypes.data, 0)
 
     def advance(self, wanted: int) -> int:
         """Search on until the block holds ``wanted`` matches, the budget is spent, or all is done."""
         block = self._block.ctypes.data
         return int(self._kernel(self._frame.ctypes.data, *self._like, block, self.capacity, wanted, *self._modes))
 
-    def take(self) -> tuple[int, NDArray[Any]]:
-        """The matches found since the last call: how many, and their columns (none when counting)."""
+    def take(self) -> tuple[int, Found]:
+        """The rows found since the last call: how many, and their columns (none when counting)."""
         count = int(self._state[1])
         self._state[1] = 0
+        numbers = None if self._numbers is None else self._numbers[:count].copy()
         if self._counting:
-            return count, self._block
+            return count, (self._block, None)
         if 2 * count < self.capacity:
-            return count, self._block[:, :count].copy()
+            return count, (self._block[:, :count].copy(), numbers)
         full, self._block = self._block[:, :count], np.empty_like(self._block)
-        return count, full
+        return count, (full, numbers)
 
 
 def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]:
@@ -262,7 +275,9 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]
     ends = np.cumsum(weights)
     share = max(int(ends[-1]) // chunks, 1)
     number = (ends - weights) // share
-    hub = (weights > 2 * share) if plan.program.second >= 0 else np.zeros(len(scan), bool)
+    # Where the first step alone makes the row, every piece would give it again.
+    split = plan.program.second >= 0 and (plan.kept > 1 or plan.duplicates != "drop")
+    hub = (weights > 2 * share) if split else np.zeros(len(scan), bool)
     fresh = np.append(True, (number[1:] != number[:-1]) | hub[1:] | hub[:-1])
     bounds = [*np.flatnonzero(fresh).tolist(), len(scan)]
     found = []
@@ -276,7 +291,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]
 class _Chunk:
     """What a chunk has found and nobody has taken yet."""
 
-    blocks: deque[NDArray[Any]] = field(default_factory=deque)
+    blocks: deque[Found] = field(default_factory=deque)
     done: bool = False
 
 
@@ -300,7 +315,7 @@ class _Deal:
         control.rows = np.zeros(len(plan.steps), np.int64)
         control.threads = workers
 
-    def blocks(self) -> Iterator[NDArray[Any]]:
+    def blocks(self) -> Iterator[Found]:
         """The matches in the order of the chunks; counting gives none and leaves ``total``."""
         if not self._chunks or self._limit == 0:
             return iter(())
@@ -314,7 +329,7 @@ class _Deal:
         for thread in self._threads:
             thread.join()
 
-    def _inline(self) -> Iterator[NDArray[Any]]:
+    def _inline(self) -> Iterator[Found]:
         search = _Search(self._plan, self._executor, self._counting)
         search.start(*self._pieces[0])
         left = self._limit
@@ -335,7 +350,7 @@ class _Deal:
         finally:
             self._control.rows += search.rows
 
-    def _threaded(self) -> Iterator[NDArray[Any]]:
+    def _threaded(self) -> Iterator[Found]:
         workers = range(self._control.threads)
         self._threads = [threading.Thread(target=self._work, name=f"graphdb-{i}", daemon=True) for i in workers]
         for thread in self._threads:
@@ -353,7 +368,7 @@ class _Deal:
                         raise self._error
                     matches = chunk.blocks.popleft() if chunk.blocks else None
                     if matches is not None:
-                        self._waiting_bytes -= matches.nbytes
+                        self._waiting_bytes -= matches[0].nbytes
                         self._changed.notify_all()
                     elif chunk.done:
                         break
@@ -405,7 +420,7 @@ class _Deal:
                 self.total += count
                 if count and not self._counting:
                     chunk.blocks.append(matches)
-                    self._waiting_bytes += matches.nbytes
+                    self._waiting_bytes += matches[0].nbytes
                 chunk.done = result == 0
                 self._changed.notify_all()
                 while self._must_wait(chunk, number):

@@ -40,6 +40,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.prefix import output_vertices, rows_first, search_cost
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
@@ -102,7 +103,10 @@ def make_plan(
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
+    cost = sum(draft.visits) + sum(draft.rows)
+    if pattern.duplicates != "keep":
+        cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
+    plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry)
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
@@ -113,6 +117,8 @@ def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     draft.estimates = estimate(draft.pattern, draft.graph)
     draft.order = matching_order(draft.estimates)
+    if draft.pattern.duplicates != "keep":
+        draft.order = rows_first(draft.estimates, draft.order, draft.pattern)
     bound, rows = 0, 1.0
     for i, v in enumerate(draft.order):
         draft.position[v] = i
@@ -166,7 +172,8 @@ def choose_edges(draft: Draft) -> None:
     compared = {e for check in draft.checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     for e, edge in enumerate(draft.pattern.edges):
         wanted = edge.name in draft.pattern.outputs or e in compared
-        if not has_one_code(edge) and (wanted or not draft.simple(edge)):
+        multiplies = draft.pattern.duplicates != "drop" and not draft.simple(edge)
+        if not has_one_code(edge) and (wanted or multiplies):
             draft.chosen_edges.add(e)
 
 
@@ -175,7 +182,12 @@ def break_symmetry(draft: Draft) -> None:
     pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
     loopless = _joined_without_loops(draft)
     unequal = set() if draft.chosen_edges else loopless | pairs
-    draft.symmetry = symmetry(draft.pattern, draft.order, unequal, rows=not draft.pattern.count_only)
+    # Where a row stands for many matches, only what is not returned may be exchanged.
+    once = draft.pattern.duplicates != "keep"
+    fixed = output_vertices(draft.pattern) if once else ()
+    draft.symmetry = symmetry(
+        draft.pattern, draft.order, unequal, rows=not (draft.pattern.count_only or once), fixed=fixed
+    )
     above = differ(draft.symmetry.restrictions, draft.position.__getitem__)
     known = above | loopless
     draft.checks = [
