@@ -94,5 +94,5 @@ class PatternGraph:
     outputs: tuple[str, ...] = ()
     count_only: bool = False
     limit: int | None = None
-    """At most so many matches are wanted, whichever they are; where duplicates may be dropped, so many distinct rows."""
+    """At most so many matches are wanted, whichever they are; so many distinct rows, where duplicates are dropped."""
     duplicates: Duplicates = "keep"

@@ -241,7 +241,9 @@ def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
 
 def _rows_differ(steps: tuple[Step, ...], pattern: PatternGraph) -> bool:
     """Whether these steps bind nothing but outputs, so that no two rows are equal."""
-    bound = [pattern.vertices[s.vertex].name if isinstance(s, VertexStep) else pattern.edges[s.edge].name for s in steps]
+    bound = [
+        pattern.vertices[s.vertex].name if isinstance(s, VertexStep) else pattern.edges[s.edge].name for s in steps
+    ]
     return pattern.duplicates == "drop" and set(bound) <= set(pattern.outputs)
 
 

@@ -33,12 +33,12 @@ def rows_first(estimates: Estimates, order: tuple[int, ...], pattern: PatternGra
     """Return ``order``, or one that binds the outputs early, whichever is expected to cost less."""
     outputs = output_vertices(pattern)
     orders = [order, *_early(estimates, outputs)]
-    return min(orders, key=lambda found: (search_cost(estimates, found, outputs, pattern.duplicates), orders.index(found)))
+    return min(
+        orders, key=lambda found: (search_cost(estimates, found, outputs, pattern.duplicates), orders.index(found))
+    )
 
 
-def search_cost(
-    estimates: Estimates, order: tuple[int, ...], outputs: frozenset[int], duplicates: Duplicates
-) -> float:
+def search_cost(estimates: Estimates, order: tuple[int, ...], outputs: frozenset[int], duplicates: Duplicates) -> float:
     """Elements that a search in this order is expected to go through, and what its rows cost after it."""
     kept = max((order.index(v) + 1 for v in outputs), default=len(order))
     bound, rows, cost = 0, 1.0, 0.0
