@@ -241,10 +241,9 @@ def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
 
 def _rows_differ(steps: tuple[Step, ...], pattern: PatternGraph) -> bool:
     """Whether these steps bind nothing but outputs, so that no two rows are equal."""
-    bound = [
-        pattern.vertices[s.vertex].name if isinstance(s, VertexStep) else pattern.edges[s.edge].name for s in steps
-    ]
-    return pattern.duplicates == "drop" and set(bound) <= set(pattern.outputs)
+    vertices = {pattern.vertices[step.vertex].name for step in steps if isinstance(step, VertexStep)}
+    edges = {pattern.edges[step.edge].name for step in steps if isinstance(step, EdgeStep)}
+    return pattern.duplicates == "drop" and vertices | edges <= set(pattern.outputs)
 
 
 def _counts_itself(steps: tuple[Step, ...]) -> bool:

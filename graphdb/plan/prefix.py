@@ -1,9 +1,9 @@
 """Which vertices to bind first where equal rows may be given once: the returned ones, if that is cheap.
 
-The steps up to the last returned vertex make the rows.  What follows them need not be enumerated: where duplicates may be
-dropped, the search goes back to the row's last step as soon as there is one match (a semi-join); where they are
-counted, each row comes with its number of matches.  Any order is right, so the choice is one of cost: the order that is
-best for enumerating has perhaps a long prefix with few rows, one that begins with the returned vertices has a short
+The steps up to the last returned vertex make the rows.  What follows them need not be enumerated: where duplicates may
+be dropped, the search goes back to the row's last step as soon as there is one match (a semi-join); where they are
+counted, each row comes with its number of matches.  Any order is right, so the choice is one of cost: the order that
+is best for enumerating has perhaps a long prefix with few rows, one that begins with the returned vertices has a short
 prefix with many.
 """
 
@@ -33,9 +33,8 @@ def rows_first(estimates: Estimates, order: tuple[int, ...], pattern: PatternGra
     """Return ``order``, or one that binds the outputs early, whichever is expected to cost less."""
     outputs = output_vertices(pattern)
     orders = [order, *_early(estimates, outputs)]
-    return min(
-        orders, key=lambda found: (search_cost(estimates, found, outputs, pattern.duplicates), orders.index(found))
-    )
+    costs = [search_cost(estimates, found, outputs, pattern.duplicates) for found in orders]
+    return orders[costs.index(min(costs))]
 
 
 def search_cost(estimates: Estimates, order: tuple[int, ...], outputs: frozenset[int], duplicates: Duplicates) -> float:
