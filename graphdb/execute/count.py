@@ -30,6 +30,8 @@ _SMALL = 100_000
 """Work expected to be less than this is not dealt out."""
 _ROOM = 1 << 22
 """Ids that local lists may hold, per set of lists and thread; what does not fit is read where it lies."""
+LIMIT = float(1 << 61)
+"""Numbers of matches beyond this are not kept in int64."""
 _CLOSED = 1 << 24
 """Ids that closed lists may hold; longer ones are not made."""
 
@@ -46,13 +48,9 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     QueryTimeout, ExecutionError
         When the time is over, and when cancelled.
     """
-    needed = plan.worker_bytes
-    if memory_limit is not None:
-        threads = min(threads, memory_limit // max(needed, 1)) if needed else threads
-        if threads < 1:
-            return None
-    control.threads = threads
-    run = _Run(plan, control, threads)
+    run = _started(plan, control, threads, memory_limit)
+    if run is None:
+        return None
     totals: dict[Part, int] = {}
     result = 0
     for done, term in enumerate(plan.terms):
@@ -65,6 +63,43 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
         if control.progress is not None:
             control.progress((done + 1) / len(plan.terms))
     return result
+
+
+def count_by_vertex(
+    plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
+) -> tuple[Ints, Ints] | None:
+    """The vertices that the plan's root is bound to, and the matches of each; None where numbers or memory do not do.
+
+    Raises what :func:`count_matches` does.
+    """
+    run = _started(plan, control, threads, memory_limit)
+    if run is None:
+        return None
+    found = np.zeros(plan.vertices, np.int64)
+    greatest = 0.0
+    try:
+        for term in plan.terms:
+            rooted, *others = term.parts
+            factor = term.coefficient * math.prod(run.total(part, 0) for part in others)
+            values = run.by_root(rooted)
+            greatest += abs(factor) * float(values.max(initial=0))
+            if greatest >= LIMIT:
+                return None
+            found += factor * values
+    except _Overflow:
+        return None
+    vertices = np.flatnonzero(found)
+    return vertices, found[vertices]
+
+
+def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None) -> _Run | None:
+    needed = plan.worker_bytes
+    if memory_limit is not None:
+        threads = min(threads, memory_limit // max(needed, 1)) if needed else threads
+        if threads < 1:
+            return None
+    control.threads = threads
+    return _Run(plan, control, threads)
 
 
 def _exactly(run: _Run, part: Part, greatest: int) -> int:
@@ -122,18 +157,36 @@ class _Run:
         roots = self._roots(part)
         root = self._values(part.root, roots, modulus)
         if part.levels:
-            found = self._nested(part, roots, root, modulus)
+            found = self._nested(part, roots, root, modulus, np.empty(0, np.int64))
         elif not len(root):
             found = len(roots)
         else:
             sums = np.zeros(2, np.int64)
             self._kernels.add_up(roots, root, sums)
             found = int(sums[0]) + (int(sums[1]) << 32)
+        self._check_overflow()
+        return found * part.multiple
+
+    def by_root(self, part: Part) -> Ints:
+        """The count of one part for every vertex that its root may be bound to: int64 [vertices]."""
+        self._flags[:] = 0
+        roots = self._roots(part)
+        root = self._values(part.root, roots, 0)
+        found = np.zeros(self._plan.vertices, np.int64)
+        if part.levels:
+            self._nested(part, roots, root, 0, found)
+        else:
+            found[roots] = root[roots] if len(root) else 1
+        if float(found.max(initial=0)) * part.multiple >= LIMIT:
+            self._flags[1] = 1
+        self._check_overflow()
+        return found * part.multiple
+
+    def _check_overflow(self) -> None:
         if self._flags[1]:
             self._messages.clear()
             self._weights.clear()
             raise _Overflow
-        return found * part.multiple
 
     # --- weights
 
@@ -223,8 +276,8 @@ class _Run:
 
     # --- loops
 
-    def _nested(self, part: Part, roots: Ints, root: Ints, modulus: int) -> int:
-        """The sum over a core."""
+    def _nested(self, part: Part, roots: Ints, root: Ints, modulus: int, by_root: Ints) -> int:
+        """The sum over a core; with ``by_root`` (int64 [vertices]; else empty) the summands of each root there."""
         weights = [self._values(weight, None, modulus) for weight in part.weights]
         addresses = np.array([weight.ctypes.data for weight in weights], np.int64)
         bundles = list(dict.fromkeys(b for level in part.levels for i in level.instructions for b in _bundles(i)))
@@ -259,7 +312,18 @@ class _Run:
         def run(begin: int, end: int, worker: int) -> None:
             cells = scratch[worker] = scratch[worker] or self._scratch(part)
             self._nested_kernels.nested(
-                *program, roots, root, begin, end, *cells[:6], pairs, sums[worker], modulus, self._flags, self._like
+                *program,
+                roots,
+                root,
+                begin,
+                end,
+                *cells[:6],
+                pairs,
+                sums[worker],
+                by_root,
+                modulus,
+                self._flags,
+                self._like,
             )
 
         self._deal(run, bounds, part.cost)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphdb.errors import MemoryLimitError
 from graphdb.execute.cliques import count_cliques
-from graphdb.execute.count import count_matches
+from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -94,6 +94,14 @@ class HostExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
+        if plan.counting is not None and limit is None:
+            try:
+                counted = count_by_vertex(plan.counting, control, self.threads, self.memory_limit)
+            finally:
+                control.seconds = time.monotonic() - started
+            if counted is not None:
+                yield from self._counted_rows(plan, *counted)
+                return
         deal = _Deal(plan, self, control, counting=False, limit=_ceil(limit, len(plan.columns)))
         try:
             for matches in deal.blocks():
@@ -112,6 +120,14 @@ class HostExecutor:
         finally:
             deal.close()
             control.seconds = time.monotonic() - started
+
+    def _counted_rows(
+        self, plan: PhysicalPlan, vertices: NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> Iterator[Block]:
+        for at in range(0, len(vertices), self.block_rows):
+            part = vertices[at : at + self.block_rows].astype(plan.dtype)
+            matches = numbers[at : at + self.block_rows] if plan.duplicates == "count" else None
+            yield Block({plan.outputs[0]: part}, len(part), matches)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches; raises like :meth:`run`."""

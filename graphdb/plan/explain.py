@@ -126,6 +126,7 @@ def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals 
     several = len(counting.terms) != 1
     lines = [
         "counted without enumerating"
+        + (f", by {_variable(plan, counting.root)}" if counting.root >= 0 else "")
         + (f": inclusion–exclusion over {len(counting.terms)} patterns" if several else ""),
         *_aligned(
             [

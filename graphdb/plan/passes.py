@@ -108,7 +108,8 @@ def make_plan(
         cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry)
     clique = _clique(draft) if counting != "always" else None
-    if clique is not None or not pattern.count_only or counting == "never":
+    countable = pattern.count_only or pattern.duplicates != "keep"
+    if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
     return replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
 

@@ -68,6 +68,8 @@ class Quotient:
     """Per vertex: the relations in which it must be its own neighbour."""
     links: tuple[tuple[int, int, tuple[Member, ...]], ...]
     """(a, b, members seen from ``a``) with a < b, sorted."""
+    root: int = -1
+    """The vertex by which the matches are counted; -1: all together."""
     origins: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
     """For EXPLAIN: the pattern vertices that became this one."""
 
@@ -98,10 +100,12 @@ class Expansion:
     ----------
     checks
         What must differ (:func:`graphdb.plan.distinct.distinctness`).
+    root
+        The pattern vertex by which the matches are counted; -1: all together.
     """
 
-    def __init__(self, pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check]) -> None:
-        self._pattern, self._graph = pattern, graph
+    def __init__(self, pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check], root: int = -1) -> None:
+        self._pattern, self._graph, self._root = pattern, graph, root
         self.filters: list[Ints] = []
         """The candidate sets, by number."""
         self._own = [self._filter_of(v) for v in range(len(pattern.vertices))]
@@ -247,6 +251,7 @@ class Expansion:
             tuple(tuple(sorted(own)) for own in filters),
             tuple(_simplified(own) for own in loops),
             tuple((a, b, _simplified(members)) for (a, b), members in sorted(links.items())),
+            -1 if self._root < 0 else place[state.vertices[self._root]],
             tuple(tuple(v for v, c in enumerate(state.vertices) if c == origin) for origin in origins),
         )
 
@@ -298,7 +303,7 @@ def canonical(quotient: Quotient) -> Quotient:
     colours: list[int] = [0] * count
     kinds = 0
     signatures: Sequence[object] = [
-        (quotient.filters[v], tuple(m.key for m in quotient.loops[v])) for v in range(count)
+        (v == quotient.root, quotient.filters[v], tuple(m.key for m in quotient.loops[v])) for v in range(count)
     ]
     while len(ordered := sorted(set(signatures))) > kinds:  # type: ignore[type-var]
         kinds = len(ordered)
@@ -327,6 +332,7 @@ def canonical(quotient: Quotient) -> Quotient:
         tuple(quotient.filters[v] for v in order_of),
         tuple(quotient.loops[v] for v in order_of),
         _relabelled(quotient.links, order_of),
+        -1 if quotient.root < 0 else order_of.index(quotient.root),
     )
 
 

@@ -98,3 +98,13 @@ def test_limits_count_distinct_rows(case: Case, names: list[int], limit: int, du
             assert len(found) >= min(limit, len(want))
         else:
             assert found.total() == min(limit, want.total())
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MatchMode if mode is not MatchMode.INDUCED])
+@EXAMPLES
+@given(case=ANY, output=st.integers(0, 5))
+def test_counted_by_one_vertex(mode: MatchMode, case: Case, output: int) -> None:
+    """Along edges, by loops, over quotients: the matches of every vertex."""
+    clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)
+    case = replace(case, pattern=replace(case.pattern, clauses=clauses))
+    check(with_outputs(case, [output]), DataGraph(case.source), "always")
