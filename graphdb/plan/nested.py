@@ -273,7 +273,7 @@ def tree_cost(weight: Weight, costs: CountingCosts) -> float:
 def _order_twins(
     weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
 ) -> int:
-    """Bind interchangeable, adjacent vertices (but no root) in ascending order: how many matches each then stands for."""
+    """Bind interchangeable, adjacent vertices (not the root) in ascending order: the matches that each stands for."""
 
     def twins(u: int, v: int) -> bool:
         joined = bundles.get((u, v))
@@ -334,7 +334,7 @@ class _State:
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core, by trying them all (cores are small); ``root`` (or -1) is first."""
+    """Finds the cheapest order of loops over one core, by trying them all (cores are small); a root is bound first."""
 
     def __init__(
         self, weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
