@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Ids = NDArray[np.int64]
 
+_STREAM = 16 << 20
+"""Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -52,7 +55,8 @@ class QueryRun:
     Parameters
     ----------
     bindings_bytes
-        Bindings beyond this size wait in a temporary table (which DuckDB may spill) instead of in memory.
+        What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
+        which DuckDB may spill, block by block.
     timeout
         Seconds from now.
     cancelled
@@ -273,7 +277,7 @@ class QueryRun:
                 table = self._terms(block, columns, literals)
                 batches.append(table)
                 waiting += table.nbytes
-                if waiting > self._bindings_bytes:
+                if waiting > (_STREAM if spilled else self._bindings_bytes // 2):
                     self._spill(pa.concat_tables(batches), first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:

@@ -366,8 +366,11 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
 # --- what a user of SQL sees -----------------------------------------------------------------------------------
 
 
-def presented(relation: str, columns: tuple[Column, ...]) -> str:
-    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written."""
+def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
+    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written.
+
+    With ``ordered`` its rows come as they are in the relation: a sort, which a table without an order does not need.
+    """
     chosen, joins = [], []
     for i, column in enumerate(columns):
         sql, join = _presented(f"q.c{i}", column.type, i)
@@ -375,6 +378,8 @@ def presented(relation: str, columns: tuple[Column, ...]) -> str:
         chosen.append(f"{sql} AS {quoted(column.sql_name)}")
     if not joins:
         return f"SELECT {', '.join(chosen)} FROM {relation} q"
+    if not ordered:
+        return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
     # The joins must not disturb the order of the rows.
     source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
     return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
