@@ -87,9 +87,11 @@ class QueryRun:
         """What the match reported, once it ran."""
 
     def __enter__(self) -> QueryRun:
+        self._snapshot.connection.deadline = self._deadline
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._snapshot.connection.deadline = None
         self._stack.close()
 
     # --- preparing
@@ -116,6 +118,10 @@ class QueryRun:
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        with self._snapshot.graph.watched(self._new_control().check):
+            return self._planned(bound, needs)
+
+    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )

@@ -52,16 +52,17 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     if run is None:
         return None
     totals: dict[Part, int] = {}
+    shares = _Shares(plan, run)
     result = 0
-    for done, term in enumerate(plan.terms):
+    for term in plan.terms:
         product = term.coefficient
         for part in term.parts:
             if part not in totals:
+                shares.begin(part)
                 totals[part] = _exactly(run, part, _greatest(plan, term.quotient.filters, term.quotient.links, part))
             product *= totals[part]
         result += product
-        if control.progress is not None:
-            control.progress((done + 1) / len(plan.terms))
+    control.report(1.0)
     return result
 
 
@@ -76,20 +77,38 @@ def count_by_vertex(
     if run is None:
         return None
     found = np.zeros(plan.vertices, np.int64)
+    shares = _Shares(plan, run)
     greatest = 0.0
     try:
         for term in plan.terms:
-            rooted, *others = term.parts
-            factor = term.coefficient * math.prod(run.total(part, 0) for part in others)
-            values = run.by_root(rooted)
+            factor = term.coefficient
+            for part in term.parts[1:]:
+                shares.begin(part)
+                factor *= run.total(part, 0)
+            shares.begin(term.parts[0])
+            values = run.by_root(term.parts[0])
             greatest += abs(factor) * float(values.max(initial=0))
             if greatest >= LIMIT:
                 return None
             found += factor * values
     except _Overflow:
         return None
+    control.report(1.0)
     vertices = np.flatnonzero(found)
     return vertices, found[vertices]
+
+
+class _Shares:
+    """Which share of a plan's work each part is expected to be."""
+
+    def __init__(self, plan: CountingPlan, run: _Run) -> None:
+        self._run, self._done = run, 0.0
+        self._whole = max(sum(part.cost for part in {part for term in plan.terms for part in term.parts}), 1.0)
+
+    def begin(self, part: Part) -> None:
+        """A part that was not counted yet is next."""
+        begin, self._done = self._done, min(self._done + part.cost / self._whole, 1.0)
+        self._run.expect(part, begin, self._done)
 
 
 def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None) -> _Run | None:
@@ -147,6 +166,7 @@ class _Run:
         self._relations = {relation: row for row, relation in enumerate(plan.partitions)}
         rows = [partition.row for partition in plan.partitions.values()]
         self._partitions = np.array(rows, np.int64).reshape(len(rows), 6)
+        self._share, self._to, self._expected = 0.0, 1.0, 1.0
         self._messages: dict[tuple[Bundle, Weight, int, int], tuple[Ints, Ints | None]] = {}
         self._pairs: dict[Closed, tuple[tuple[int, int, int], Any]] = {}
         self._weights: dict[tuple[Weight, int, int], tuple[Ints, Ints | None]] = {}
@@ -388,33 +408,23 @@ class _Run:
 
     # --- threads
 
+    def expect(self, part: Part, begin: float, end: float) -> None:
+        """The share of the whole that counting a part leads from and to: what it does from now on is told so."""
+        self._share, self._to, self._expected = begin, end, max(part.cost, 1.0)
+
     def _deal(self, work: Callable[[int, int, int], None], bounds: list[int], expected: float) -> None:
         """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over."""
-        self._control.check()
-        if self._threads == 1 and self._control.cancelled is None and self._control.timeout is None:
-            expected = 0.0
-        if expected < _SMALL:
+        control = self._control
+        control.check()
+        begin = self._share
+        self._share = min(self._to, begin + (self._to - begin) * expected / self._expected)
+        unwatched = control.cancelled is None and control.timeout is None and control.progress is None
+        if expected < _SMALL or (self._threads == 1 and unwatched):
             work(bounds[0], bounds[-1], 0)
             return
-        pieces = iter(list(pairwise(bounds)))
-        lock = threading.Lock()
-        errors: list[BaseException] = []
-
-        def worker(number: int) -> None:
-            try:
-                while not self._flags[0]:
-                    with lock:
-                        piece = next(pieces, None)
-                    if piece is None:
-                        return
-                    if piece[0] < piece[1]:
-                        work(*piece, number)
-            except BaseException as error:  # the caller's thread raises it
-                errors.append(error)
-                self._flags[0] = 1
-
+        deal = _Deal(work, list(pairwise(bounds)), self._flags)
         threads = [
-            threading.Thread(target=worker, args=(i,), name=f"graphdb-count-{i}", daemon=True)
+            threading.Thread(target=deal.run, args=(i,), name=f"graphdb-count-{i}", daemon=True)
             for i in range(self._threads)
         ]
         for thread in threads:
@@ -423,14 +433,41 @@ class _Run:
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.02)
-                    self._control.check()
+                    control.check()
+                    control.report(begin + (self._share - begin) * deal.done / len(deal.pieces))
         finally:
             if any(thread.is_alive() for thread in threads):
                 self._flags[0] = 1
             for thread in threads:
                 thread.join()
-        if errors:
-            raise errors[0]
+        if deal.error is not None:
+            raise deal.error
+
+
+class _Deal:
+    """Pieces of work, the workers that take them, and the flag that stops all."""
+
+    def __init__(self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]], flags: Ints) -> None:
+        self.pieces, self.done = pieces, 0
+        self.error: BaseException | None = None
+        self._work, self._flags, self._lock = work, flags, threading.Lock()
+        self._left = iter(pieces)
+
+    def run(self, worker: int) -> None:
+        """Take pieces until none is left."""
+        try:
+            while not self._flags[0]:
+                with self._lock:
+                    piece = next(self._left, None)
+                if piece is None:
+                    return
+                if piece[0] < piece[1]:
+                    self._work(*piece, worker)
+                with self._lock:
+                    self.done += 1
+        except BaseException as error:  # the caller's thread raises it
+            self.error = error
+            self._flags[0] = 1
 
 
 def _bundles(instruction: Instruction) -> tuple[Bundle, ...]:

@@ -24,7 +24,7 @@ from graphdb.errors import MemoryLimitError
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import WINDOW, PhysicalPlan, VertexStep
 
 Found = tuple[NDArray[Any], NDArray[np.int64] | None]
 """Rows as columns, and how many matches each stands for where that is counted."""
@@ -34,6 +34,10 @@ YIELD_WORK = 1 << 20
 """Elements that a kernel call goes through at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
+_WAIT = 0.02
+"""Seconds after which the caller's thread looks at the clock, while it waits for workers."""
+_TELLING = 3
+"""So many of the first steps say how far a search is."""
 _CHUNKS_PER_THREAD = 128
 _CHUNK_COST = 100_000.0
 """Chunks are not made smaller than this, in elements that the search is expected to go through."""
@@ -249,7 +253,7 @@ class _Search:
     def start(self, begin: int, end: int, piece: int = 0, pieces: int = 1) -> None:
         """Begin with values ``begin … end-1`` of the first step's scan, and a piece of what the second goes through."""
         self._stack[0, 1] = self._stack[0, 2] = 0
-        self._stack[0, 5], self._stack[0, 6] = begin, end
+        self._stack[0, 5], self._stack[0, 6], self._stack[0, 8] = begin, end, begin
         self._state[:] = (0, 0, 0, piece, pieces)
         self._rows[:] = (0 if self._numbers is None else self._numbers.ctypes.data, 0)
 
@@ -257,6 +261,19 @@ class _Search:
         """Search on until the block holds ``wanted`` matches, the budget is spent, or all is done."""
         block = self._block.ctypes.data
         return int(self._kernel(self._frame.ctypes.data, *self._like, block, self.capacity, wanted, *self._modes))
+
+    def share(self) -> float:
+        """The share done since the start, as the first steps' positions in their lists tell."""
+        share, each = 0.0, 1.0
+        for level in range(min(int(self._state[0]) + 1, _TELLING, len(self._stack))):
+            _, at, window_end, _, _, list_at, end, _, begin = self._stack[level].tolist()
+            length = max(end - begin, 1)
+            # The value that is bound now is not done: the next step says how far it is.
+            window = max(min(list_at - begin, WINDOW), window_end)
+            waiting = window * (window_end - at) / max(window_end, 1)
+            share += each * max(list_at - begin - waiting - 1, 0) / length
+            each /= length
+        return share
 
     def take(self) -> tuple[int, Found]:
         """The rows found since the last call: how many, and their columns (none when counting)."""
@@ -271,8 +288,8 @@ class _Search:
         return count, (full, numbers)
 
 
-def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]:
-    """Deal a run into chunks of about the same work: (first and last root, piece, of how many pieces).
+def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
+    """Deal a run into chunks of about the same work.
 
     Roots count by their degrees in the second step; one that is too much for a chunk (a hub) is dealt out in pieces of
     the list that the second step goes through.
@@ -283,7 +300,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]
     if not len(scan):
         return []
     if workers == 1:
-        return [(0, len(scan), 0, 1)]
+        return [_Chunk((0, len(scan), 0, 1), 1.0)]
     chunks = int(min(max(plan.cost / _CHUNK_COST, 4), _CHUNKS_PER_THREAD)) * workers
     weights = np.ones(len(scan), np.int64)
     if plan.program.second >= 0:
@@ -299,14 +316,21 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]
     found = []
     for begin, end in pairwise(bounds):
         pieces = int(weights[begin]) // share if hub[begin] else 1
-        found += [(begin, end, piece, pieces) for piece in range(pieces)]
+        weight = float(ends[end - 1] - ends[begin] + weights[begin]) / pieces / float(ends[-1])
+        found += [_Chunk((begin, end, piece, pieces), weight) for piece in range(pieces)]
     return found
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """What a chunk has found and nobody has taken yet."""
+    """A part of a run, and what it has found and nobody has taken yet."""
 
+    piece: tuple[int, int, int, int]
+    """First and last root, and of the second step's list which of how many pieces."""
+    weight: float
+    """Its share of the run's work."""
+    share: float = 0.0
+    """How much of it is done."""
     blocks: deque[Found] = field(default_factory=deque)
     done: bool = False
 
@@ -321,8 +345,7 @@ class _Deal:
         self._plan, self._executor, self._control = plan, executor, control
         self._counting, self._limit = counting, limit
         workers = executor._workers(plan)
-        self._pieces = _pieces(plan, workers)
-        self._chunks = [_Chunk() for _ in self._pieces]
+        self._chunks = _pieces(plan, workers)
         self._next = self._head = self._waiting_bytes = 0
         self._stop = False
         self._error: BaseException | None = None
@@ -347,13 +370,15 @@ class _Deal:
 
     def _inline(self) -> Iterator[Found]:
         search = _Search(self._plan, self._executor, self._counting)
-        search.start(*self._pieces[0])
+        search.start(*self._chunks[0].piece)
         left = self._limit
         result = -1
         try:
             while result != 0:
                 self._control.check()
                 result = search.advance(search.capacity if left is None else min(left, search.capacity))
+                if self._control.due:
+                    self._control.report(search.share())
                 if self._counting or result != 2:
                     count, matches = search.take()
                     self.total += count
@@ -363,6 +388,7 @@ class _Deal:
                         left -= count
                         if left <= 0:
                             return
+            self._control.report(1.0)
         finally:
             self._control.rows += search.rows
 
@@ -377,9 +403,11 @@ class _Deal:
                 self._changed.notify_all()
             while True:
                 self._control.check()
+                if self._control.due:
+                    self._control.report(sum(chunk.weight * chunk.share for chunk in self._chunks))
                 with self._changed:
                     if not chunk.blocks and not chunk.done and self._error is None:
-                        self._changed.wait(0.05)  # and then see whether time is over, or Ctrl-C was pressed
+                        self._changed.wait(_WAIT)  # and then see whether time is over, or Ctrl-C was pressed
                     if self._error is not None:
                         raise self._error
                     matches = chunk.blocks.popleft() if chunk.blocks else None
@@ -392,8 +420,7 @@ class _Deal:
                     yield matches
                 if self._counting and self._limit is not None and self.total >= self._limit:
                     return
-            if self._control.progress is not None:
-                self._control.progress((head + 1) / len(self._chunks))
+        self._control.report(1.0)
 
     def _work(self) -> None:
         """A worker: take the next chunk and search it, until none is left."""
@@ -401,7 +428,7 @@ class _Deal:
             search = _Search(self._plan, self._executor, self._counting)
             try:
                 while (number := self._take_chunk()) is not None:
-                    search.start(*self._pieces[number])
+                    search.start(*self._chunks[number].piece)
                     self._search_chunk(search, number)
             finally:
                 with self._changed:
@@ -426,6 +453,7 @@ class _Deal:
         while result != 0 and not self._stop:
             capacity = search.capacity if self._limit is None else min(search.capacity, self._limit - found)
             result = search.advance(capacity)
+            chunk.share = search.share() if result != 0 else 1.0
             if result == 2 and not self._counting:
                 continue
             count, matches = search.take()

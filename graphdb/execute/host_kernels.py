@@ -60,9 +60,9 @@ FRAME_CELLS = 25
 
 STEP_BYTES, LIST_BYTES, CHECK_BYTES, SHARE_BYTES = 12 * 8, 4 * 8, 7 * 8, 3 * 8
 """Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
-STACK_CELLS = 8
+STACK_CELLS = 9
 """Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
-length, for a join which of its lists it goes through."""
+length, for a join which of its lists it goes through; where in the list it began."""
 STACK_BYTES = STACK_CELLS * 8
 SPAN_CELLS = 2
 """Per list: the address and length of what it is now."""
@@ -212,6 +212,7 @@ def open_step(frame: int, level: int, width: int, like: Any) -> int:
     store(stack, 4, address, LONG)
     store(stack, 5, begin, LONG)
     store(stack, 6, end, LONG)
+    store(stack, 8, begin, LONG)
     return work
 
 

@@ -108,6 +108,7 @@ def counting_plan(
     terms, cost = [], OVERHEAD
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
+        graph.check()
         parts = parts_of(quotient, costs)
         if parts is None:
             return None

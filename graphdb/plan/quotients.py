@@ -124,6 +124,7 @@ class Expansion:
         start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
         states = {start: 1} if self._matchable(start) else {}
         for condition in self._conditions:
+            self._graph.check()
             more = Counter(states)
             for state, coefficient in states.items():
                 merged = self._apply(state, condition)
@@ -135,6 +136,7 @@ class Expansion:
         found: dict[Quotient, int] = {}
         shown: dict[Quotient, Quotient] = {}
         for state, coefficient in states.items():
+            self._graph.check()
             quotient = self._quotient(state)
             key = canonical(quotient)
             found[key] = found.get(key, 0) + coefficient

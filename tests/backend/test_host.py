@@ -226,5 +226,5 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     search._buffers[-64:] = 0xA5
     search.start(0, 1)
     assert search.advance(search.capacity) == 0
-    assert search.take()[1].T.tolist() == [[0, 5, 6, 10]]
+    assert search.take()[1][0].T.tolist() == [[0, 5, 6, 10]]
     assert (search._buffers[-64:] == 0xA5).all()  # nothing was written behind the last step's buffer
