@@ -326,7 +326,7 @@ class _Run:
         pieces = self._threads * _PIECES
         cuts = np.searchsorted(shares, shares[-1] * np.arange(1, pieces) / pieces, side="right") if len(roots) else []
         bounds = sorted({0, len(roots), *(int(cut) for cut in cuts)})
-        sums = np.zeros((self._threads, 2), np.int64)
+        sums = np.zeros((self._threads, 3), np.int64)
         scratch = [self._scratch(part) if worker == 0 else None for worker in range(self._threads)]
 
         def run(begin: int, end: int, worker: int) -> None:
@@ -346,7 +346,7 @@ class _Run:
                 self._like,
             )
 
-        self._deal(run, bounds, part.cost)
+        self._deal(run, bounds, part.cost, sums[:, 2])
         return int(sums[:, 0].sum()) + (int(sums[:, 1].sum()) << 32)
 
     def _closed(self, part: Part) -> dict[Closed, tuple[tuple[int, int, int], Any]]:
@@ -412,8 +412,13 @@ class _Run:
         """The share of the whole that counting a part leads from and to: what it does from now on is told so."""
         self._share, self._to, self._expected = begin, end, max(part.cost, 1.0)
 
-    def _deal(self, work: Callable[[int, int, int], None], bounds: list[int], expected: float) -> None:
-        """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over."""
+    def _deal(
+        self, work: Callable[[int, int, int], None], bounds: list[int], expected: float, done: Ints | None = None
+    ) -> None:
+        """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over.
+
+        In ``done`` (int64 [threads]) the kernels write down how much of its piece each worker has done.
+        """
         control = self._control
         control.check()
         begin = self._share
@@ -422,7 +427,7 @@ class _Run:
         if expected < _SMALL or (self._threads == 1 and unwatched):
             work(bounds[0], bounds[-1], 0)
             return
-        deal = _Deal(work, list(pairwise(bounds)), self._flags)
+        deal = _Deal(work, list(pairwise(bounds)), self._flags, np.zeros(self._threads) if done is None else done)
         threads = [
             threading.Thread(target=deal.run, args=(i,), name=f"graphdb-count-{i}", daemon=True)
             for i in range(self._threads)
@@ -434,7 +439,8 @@ class _Run:
                 while thread.is_alive():
                     thread.join(0.02)
                     control.check()
-                    control.report(begin + (self._share - begin) * deal.done / len(deal.pieces))
+                    if control.due:
+                        control.report(begin + (self._share - begin) * deal.share)
         finally:
             if any(thread.is_alive() for thread in threads):
                 self._flags[0] = 1
@@ -447,11 +453,20 @@ class _Run:
 class _Deal:
     """Pieces of work, the workers that take them, and the flag that stops all."""
 
-    def __init__(self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]], flags: Ints) -> None:
-        self.pieces, self.done = pieces, 0
+    def __init__(
+        self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]], flags: Ints, done: NDArray[Any]
+    ) -> None:
         self.error: BaseException | None = None
         self._work, self._flags, self._lock = work, flags, threading.Lock()
-        self._left = iter(pieces)
+        self._number, self._left = len(pieces), iter(pieces)
+        self._whole, self._part = 0, done
+        self._length = np.ones(len(done))
+
+    @property
+    def share(self) -> float:
+        """How much is done."""
+        with self._lock:
+            return float(self._whole + (self._part / self._length).sum()) / self._number
 
     def run(self, worker: int) -> None:
         """Take pieces until none is left."""
@@ -462,9 +477,11 @@ class _Deal:
                 if piece is None:
                     return
                 if piece[0] < piece[1]:
+                    self._length[worker] = piece[1] - piece[0]
                     self._work(*piece, worker)
                 with self._lock:
-                    self.done += 1
+                    self._whole += 1
+                    self._part[worker] = 0
         except BaseException as error:  # the caller's thread raises it
             self.error = error
             self._flags[0] = 1

@@ -492,7 +492,8 @@ def nested(
 ) -> None:
     """Run a program for the roots ``begin … end-1``, and add the matches to ``sums`` (see :func:`add_up`).
 
-    With ``by_root`` (int64 [vertices]; else empty) they are added to the root's cell there instead.
+    With ``by_root`` (int64 [vertices]; else empty) they are added to the root's cell there instead.  The third cell of
+    ``sums`` tells how many roots are done.
 
     Parameters
     ----------
@@ -526,6 +527,7 @@ def nested(
         if level == 0:
             if position[0] >= end:
                 return
+            sums[2] = position[0] - begin
             x = roots[position[0]]
             weight = 1 if len(root_weight) == 0 else root_weight[x]
         else:

@@ -30,8 +30,8 @@ PATIENCE = 3.0
 
 def random_graph(vertices: int, degree: int) -> DataGraph:
     rng = np.random.default_rng(1)
-    s, o = rng.integers(0, vertices, (2, vertices * degree))
-    return DataGraph(ArraySource(s[s != o], np.zeros(int((s != o).sum())), o[s != o], vertices))
+    s, o = np.sort(rng.integers(0, vertices, (2, vertices * degree)), axis=0)
+    return DataGraph(ArraySource(s[s < o], np.zeros(int((s < o).sum())), o[s < o], vertices))
 
 
 def pattern(edges: list[tuple[int, int]], mode: MatchMode, **more: Any) -> PatternGraph:
@@ -56,15 +56,11 @@ REPEATABLE, NODES, EDGES = MatchMode.REPEATABLE_ELEMENTS, MatchMode.DIFFERENT_NO
 @pytest.fixture(scope="module")
 def plans() -> dict[str, PhysicalPlan]:
     """Runs of many seconds, by every way that there is."""
-    sparse, dense = random_graph(20_000, 40), random_graph(1500, 500)
-    wide = random_graph(400_000, 8)
+    sparse, dense, wide = random_graph(6000, 20), random_graph(600, 200), random_graph(100_000, 6)
     rows = tuple(f"v{i}" for i in range(6))
     return {
         "rows": make_plan(pattern(PATH, EDGES, outputs=rows), sparse),
         "search": make_plan(pattern(PATH, EDGES, count_only=True), sparse, counting="never"),
-        "first matches": make_plan(
-            pattern(clique(7), NODES, outputs=("v0", "v1"), duplicates="drop"), sparse, counting="never"
-        ),
         "grouped": make_plan(pattern(PATH, EDGES, outputs=("v0",), duplicates="count"), sparse, counting="never"),
         "cliques": make_plan(pattern(clique(7), NODES, count_only=True), dense),
         "loops": make_plan(pattern(CYCLE, REPEATABLE, count_only=True), sparse, counting="always"),
@@ -73,12 +69,12 @@ def plans() -> dict[str, PhysicalPlan]:
             pattern(CYCLE, REPEATABLE, outputs=("v0",), duplicates="count"), sparse, counting="always"
         ),
         "along edges": make_plan(
-            pattern([(i, i + 1) for i in range(40)], REPEATABLE, count_only=True), wide, counting="always"
+            pattern([(i, i + 1) for i in range(150)], REPEATABLE, count_only=True), wide, counting="always"
         ),
     }
 
 
-WAYS = ["rows", "search", "first matches", "grouped", "cliques", "loops", "quotients", "loops by vertex", "along edges"]
+WAYS = ["rows", "search", "grouped", "cliques", "loops", "quotients", "loops by vertex", "along edges"]
 
 
 def run(plan: PhysicalPlan, control: Control, threads: int) -> None:
@@ -96,7 +92,7 @@ def test_the_plans_go_the_ways_they_are_named_for(plans: dict[str, PhysicalPlan]
         assert plans[way].counting is not None
         assert any(part.levels for term in plans[way].counting.terms for part in term.parts) == (way != "along edges")
     assert len(plans["quotients"].counting.terms) > 1  # type: ignore[union-attr]
-    assert all(plans[way].kept < len(plans[way].steps) for way in ("first matches", "grouped"))
+    assert plans["grouped"].kept < len(plans["grouped"].steps)
 
 
 def soon(stop: Callable[[], float]) -> None:
@@ -110,8 +106,7 @@ def soon(stop: Callable[[], float]) -> None:
     pytest.fail(f"took {took} seconds to stop")
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "threads"), [*((way, 2) for way in WAYS), ("rows", 1), ("loops", 1), ("cliques", 1)])
 def test_a_run_is_cancelled_at_once(plans: dict[str, PhysicalPlan], way: str, threads: int) -> None:
     def stop() -> float:
         cancelled = threading.Event()
@@ -121,8 +116,7 @@ def test_a_run_is_cancelled_at_once(plans: dict[str, PhysicalPlan], way: str, th
             asked.append(time.monotonic())
             cancelled.set()
 
-        timer = threading.Timer(0.4, ask)
-        timer.start()
+        threading.Timer(0.15, ask).start()
         with pytest.raises(ExecutionError, match="cancelled"):
             run(plans[way], Control(cancelled=cancelled), threads)
         return time.monotonic() - asked[0]
@@ -143,7 +137,7 @@ def test_progress_is_told_steadily(plans: dict[str, PhysicalPlan], way: str) -> 
 
 def test_progress_says_how_much_is_done() -> None:
     """At half of the time, about half of the work."""
-    plan = make_plan(pattern([(0, 1), (1, 2), (2, 3)], EDGES, outputs=("v0", "v3")), random_graph(3000, 25))
+    plan = make_plan(pattern([(0, 1), (1, 2), (2, 3)], EDGES, outputs=("v0", "v3")), random_graph(1500, 15))
     for threads in (1, 2):
         told: list[tuple[float, float]] = []
         started = time.monotonic()
@@ -160,7 +154,7 @@ def test_progress_says_how_much_is_done() -> None:
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
     folder = tmp_path_factory.mktemp("stopping")
     rng = np.random.default_rng(2)
-    edges = rng.integers(0, 20_000, (400_000, 2)).tolist()
+    edges = rng.integers(0, 5000, (60_000, 2)).tolist()
     (folder / "graph.nt").write_text("".join(f"<urn:v:{a}> <urn:p:e> <urn:v:{b}> .\n" for a, b in edges))
     with graphdb.connect(folder / "graph.duckdb", threads=2) as opened:
         opened.load(folder / "graph.nt")
@@ -168,9 +162,8 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
 
 
 STATEMENTS = {
-    "the match": "MATCH (a)-[:e]-(b)-[:e]-(c)-[:e]-(d)-[:e]-(f) RETURN a.none, b, c, d, f",
+    "the match": "MATCH (a)-[:e]-(b)-[:e]-(c)-[:e]-(d)-[:e]-(f) RETURN a, b, c, d, f",
     "the SQL after it": "MATCH (a)-[:e]-(b)-[:e]-(c) RETURN iri(a) + iri(b) + iri(c) AS x ORDER BY reverse(x)",
-    "the candidates": "MATCH (a)-[:e]->(b) WHERE a <> b AND size([iri(a) =~ '(v*)*(1*)*2']) = 1 RETURN count(*)",
 }
 
 
@@ -178,16 +171,16 @@ STATEMENTS = {
 @pytest.mark.parametrize("what", ["the match", "the SQL after it"])
 def test_a_statement_ends_at_once(db: graphdb.Database, what: str, how: str) -> None:
     def stop() -> float:
-        asked = [time.monotonic() + 0.7]
+        asked = [time.monotonic() + 0.4]
 
         def ask() -> None:
             asked[0] = time.monotonic()
             db.interrupt()
 
         if how == "interrupt":
-            threading.Timer(0.7, ask).start()
+            threading.Timer(0.4, ask).start()
         with pytest.raises((ExecutionError, KeyboardInterrupt, QueryTimeout)):
-            db.query(STATEMENTS[what], timeout=0.7 if how == "timeout" else None)
+            db.query(STATEMENTS[what], timeout=0.4 if how == "timeout" else None)
         return time.monotonic() - asked[0]
 
     soon(stop)
@@ -214,7 +207,7 @@ def test_waiting_ends_where_the_check_says_so() -> None:
 
 def test_partitions_are_built_patiently() -> None:
     """A plan that asks for large partitions can be given up while they are made."""
-    graph = random_graph(300_000, 12)
+    graph = random_graph(100_000, 8)
     calls = []
 
     def check() -> None:
