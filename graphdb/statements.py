@@ -53,10 +53,10 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
+        self._cancelled.clear()
         result = Result(self._state, None)
         statements = parse_script(text)
         _check_arguments(text, arguments)
-        self._cancelled.clear()
         for statement in statements:
             try:
                 result = self._statement(statement, text, arguments, timeout)

@@ -158,6 +158,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
     (folder / "graph.nt").write_text("".join(f"<urn:v:{a}> <urn:p:e> <urn:v:{b}> .\n" for a, b in edges))
     with graphdb.connect(folder / "graph.duckdb", threads=2) as opened:
         opened.load(folder / "graph.nt")
+        opened.query("MATCH (a)-[:e]-(b)-[:e]-(c) RETURN iri(a) LIMIT 1")
         yield opened
 
 
