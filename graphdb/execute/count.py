@@ -112,13 +112,16 @@ class _Shares:
 
 
 def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None) -> _Run | None:
-    needed = plan.worker_bytes
+    spare = 1 << 62
     if memory_limit is not None:
-        threads = min(threads, memory_limit // max(needed, 1)) if needed else threads
-        if threads < 1:
+        left = memory_limit - plan.shared_bytes
+        threads = min(threads, left // plan.worker_bytes) if plan.worker_bytes else threads
+        if left < 0 or threads < 1:
             return None
+        # What the vectors leave is for lists that are kept because it is quicker, never because it must be.
+        spare = left - threads * plan.worker_bytes
     control.threads = threads
-    return _Run(plan, control, threads)
+    return _Run(plan, control, threads, spare)
 
 
 def _exactly(run: _Run, part: Part, greatest: int) -> int:
@@ -156,11 +159,13 @@ def _primes() -> Iterator[int]:
 class _Run:
     """One run of one plan: the weights found so far, and the threads' common flags."""
 
-    def __init__(self, plan: CountingPlan, control: Control, threads: int) -> None:
+    def __init__(self, plan: CountingPlan, control: Control, threads: int, spare: int) -> None:
         from graphdb.execute import count_kernels, nested_kernels
 
         self._kernels, self._nested_kernels = count_kernels, nested_kernels
         self._plan, self._control, self._threads = plan, control, threads
+        # Ids that closed lists, and that all local lists together may hold: half of the spare bytes each.
+        self._room = spare // (2 * np.dtype(plan.dtype).itemsize)
         self._flags = np.zeros(2, np.int64)
         self._like: NDArray[Any] = np.empty(0, plan.dtype)
         self._relations = {relation: row for row, relation in enumerate(plan.partitions)}
@@ -356,6 +361,8 @@ class _Run:
             if closed in self._pairs:
                 continue
             entries = self._partition(closed.first.members[0])
+            if 2 * len(entries.neighbours) > self._room:  # where each entry's list begins
+                continue
             bundles = (closed.first, closed.second, closed.back)
             rows = np.array([self._relations[bundle.members[0].relation] for bundle in bundles], np.int64)
             marks = [np.zeros(self._plan.vertices, np.int8) for _ in range(self._threads)]
@@ -370,7 +377,7 @@ class _Run:
             bounds = [len(entries.keys) * i // pieces for i in range(pieces + 1)]
             self._deal(fill, bounds, len(starts))
             np.cumsum(starts, out=starts)
-            if 0 < starts[-1] <= _CLOSED:
+            if 0 < starts[-1] <= min(_CLOSED, self._room):
                 ids = np.empty(int(starts[-1]), self._plan.dtype)
                 self._deal(fill, bounds, len(starts))
                 row = int(rows[0]), starts.ctypes.data, ids.ctypes.data
@@ -385,7 +392,8 @@ class _Run:
             for instruction in level.instructions:
                 if isinstance(instruction, Local):
                     entries = len(self._partition(instruction.bundle.members[0]).neighbours)
-                    rooms.append(np.empty(min(entries, _ROOM), dtype))
+                    room = min(entries, _ROOM, self._room // (self._threads * part.locals))
+                    rooms.append(np.empty(room, dtype))
         kept = np.array([(room.ctypes.data, len(room)) for room in rooms], np.int64).reshape(-1, 2)
         return (
             np.zeros((max(part.registers, 1), size), np.int64),

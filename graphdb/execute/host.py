@@ -80,7 +80,7 @@ class HostExecutor:
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes of the workers' intersection buffers and output blocks, or of the vectors that count."""
         if plan.counting is not None:
-            return self.threads * plan.counting.worker_bytes
+            return plan.counting.shared_bytes + self.threads * plan.counting.worker_bytes
         return self._workers(plan) * self._worker_bytes(plan)
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:

@@ -75,6 +75,21 @@ class CountingPlan:
         parts = [part for term in self.terms for part in term.parts]
         return self.vertices * max((part.registers * (8 + width) + part.locals * 16 for part in parts), default=0)
 
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the vectors that all workers share: one for each weight, and for each sum sent along an edge."""
+        weights: set[Weight] = set()
+        messages: set[tuple[Bundle, Weight]] = set()
+        pending = [weight for term in self.terms for part in term.parts for weight in (part.root, *part.weights)]
+        while pending:
+            weight = pending.pop()
+            if weight not in weights:
+                weights.add(weight)
+                messages.update(weight.messages)
+                pending += [child for _, child in weight.messages]
+        vectors = len(weights) + len(messages) + (2 if self.root >= 0 else 0)
+        return self.vertices * 8 * vectors
+
 
 def counting_plan(
     pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check], search: PhysicalPlan, *, always: bool = False
