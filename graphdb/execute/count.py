@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -17,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.cliques import count_cliques
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.physical import CliqueCount
 from graphdb.plan.quotients import Member
 
 Ints = NDArray[np.int64]
@@ -141,7 +144,7 @@ def _exactly(run: _Run, part: Part, greatest: int) -> int:
 
 def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
     """More than a part of this pattern can count: every vertex anything, every pair all data edges there are."""
-    bound = max(plan.vertices, 2) ** len(filters) * max(part.multiple, 1)
+    bound = max(int(plan.vertices), 2) ** len(filters) * max(part.multiple, 1)
     most = 1
     for partition in plan.partitions.values():
         if partition.code_offsets is not None:
@@ -178,6 +181,11 @@ class _Run:
 
     def total(self, part: Part, modulus: int) -> int:
         """The count of one part (modulo a prime)."""
+        if part.clique:
+            graph = self._plan.oriented[part.root_bundles[0].members[0].relation]
+            control, begin, end = self._control, self._share, self._to
+            told = replace(control, progress=lambda share: control.report(begin + (end - begin) * share), _share=0.0)
+            return count_cliques(CliqueCount(part.clique, graph), self._threads, told) * part.multiple
         self._flags[:] = 0
         roots = self._roots(part)
         root = self._values(part.root, roots, modulus)

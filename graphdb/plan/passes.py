@@ -111,7 +111,8 @@ def make_plan(
     countable = pattern.count_only or pattern.duplicates != "keep"
     if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
-    return replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
+    return replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
 
 
 def choose_order(draft: Draft) -> None:
