@@ -57,16 +57,17 @@ REPEATABLE, NODES, EDGES = MatchMode.REPEATABLE_ELEMENTS, MatchMode.DIFFERENT_NO
 def plans() -> dict[str, PhysicalPlan]:
     """Runs of many seconds, by every way that there is."""
     sparse, dense, wide = random_graph(6000, 20), random_graph(600, 200), random_graph(100_000, 6)
+    heavy = random_graph(10_000, 40)
     rows = tuple(f"v{i}" for i in range(6))
     return {
         "rows": make_plan(pattern(PATH, EDGES, outputs=rows), sparse),
         "search": make_plan(pattern(PATH, EDGES, count_only=True), sparse, counting="never"),
         "grouped": make_plan(pattern(PATH, EDGES, outputs=("v0",), duplicates="count"), sparse, counting="never"),
         "cliques": make_plan(pattern(clique(7), NODES, count_only=True), dense),
-        "loops": make_plan(pattern(CYCLE, REPEATABLE, count_only=True), sparse, counting="always"),
+        "loops": make_plan(pattern(CYCLE, REPEATABLE, count_only=True), heavy, counting="always"),
         "quotients": make_plan(pattern(CYCLE, NODES, count_only=True), sparse, counting="always"),
         "loops by vertex": make_plan(
-            pattern(CYCLE, REPEATABLE, outputs=("v0",), duplicates="count"), sparse, counting="always"
+            pattern(CYCLE, REPEATABLE, outputs=("v0",), duplicates="count"), heavy, counting="always"
         ),
         "along edges": make_plan(
             pattern([(i, i + 1) for i in range(150)], REPEATABLE, count_only=True), wide, counting="always"
