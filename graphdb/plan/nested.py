@@ -29,6 +29,8 @@ _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
 _CLIQUE = 2.0
 """What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements gone through."""
+_TRY = 5_000.0
+"""What trying one more vertex in an order of loops costs, in elements gone through meanwhile."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
@@ -47,6 +49,11 @@ class Bundle:
     def reversed(self) -> Bundle:
         """The same, seen from the other vertex."""
         return Bundle(tuple(member.reversed() for member in self.members), -self.order)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Something to sort by."""
+        return self.order, tuple(member.key for member in self.members)
 
     @property
     def plain(self) -> bool:
@@ -224,10 +231,17 @@ def parts_of(quotient: Quotient, costs: CountingCosts) -> tuple[Part, ...] | Non
 
 
 def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts) -> Part | None:
-    def weight(v: int, hanging: list[int], parent: int) -> Weight:
-        messages = [(near[v][u], weight(u, [w for w in near[u] if w != v], v)) for u in hanging]
-        messages.sort(key=lambda message: repr(message[0]))
+    below: dict[tuple[int, int], Weight] = {}
+
+    def weight(v: int, hanging: list[int]) -> Weight:
+        messages = [(near[v][u], child(u, v)) for u in hanging]
+        messages.sort(key=lambda message: message[0].key)
         return Weight(quotient.filters[v], quotient.loops[v], tuple(messages))
+
+    def child(v: int, parent: int) -> Weight:
+        if (v, parent) not in below:
+            below[v, parent] = weight(v, [u for u in near[v] if u != parent])
+        return below[v, parent]
 
     # The vertex that matches are counted by stays: it is the tree's root, or bound first.
     root = quotient.root if quotient.root in near else -1
@@ -244,13 +258,13 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
     if len(core) == (root >= 0):
         trees = []
         for v in sorted(core or near):
-            tree = weight(v, list(near[v]), -1)
+            tree = weight(v, list(near[v]))
             trees.append((tree_cost(tree, costs), v, tree))
         cost, v, tree = min(trees, key=lambda found: found[:2])
         return Part(tree, tuple(near[v].values()), cost=cost, origin=v, rooted=v == root)
     if len(core) > MOST_CORE:
         return None
-    weights = {v: weight(v, [u for u in near[v] if u not in core], -1) for v in core}
+    weights = {v: weight(v, [u for u in near[v] if u not in core]) for v in core}
     bundles = {(a, b): near[a][b] for a in core for b in core[a]}
     multiple = _order_twins(weights, bundles, costs, root)
     outside = sum(tree_cost(w, costs) for w in set(weights.values()))
@@ -355,7 +369,9 @@ class _State:
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core, by trying them all (cores are small); a root is bound first."""
+    """Finds the cheapest order of loops over one core, by trying them all (cores are small) while trying costs less
+    than the best is expected to; a root is bound first.
+    """
 
     def __init__(
         self, weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
@@ -363,6 +379,7 @@ class _Search:
         self._weights, self._bundles, self._costs, self._root = weights, bundles, costs, root
         self._distinct = tuple(dict.fromkeys(w for w in weights.values() if not w.is_one))
         self._best: _State | None = None
+        self._tries = 0
 
     def best(self, multiple: int, outside: float) -> Part:
         """The cheapest program as a part; ``outside`` is what its weights cost."""
@@ -388,7 +405,9 @@ class _Search:
         )
 
     def _explore(self, state: _State) -> None:
-        if self._best is not None and state.cost >= self._best.cost:
+        self._costs.check()
+        self._tries += 1
+        if self._best is not None and self._best.cost <= max(state.cost, self._tries * _TRY):
             return
         if not state.near:
             self._best = state

@@ -6,6 +6,7 @@ Each pass reads what the earlier ones decided and adds its own part; the last wr
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from math import factorial, log2
 from typing import Literal
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate
-from graphdb.plan.counting import WORTH, counting_plan
+from graphdb.plan.counting import OVERHEAD, WORTH, counting_plan, counts_along_edges
 from graphdb.plan.distinct import distinctness, unequal_vertices
 from graphdb.plan.lower import lower
 from graphdb.plan.motion import shared_prefixes
@@ -42,7 +43,7 @@ from graphdb.plan.physical import (
     VertexStep,
 )
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
-from graphdb.plan.sample import best_order, modelled
+from graphdb.plan.sample import Forecast, best_order, modelled
 from graphdb.plan.space import CandidateSpace, candidate_space
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.plan.tree import tree_count, tree_order
@@ -61,12 +62,13 @@ SMALL = 1024
 """Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Draft:
     """A plan in the making.  ``position[v]`` is the step that binds pattern vertex ``v``."""
 
     pattern: PatternGraph
     graph: DataGraph
+    counting: Literal["auto", "always", "never"] = "auto"
     space: CandidateSpace | None = None
     """The candidates as refined and joined, where that pays, …"""
     tree: TreeCount | None = None
@@ -85,6 +87,31 @@ class Draft:
     """Edges whose data edge must be bound by a step of its own."""
     steps: list[Step] = field(default_factory=list)
     symmetry: Symmetry = NO_SYMMETRY
+
+    @cached_property
+    def plain(self) -> Estimates:
+        """What is expected of a search over the candidates as they are, …"""
+        return estimate(self.pattern, self.graph)
+
+    @cached_property
+    def searched(self) -> Forecast:
+        """… and what its best order does.  Nobody looks at samples for a search that will give way to counting."""
+        if self.linear:
+            forecast = modelled(self.plain, matching_order(self.plain))
+            if forecast.cost > TRUSTED * self.along_edges:
+                return forecast
+        return best_order(self.pattern, self.graph, self.plain, matching_order)
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether the matches are only counted, and can be along the edges: homomorphisms of a forest."""
+        return self.counting != "never" and counts_along_edges(self.pattern)
+
+    @property
+    def along_edges(self) -> float:
+        """What counting along the edges goes through at most."""
+        triples = sum((2 - edge.directed) * self.graph.statistics(edge.labels).triples for edge in self.pattern.edges)
+        return OVERHEAD + 2.0 * triples + sum(self.plain.sizes)
 
     def relation(self, edge: PatternEdge | EdgeTest) -> tuple[Relation, int, int]:
         """How the search goes along an edge: (relation, the end bound first, the other end)."""
@@ -111,7 +138,7 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
-    draft = Draft(pattern, graph)
+    draft = Draft(pattern, graph, counting)
     for run in PASSES:
         run(draft)
     cost = sum(draft.visits) + sum(draft.rows)
@@ -135,26 +162,21 @@ def make_plan(
 
 def refine_candidates(draft: Draft) -> None:
     """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
-
-    def expected() -> float:
-        estimates = estimate(draft.pattern, draft.graph)
-        return modelled(estimates, matching_order(estimates)).cost
-
-    draft.space = candidate_space(draft.pattern, draft.graph, expected)
+    if not draft.linear:
+        draft.space = candidate_space(draft.pattern, draft.graph, lambda: draft.searched.cost)
 
 
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     if draft.space is None:
-        draft.estimates = estimate(draft.pattern, draft.graph)
-        forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
+        draft.estimates, forecast = draft.plain, draft.searched
     else:
         draft.estimates = draft.space.estimates()
         if draft.pattern.count_only and draft.pattern.limit is None:
-            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern))
+            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern), draft.graph.check)
             order = tuple(node.vertex for node in draft.tree.nodes)
         else:
-            order = tree_order(draft.space)
+            order = tree_order(draft.space, draft.graph.check)
         forecast = modelled(draft.estimates, order)
     if draft.pattern.duplicates != "keep":
         order = rows_first(draft.estimates, forecast.order, draft.pattern)
@@ -167,7 +189,7 @@ def choose_order(draft: Draft) -> None:
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
     wanted = distinctness(draft.pattern, draft.graph.type_label, draft.simple)
-    draft.differ = tuple(check for check in wanted if not _certain(draft, check))
+    draft.differ = tuple(_uncertain(draft, wanted))
     overlaps = draft.space.overlaps if draft.space else None
     for check in draft.differ:
         # Vertices without a candidate in common differ anyway.
@@ -175,19 +197,22 @@ def require_distinct(draft: Draft) -> None:
             draft.checks.append(check)
 
 
-def _certain(draft: Draft, check: Check) -> bool:
-    """Whether vertices differ since they have different labels, and no vertex of the graph has two."""
-    match check:
-        case Unequal(left, right):
-            pairs = [(left, right)]
-        case NotBothEqual(a, b, c, d):
-            pairs = [(a, b), (c, d)]
-        case _:
-            return False
-    type_label, vertices = draft.graph.type_label, draft.pattern.vertices
-    if type_label is None or draft.graph.source.statistics(type_label).max_out_degree > 1:
-        return False
-    return any(vertices[a].labels and vertices[b].labels and vertices[a].labels != vertices[b].labels for a, b in pairs)
+def _uncertain(draft: Draft, checks: list[Check]) -> list[Check]:
+    """Leave out vertices that differ since they have different labels, where no vertex of the graph has two."""
+    type_label = draft.graph.type_label
+    if type_label is None or draft.graph.statistics((type_label,)).max_out_degree > 1:
+        return checks
+    labels = [vertex.labels for vertex in draft.pattern.vertices]
+
+    def apart(a: int, b: int) -> bool:
+        return bool(labels[a] and labels[b] and labels[a] != labels[b])
+
+    return [
+        check
+        for check in checks
+        if not (isinstance(check, Unequal) and apart(check.left, check.right))
+        and not (isinstance(check, NotBothEqual) and (apart(check.a, check.b) or apart(check.c, check.d)))
+    ]
 
 
 def require_induced(draft: Draft) -> None:
@@ -259,6 +284,8 @@ def break_symmetry(draft: Draft) -> None:
 
 def _joined_without_loops(draft: Draft) -> set[tuple[int, int]]:
     """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself."""
+    if draft.space is not None:
+        return set(draft.space.apart)
     links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges]
     links += [test for test in draft.pattern.edge_tests if not test.negated]
     return {
@@ -283,10 +310,11 @@ def _clique(draft: Draft) -> CliqueCount | None:
 
 def _tree(draft: Draft, cost: float) -> TreeCount | None:
     """The tree along which to count, if vertices that differ are all that it has to know of."""
-    if draft.tree is None or draft.chosen_edges or not all(isinstance(check, Unequal) for check in draft.differ):
+    if draft.tree is None or draft.chosen_edges or not draft.differ:
+        return None  # where nothing must differ, counting along edges is faster still
+    unequal = unequal_vertices(draft.pattern)  # what the tree was grown for; edges that differ may ask for more
+    if not all(isinstance(check, Unequal) and (check.left, check.right) in unequal for check in draft.differ):
         return None
-    if not draft.differ:
-        return None  # then counting along edges is faster still
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)
     # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.
