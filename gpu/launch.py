@@ -23,6 +23,8 @@ from graphdb.gpu.memory import DeviceMemory
 BLOCK = 256
 """Threads of a block, in all kernels that do not say otherwise."""
 OPTIONS = ("-std=c++17",)
+STATIC_SHARED = 48 << 10
+"""Bytes of shared memory that a block gets without asking for more."""
 
 IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long long"}
 """The vertex id types, in C++."""
@@ -34,11 +36,13 @@ _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 
 @cache
-def source(name: str) -> str:
-    """The text of a module of ``kernels/`` with every header in it, each once."""
+def source(name: str, plan: str = "") -> str:
+    """The text of a module of ``kernels/`` with every header in it, each once; ``plan`` is what ``plan.cuh`` says."""
     seen: set[str] = set()
 
     def read(file: str) -> str:
+        if file == "plan.cuh":
+            return plan
         if file in seen:
             return ""
         seen.add(file)
@@ -56,22 +60,34 @@ def defines(macros: Mapping[str, object]) -> tuple[str, ...]:
 class Module:
     """A compiled module, and its kernels by name."""
 
-    def __init__(self, device: Device, name: str, macros: Mapping[str, object]) -> None:
+    def __init__(self, device: Device, name: str, macros: Mapping[str, object], plan: str = "") -> None:
         import cupy
 
-        self._device = device
-        self._module = cupy.RawModule(code=source(name), options=(*OPTIONS, *defines(macros)))
+        self._device, self._driver = device, cupy.cuda.driver
+        self._module = cupy.RawModule(code=source(name, plan), options=(*OPTIONS, *defines(macros)))
         self._kernels: dict[str, Any] = {}
 
     def launch(self, kernel: str, blocks: int, *arguments: Any, threads: int = BLOCK, shared: int = 0) -> None:
         """Launch a kernel on the device's stream; integers are passed as ``long long``, arrays as their address."""
         if blocks < 1:
             return
-        found = self._kernels.get(kernel)
-        if found is None:
-            found = self._kernels[kernel] = self._module.get_function(kernel)
+        found = self._kernel(kernel, shared)
         passed = tuple(np.int64(value) if isinstance(value, int) else value for value in arguments)
         found((blocks,), (threads,), passed, shared_mem=shared)
+
+    def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
+        """How many of a kernel's blocks run at a time, on all of the device: what a persistent kernel is launched with."""
+        found = self._kernel(kernel, shared)
+        count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
+        return max(int(count), 1) * self._device.processors
+
+    def _kernel(self, name: str, shared: int) -> Any:
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = self._module.get_function(name)
+        if shared > STATIC_SHARED and found.max_dynamic_shared_size_bytes < shared:
+            found.max_dynamic_shared_size_bytes = shared
+        return found
 
 
 class Device:
@@ -97,7 +113,7 @@ class Device:
         with self.memory.active():
             self.stream = cupy.cuda.Stream(non_blocking=True)
             self.copies = cupy.cuda.Stream(non_blocking=True)
-        self._modules: dict[tuple[str, tuple[str, ...]], Module] = {}
+        self._modules: dict[tuple[str, tuple[str, ...], str], Module] = {}
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -105,11 +121,11 @@ class Device:
         with self.memory.active(), self.stream:
             yield
 
-    def module(self, name: str, macros: Mapping[str, object]) -> Module:
-        """A module compiled with the given macros."""
-        key = (name, defines(macros))
+    def module(self, name: str, macros: Mapping[str, object], plan: str = "") -> Module:
+        """A module compiled with the given macros, and where it is written per plan, that text."""
+        key = (name, defines(macros), plan)
         if key not in self._modules:
-            self._modules[key] = Module(self, name, macros)
+            self._modules[key] = Module(self, name, macros, plan)
         return self._modules[key]
 
     def offsets(self, lengths: Any) -> Any:

@@ -1,0 +1,97 @@
+"""Counts cliques on a device: see ``kernels/clique.cu``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.gpu.count import Watch, wait_for
+from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.launch import BLOCK, Device, StopFlag
+from graphdb.plan.physical import CliqueCount
+
+SIZES = range(3, 9)
+"""Cliques of so many vertices have kernels."""
+SHARED = 200 << 10
+WARP_BYTES = 8 << 10
+"""Shared memory that a warp may take, beyond which a block works on one vertex."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The constants that a kernel is compiled with, and its shared memory in bytes."""
+
+    size: int
+    words: int
+    team: str
+    shared: int
+    matrix_words: int
+
+    @property
+    def macros(self) -> dict[str, object]:
+        """For the compiler."""
+        return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team}
+
+
+def shape_of(size: int, ranks: int, longest: int) -> Shape | None:
+    """How cliques of ``size`` are counted in a graph of so many ranks and a longest list; None where they cannot be."""
+    words = max((longest + 31) // 32, 1)
+    if words > 4:
+        words = (words + 3) // 4 * 4  # fewer kernels to compile
+    bits = (ranks + 31) // 32
+    matrix = 0 if size == 3 else longest * words
+    taken = bits + matrix + (0 if size == 3 else (bits + 1) // 2)
+    chosen = 0 if size == 3 else words * 16 + 1
+    if size not in SIZES or longest >= 1 << 16:
+        return None
+    if 4 * (taken + chosen) <= WARP_BYTES:
+        return Shape(size, words, "Warp", 4 * (taken + chosen) * (BLOCK // 32), matrix)
+    shared = 4 * (taken + chosen * (BLOCK // 32))
+    return Shape(size, words, "Block", shared, matrix) if shared <= SHARED else None
+
+
+class DeviceCliques:
+    """Counts cliques over one oriented graph.
+
+    Parameters
+    ----------
+    device, graph
+        Where, and what is there already.
+    """
+
+    def __init__(self, device: Device, graph: DeviceGraph, stop: StopFlag) -> None:
+        self._device, self._graph, self._stop = device, graph, stop
+        self.milliseconds = 0.0
+        """After a run: the device's time."""
+
+    def shape(self, plan: CliqueCount) -> Shape | None:
+        """How a plan is run; None where it is not."""
+        if plan.graph.neighbours.dtype != np.int32:
+            return None
+        longest = int(np.diff(plan.graph.offsets).max(initial=0))
+        return shape_of(plan.size, len(plan.graph.offsets) - 1, longest)
+
+    def count(self, plan: CliqueCount, shape: Shape, watch: Watch) -> int:
+        """Count each clique once; raises what ``watch`` does."""
+        device = self._device
+        with device.active():
+            oriented = self._graph.oriented(plan.graph)
+            module = device.module("clique", shape.macros)
+            cells: Any = device.memory.empty(2, np.uint64)
+            blocks = module.resident("cliques", BLOCK, shape.shared)
+            ranks = len(plan.graph.offsets) - 1
+            cells.fill(0)
+            begin = device.event()
+            module.launch(
+                "cliques",
+                min(blocks, ranks),
+                *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.matrix_words),
+                *(address(cells), address(cells) + 8, self._stop.address),
+                shared=shape.shared,
+            )
+            end = device.event()
+            wait_for(end, watch, self._stop, lambda: None)
+            self.milliseconds = device.milliseconds(begin, end)
+            return int(cells.get()[1])

@@ -1,0 +1,640 @@
+"""Counting programs as CUDA C++: one kernel per shape of :class:`graphdb.plan.nested.Part`.
+
+What becomes code is the program's structure (which register is made how, of which relation, at which level) and a few
+numbers (threads, orders, powers); never a value, a name or an address, which a kernel gets as arguments.  Parts of the
+same shape share a kernel, which is compiled once and kept on disk.
+
+A register is a sparse vector.  What is asked of it decides how it is kept: to be gone through, it needs nothing but
+the list that it comes from; to be looked up, a bit per vertex (where all its values are 0 or 1) or a number per vertex.
+Bits lie in shared memory; numbers too while they fit, else in a scratch area of the team.  A *team* that works on one
+binding is a warp or a block, per level: whatever leaves enough room for its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphdb.plan.nested import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
+from graphdb.plan.physical import Relation
+
+SHARED = 200 << 10
+"""Bytes of shared memory that a block may take."""
+WARP_BITS = 10 << 10
+"""Bytes of bits that a warp may take, beyond which the whole block works as one team."""
+_NARROW, _WIDE = 1 << 32, 1 << 63
+WARP = 32
+
+
+class Unsupported(Exception):
+    """A program that has no kernel; another executor counts it, or a search does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is known of a weight: whether all its values are 0 or 1, the greatest, and the greatest sum over a list."""
+
+    bits: bool
+    top: int
+    sums: int
+
+
+@dataclass(slots=True)
+class _Register:
+    """A register: what makes it, at which level, and how it is kept."""
+
+    number: int
+    level: int
+    made: Instruction
+    bit: bool
+    top: int
+    """No value is greater."""
+    sums: int
+    """No sum of values over a neighbour list is."""
+    got: int = 0
+    """No sum that arrives, before power and mask, is."""
+    looked: bool = False
+    """Something asks for single values."""
+    iterated: bool = False
+    pushed: bool = False
+    """Values are sent to it."""
+    where: str = ""
+    """``shared`` or ``scratch``."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether there is a bit or a number per vertex."""
+        return self.looked or self.pushed
+
+    @property
+    def held(self) -> bool:
+        """Whether the vertices that have a value are listed: nothing else knows them."""
+        return isinstance(self.made, Through) and self.made.mask < 0 and self.made.total == 0 and self.iterated
+
+    @property
+    def type(self) -> str:
+        """The type of its values, in C++."""
+        return _type(max(self.top, self.got))
+
+
+def _type(top: int) -> str:
+    if top >= _WIDE:
+        raise Unsupported("numbers that may not fit 64 bits")
+    return "u32" if top < _NARROW else "u64"
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """A kernel's text and what its launch needs.
+
+    Attributes
+    ----------
+    text
+        C++, after ``teams.cuh``; the kernel is called ``nested``.
+    threads, shared
+        Of a block; ``shared`` in bytes.
+    scratch
+        Bytes of zeros that each block needs, and leaves as zeros.
+    warps
+        Whether the outer level's team is a warp.
+    split
+        Whether the work of one root can be dealt out in pieces.
+    """
+
+    text: str
+    threads: int
+    shared: int
+    scratch: int
+    warps: bool
+    split: bool
+
+
+def plain(part: Part) -> bool:
+    """Whether all that joins the core's vertices are single relations that only test."""
+    return all(bundle.plain for bundle in _bundles(part))
+
+
+def _bundles(part: Part) -> list[Bundle]:
+    found = []
+    for level in part.levels:
+        for made in level.instructions:
+            found += [getattr(made, name) for name in ("bundle", "forward", "backward") if hasattr(made, name)]
+    return found
+
+
+def specialise(
+    part: Part,
+    relations: Mapping[Relation, int],
+    degrees: Sequence[int],
+    weights: Sequence[Values],
+    vertices: int,
+    root_weighted: bool,
+) -> Specialised:
+    """Write the kernel of a part.
+
+    Parameters
+    ----------
+    relations
+        The number of every relation in the kernel's table.
+    degrees
+        By relation: its longest list.
+    weights
+        Of the part's weights.
+    vertices
+        How many ranks there are.
+
+    Raises
+    ------
+    Unsupported
+        For relations that weigh or come in bundles, and numbers that may not fit.
+    """
+    if not plain(part):
+        raise Unsupported("bundles of relations")
+    return _Writer(part, relations, degrees, weights, vertices, root_weighted).write()
+
+
+@dataclass(slots=True)
+class _Writer:
+    part: Part
+    relations: Mapping[Relation, int]
+    degrees: Sequence[int]
+    weights: Sequence[Values]
+    vertices: int
+    root_weighted: bool
+    registers: dict[int, _Register] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    outer: str = "Block"
+    inner: str = "Block"
+
+    # --- what there is
+
+    def write(self) -> Specialised:
+        """The kernel."""
+        self._find_registers()
+        words = (self.vertices + 31) // 32
+        threads, shared, scratch = self._place(words)
+        self._kernel(threads)
+        return Specialised("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self._split())
+
+    def _find_registers(self) -> None:
+        for number, level in enumerate(self.part.levels):
+            for made in level.instructions:
+                match made:
+                    case Load(out, _, _, weight):
+                        value = self._weight(weight)
+                        self.registers[out] = _Register(out, number, made, value.bits, value.top, value.sums)
+                    case Meet(out, source):
+                        of = self.registers[source]
+                        of.looked = True
+                        self.registers[out] = _Register(out, number, made, of.bit, of.top, of.sums)
+                    case Through(out, source, mask, _, _, weight, power):
+                        of = self.registers[source]
+                        by = self.registers[mask] if mask >= 0 else self._weight(weight)
+                        top, sums = of.sums**power * by.top, of.sums**power * by.sums
+                        self.registers[out] = _Register(out, number, made, False, top, sums, of.sums)
+                        if mask >= 0:
+                            of.looked = True
+                            self.registers[mask].iterated = True
+                            if self._may_push(made):
+                                self.registers[out].pushed = True
+                                self._iterate(source)
+                                self.registers[mask].looked = True
+                        else:
+                            self.registers[out].pushed = True
+                            self._iterate(source)
+                    case Total(source):
+                        self._iterate(source)
+                    case Tally(source):
+                        self.registers[source].looked = True
+            if number + 1 < len(self.part.levels):
+                self._iterate(self.part.levels[number + 1].register)
+
+    def _iterate(self, number: int) -> None:
+        """Note that a register is gone through: by its own list, whose values may be another's."""
+        register = self.registers[number]
+        register.iterated = True
+        if isinstance(register.made, Through) and register.made.mask >= 0:
+            register.looked = True
+            self._iterate(register.made.mask)
+
+    def _weight(self, weight: int) -> Values:
+        return Values(True, 1, max(self.degrees)) if weight < 0 else self.weights[weight]
+
+    def _relation(self, bundle: Bundle) -> int:
+        return self.relations[bundle.members[0].relation]
+
+    def _may_push(self, made: Through) -> bool:
+        """Whether sending may be cheaper than asking: not where both ends are lists of the same level."""
+        source, mask = self.registers[made.source], self.registers[made.mask]
+        return source.level > mask.level or isinstance(source.made, Through)
+
+    def _place(self, words: int) -> tuple[int, int, int]:
+        """Choose teams, and where registers lie: (threads, bytes of shared memory, bytes of scratch per block)."""
+        kept = [r for r in self.registers.values() if r.dense]
+        outer, inner = (4 * words * sum(r.bit for r in kept if (r.level > 0) == deep) for deep in (False, True))
+        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
+        if not pushed and outer + inner <= WARP_BITS:
+            self.outer = self.inner = "Warp"
+        elif len(self.part.levels) > 1 and inner <= WARP_BITS:
+            self.inner = "Warp"
+
+        def bits(threads: int) -> int:
+            teams = {"Warp": threads // WARP, "Block": 1}
+            return outer * teams[self.outer] + inner * teams[self.inner]
+
+        numbers = 0
+        for r in kept:
+            wide = (4 * self.vertices + 7) // 8 * 8
+            fits = self._team(r.level) == "Block" and r.type == "u32" and bits(256) + numbers + wide <= SHARED
+            r.where = "shared" if r.bit or fits else "scratch"
+            numbers += wide * (fits and not r.bit)
+        # Few blocks fit a processor where each takes much shared memory: then they are larger.
+        threads = 256
+        while threads < 1024 and 2048 // threads * (bits(threads) + numbers) > 2 * SHARED:
+            if bits(2 * threads) + numbers > SHARED or self.outer == "Warp":
+                break
+            threads *= 2
+        if bits(threads) + numbers > SHARED:
+            raise Unsupported("more bits than shared memory holds")
+        return threads, bits(threads) + numbers, sum(self._scratch(r, threads) for r in kept)
+
+    def _scratch(self, register: _Register, threads: int) -> int:
+        """Bytes of a block's scratch that a register takes."""
+        width = 8 if register.type == "u64" else 4
+        size = (self.vertices * width + 7) // 8 * 8 if register.where == "scratch" else 0
+        size += (self.vertices * 4 + 15) // 8 * 8 if register.held else 0
+        return size * (threads // WARP if self._team(register.level) == "Warp" else 1)
+
+    def _team(self, level: int) -> str:
+        return self.inner if level else self.outer
+
+    def _split(self) -> bool:
+        """Whether the outermost loop that can be dealt out in pieces adds up."""
+        if len(self.part.levels) > 1:
+            return True
+        last = self.part.levels[0].instructions[-1]
+        return self._linear(0, len(self.part.levels[0].instructions) - 1) and not (
+            isinstance(last, Through) and (last.mask < 0 or self._may_push(last))
+        )
+
+    def _linear(self, level: int, at: int) -> bool:
+        """Whether an instruction's sum is the last factor: then everyone adds his own part of it."""
+        instructions = self.part.levels[level].instructions
+        if level != len(self.part.levels) - 1 or at != len(instructions) - 1:
+            return False
+        made = instructions[at]
+        return (isinstance(made, Through) and made.total == 1) or (isinstance(made, Total | Tally) and made.power == 1)
+
+    # --- text
+
+    def _kernel(self, threads: int) -> None:
+        say = self.lines.append
+        say('extern "C" __global__ void __launch_bounds__(%d)' % threads)
+        say("nested(const i64 *table, const int *tasks, i64 task_count, const u64 *root_weight, i64 vertices,")
+        say("       char *scratch, i64 stride, u64 *sums, double *sizes, u64 *next, const volatile int *stop) {")
+        say("extern __shared__ u64 shared_memory[];")
+        say("const u32 words = (u32)((vertices + 31) / 32);")
+        say(f"typedef {self.outer} T0;")
+        say(f"typedef {self.inner} T1;")
+        for number in range(len(self.degrees)):
+            at = 4 * number
+            cells = ", ".join(f"(const u32 *)__ldg(table + {at + i})" for i in range(3))
+            say(f"const Ranked R{number} = {{{cells}, (const int *)__ldg(table + {at + 3})}};")
+        for number, weight in enumerate(self.weights):
+            kind = "u32" if weight.bits else "u64"
+            say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {4 * len(self.degrees) + number});")
+        self._storage()
+        say("__shared__ u64 taken; __shared__ u32 cursor;")
+        say("u64 own = 0; double size = 0; Poll poll;")
+        say("for (;;) {")
+        if self.outer == "Warp":
+            say("u64 task = 0;")
+            say("if (LANE == 0) task = poll.stopped(stop) ? task_count : atomicAdd(next, 1ull);")
+            say("task = __shfl_sync(FULL, task, 0);")
+        else:
+            say("__syncthreads();")
+            say("if (threadIdx.x == 0) taken = poll.stopped(stop) ? task_count : atomicAdd(next, 1ull);")
+            say("__syncthreads();")
+            say("const u64 task = taken;")
+        say("if (task >= (u64)task_count) break;")
+        say("const int x0 = __ldg(tasks + 2 * task);")
+        say("const u32 dealt = __ldg(tasks + 2 * task + 1), piece = dealt >> 16, pieces = dealt & 0xffff;")
+        say("(void)piece, (void)pieces;")
+        say(
+            "const u64 m_root = %s; const double e_root = (double)m_root;"
+            % ("root_weight[x0]" if self.root_weighted else "1")
+        )
+        self._level(0)
+        say("}")
+        say("own = warp_sum(own); size = warp_sum(size);")
+        say("if (LANE == 0 && own) atomicAdd(sums, own);")
+        say("if (LANE == 0 && size != 0) atomicAdd(sizes, size);")
+        say("}")
+
+    def _storage(self) -> None:
+        """Pointers to all that is dense, wiped once: whoever fills it empties it again."""
+        say = self.lines.append
+        say("u32 *room = (u32 *)shared_memory;")
+        for wide in ("shared", "bits"):
+            for r in self.registers.values():
+                if not r.dense or r.where != "shared" or (r.bit != (wide == "bits")):
+                    continue
+                team = self._team(r.level)
+                if r.bit:
+                    index = " + (threadIdx.x / WARP) * words" if team == "Warp" else ""
+                    say(f"u32 *D{r.number} = room{index};")
+                    say(f"room += words{' * (blockDim.x / WARP)' if team == 'Warp' else ''};")
+                else:
+                    say(f"u32 *D{r.number} = room; room += (vertices + 1) / 2 * 2;")
+        say("for (u32 *at = (u32 *)shared_memory + threadIdx.x; at < room; at += blockDim.x) *at = 0;")
+        say("char *mine = scratch + stride * blockIdx.x;")
+        for r in self.registers.values():
+            team = f"T{min(r.level, 1)}"
+            mine, after = f"(threadIdx.x / {team}::size())", f"(blockDim.x / {team}::size())"
+            if r.dense and r.where == "scratch":
+                size = f"((vertices * sizeof({r.type}) + 7) / 8 * 8)"
+                say(f"{r.type} *D{r.number} = ({r.type} *)(mine + {size} * {mine}); mine += {size} * {after};")
+            if r.held:
+                size = "((vertices * 4 + 15) / 8 * 8)"
+                say(f"u32 *C{r.number} = (u32 *)(mine + {size} * {mine}); mine += {size} * {after};")
+                say(f"int *H{r.number} = (int *)C{r.number} + 2;")
+        say("__syncthreads();")
+
+    def _level(self, level: int) -> None:
+        say, team = self.lines.append, f"T{min(level, 1)}"
+        before = "m_root" if level == 0 else f"m{level - 1} * v{level}"
+        size = "e_root" if level == 0 else f"e{level - 1} * (double)v{level}"
+        say(f"u64 m{level} = {before}; double e{level} = {size};")
+        instructions = self.part.levels[level].instructions
+        for made in instructions:
+            if isinstance(made, Load):
+                self._list(f"{made.out}", made.at, made.bundle)
+            elif isinstance(made, Meet):
+                self._list(f"{made.out}", made.at, made.bundle)
+        needed = [f"N{made.out} == 0" for made in instructions if isinstance(made, Load | Meet)]
+        if needed:
+            say(f"if ({' || '.join(needed)}) m{level} = 0;")
+        say(f"if (m{level}) {{")
+        for at, made in enumerate(instructions):
+            linear = self._linear(level, at)
+            match made:
+                case Load() | Meet():
+                    self._fill(made.out, team)
+                case Through():
+                    self._through(made, level, team, linear)
+                case Total(source, power):
+                    self._total(
+                        level, team, linear, power, lambda s=source: self._each(s, team, "acc += v; big += (double)v;")
+                    )
+                case Tally(source, bound, bundle, power):
+                    self._total(level, team, linear, power, lambda m=made, a=at: self._tally(m, team))
+        if level + 1 < len(self.part.levels):
+            self._loop(level + 1)
+        elif not (instructions and self._linear(level, len(instructions) - 1)):
+            say(f"if ({team}::rank() == 0) {{ own += m{level}; size += e{level}; }}")
+        self._clean(level, team)
+        say("}")
+
+    def _list(self, name: str, at: int, bundle: Bundle) -> None:
+        self.lines.append(f"const List l{name} = list<{bundle.order}>(R{self._relation(bundle)}, x{at});")
+        self.lines.append(f"const int *L{name} = l{name}.ids; const u32 N{name} = l{name}.count;")
+
+    def _loop(self, level: int) -> None:
+        """The loop over a level's register: one binding at a time for each team."""
+        say, register = self.lines.append, self.registers[self.part.levels[level].register]
+        ids, count = self._base(register.number)
+        x, v = f"x{level}", f"v{level}"
+        piece = ("piece", "pieces") if level == 1 else ("0", "1")
+        say("{")
+        if self.outer == "Block" and self.inner == "Warp" and level == 1:
+            say("if (threadIdx.x == 0) cursor = 0;")
+            say("__syncthreads();")
+            say("for (;;) {")
+            say("u32 k = 0; if (LANE == 0) k = atomicAdd(&cursor, 1u);")
+            say(f"k = __shfl_sync(FULL, k, 0) * {piece[1]} + {piece[0]};")
+            say(f"if (k >= {count}) break;")
+        else:
+            say(f"for (u32 k = {piece[0]}; k < {count}; k += {piece[1]}) {{")
+        say(f"const int {x} = {ids}[k];")
+        say(f"const u64 {v} = {self._value(register.number, x)};")
+        say(f"if ({v} == 0) continue;")
+        self._level(level)
+        say("}")
+        say("}")
+
+    # --- registers
+
+    def _base(self, number: int) -> tuple[str, str]:
+        """(the list that a register is gone through by, its length)."""
+        made = self.registers[number].made
+        if isinstance(made, Load | Meet):
+            return f"L{number}", f"N{number}"
+        assert isinstance(made, Through)
+        return self._base(made.mask) if made.mask >= 0 else (f"H{number}", f"*C{number}")
+
+    def _look(self, number: int, y: str) -> str:
+        """The value of a register at a vertex, wherever it is asked."""
+        register = self.registers[number]
+        return f"(u32)bit(D{number}, {y})" if register.bit else f"D{number}[{y}]"
+
+    def _value(self, number: int, y: str) -> str:
+        """The value of a register at a vertex of its own list."""
+        made = self.registers[number].made
+        match made:
+            case Load(weight=weight):
+                return self._weight_at(weight, y)
+            case Meet(source=source):
+                return self._look(source, y)
+            case _:
+                return self._look(number, y)
+
+    def _weight_at(self, weight: int, y: str) -> str:
+        if weight < 0:
+            return "1u"
+        return f"(u32)bit(W{weight}, {y})" if self.weights[weight].bits else f"__ldg(W{weight} + {y})"
+
+    def _each(self, number: int, team: str, body: str, deal: bool = False) -> None:
+        """Go through a register: ``body`` is run by whole warps, with ``y`` and ``v`` (0 where there is nothing)."""
+        say = self.lines.append
+        ids, count = self._base(number)
+        kind = "u32" if self.registers[number].type == "u32" else "u64"
+        first, step = (
+            (f"({team}::warp() + piece * {team}::warps())", f"{team}::warps() * pieces")
+            if deal
+            else (
+                f"{team}::warp()",
+                f"{team}::warps()",
+            )
+        )
+        say(f"{{ const u32 entries = {count};")
+        say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if deal else 'entries'});")
+        say(f"for (u32 at = {first} * some; at < entries; at += {step} * some) {{")
+        say("const u32 k = at + LANE; const bool on = LANE < some && k < entries;")
+        say(f"const int y = on ? {ids}[k] : 0; const {kind} v = on ? {self._value(number, 'y')} : 0;")
+        say(body)
+        say("} }")
+
+    def _fill(self, number: int, team: str) -> None:
+        """Make the dense form of a list."""
+        register = self.registers[number]
+        if not register.dense:
+            return
+        say = self.lines.append
+        put = f"set_bit(D{number}, y)" if register.bit else f"D{number}[y] = v"
+        self._each(number, team, f"if (v) {put};")
+        say(f"{team}::sync();")
+
+    def _clean(self, level: int, team: str) -> None:
+        """Empty all that this level has filled."""
+        say = self.lines.append
+        made_here = [r for r in self.registers.values() if r.level == level and r.dense]
+        if not made_here:
+            return
+        say(f"{team}::sync();")
+        for r in reversed(made_here):
+            made = r.made
+            if isinstance(made, Load | Meet):
+                ids, count = self._base(r.number)
+                if r.bit:
+                    say(f"if ({count} >= words) wipe<{team}>(D{r.number}, words); else")
+                    say(
+                        f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k] >> 5] = 0;"
+                    )
+                else:
+                    say(f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k]] = 0;")
+            elif isinstance(made, Through) and made.mask >= 0:
+                ids, count = self._base(made.mask)
+                if made.total == 0:
+                    say(f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k]] = 0;")
+            elif isinstance(made, Through) and r.held:
+                say(f"for (u32 k = {team}::rank(); k < *C{r.number}; k += {team}::size())")
+                say(f"D{r.number}[H{r.number}[k]] = 0, H{r.number}[k] = 0;")
+                say(f"{team}::sync(); if ({team}::rank() == 0) *C{r.number} = 0;")
+            elif isinstance(made, Through) and made.total == 0:
+                say(f"if (sent{r.number} > (u64)vertices / 2) wipe<{team}>(D{r.number}, (u32)vertices); else {{")
+                self._push(made, team, f"D{r.number}[z] = 0;")
+                say(f"{team}::sync(); }}")
+        say(f"{team}::sync();")
+
+    # --- sums
+
+    def _total(self, level: int, team: str, linear: bool, power: int, body: object) -> None:
+        say = self.lines.append
+        say("{ u64 acc = 0; double big = 0;")
+        body()  # type: ignore[operator]
+        self._add(level, team, linear, power)
+        say("}")
+
+    def _add(self, level: int, team: str, linear: bool, power: int) -> None:
+        """Multiply the matches so far by a sum, of which every thread has a part in ``acc``."""
+        say = self.lines.append
+        if linear:
+            say(f"own += m{level} * acc; size += e{level} * big;")
+        else:
+            say(f"acc = {team}::sum(acc); big = {team}::sum(big);")
+            say(f"m{level} *= raised(acc, {power}); e{level} *= raised(big, {power});")
+
+    def _tally(self, made: Tally, team: str) -> None:
+        say = self.lines.append
+        say("{")
+        self._list("_", made.at, made.bundle)
+        say(f"for (u32 k = {team}::rank(); k < N_; k += {team}::size()) {{")
+        say(f"const u64 v = {self._look(made.source, '__ldg(L_ + k)')}; acc += v; big += (double)v; }}")
+        say("}")
+
+    def _push(self, made: Through, team: str, take: str) -> None:
+        """``take`` is run for each neighbour ``z`` of each entry of the source, with its value ``s``."""
+        of = f"list<{made.forward.order}>(R{self._relation(made.forward)}, y)"
+        kind = "u32" if self.registers[made.source].type == "u32" else "u64"
+        body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent += to.count;\n"
+        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {kind} s) {{ {take} }});"
+        self.lines.append("{ u64 sent = 0;")
+        self._each(made.source, team, body)
+        self.lines.append("(void)sent; }")
+
+    def _through(self, made: Through, level: int, team: str, linear: bool) -> None:
+        if made.mask < 0:
+            self._through_all(made, level, team, linear)
+        else:
+            self._through_mask(made, level, team, linear)
+
+    def _through_all(self, made: Through, level: int, team: str, linear: bool) -> None:
+        """Send to all neighbours."""
+        say, out = self.lines.append, self.registers[made.out]
+        d, kind = f"D{made.out}", out.type
+        early = made.weight >= 0 and self.weights[made.weight].bits
+        take = f"if (!bit(W{made.weight}, z)) return; " if early else ""
+        if out.held:
+            take += f"if (atomicAdd({d} + z, ({kind})s) == 0) H{made.out}[atomicAdd(C{made.out}, 1u)] = z;"
+        else:
+            take += f"atomicAdd({d} + z, ({kind})s);"
+        of = f"list<{made.forward.order}>(R{self._relation(made.forward)}, y)"
+        source_kind = "u32" if self.registers[made.source].type == "u32" else "u64"
+        say(f"u64 sent{made.out} = 0;")
+        body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent{made.out} += to.count;\n"
+        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {source_kind} s) {{ {take} }});"
+        self._each(made.source, team, body)
+        say(f"sent{made.out} = {team}::sum(sent{made.out});")
+        say(f"{team}::sync();")
+        finish = "" if made.weight < 0 or early else f" * __ldg(W{made.weight} + z)"
+
+        def gain(value: str) -> str:
+            exact, rough = f"raised({value}, {made.power}){finish}", f"raised((double){value}, {made.power}){finish}"
+            return f"acc += {exact}; big += {rough};"
+
+        if made.total:
+            say("{ u64 acc = 0; double big = 0;")
+            say(f"if (sent{made.out} > (u64)vertices / 2) {{")
+            say(f"for (u32 z = {team}::rank(); z < (u32)vertices; z += {team}::size()) {{")
+            say(f"const u64 s = {d}[z]; if (s) {{ {gain('s')} {d}[z] = 0; }} }}")
+            say("} else {")
+            self._push(made, team, f"const u64 t = atomicExch({d} + z, ({kind})0); if (t) {{ {gain('t')} }}")
+            say("}")
+            self._add(level, team, linear, made.total)
+            say(f"{team}::sync(); }}")
+        elif finish or made.power > 1:
+            if out.held:
+                say(
+                    f"for (u32 k = {team}::rank(); k < *C{made.out}; k += {team}::size()) {{ const int z = H{made.out}[k];"
+                )
+                say(f"{d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish}); }}")
+                say(f"{team}::sync();")
+            else:
+                say(f"for (u32 z = {team}::rank(); z < (u32)vertices; z += {team}::size())")
+                say(f"if ({d}[z]) {d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish});")
+                say(f"{team}::sync();")
+
+    def _through_mask(self, made: Through, level: int, team: str, linear: bool) -> None:
+        """The mask's vertices ask their neighbours, or the source's values are sent to those in the mask."""
+        say, out = self.lines.append, self.registers[made.out]
+        kind = _type(out.got)
+        d = f"D{made.out}"
+        give = f"if (on) {d}[y] = ({out.type})(raised((u64)s, {made.power}) * v);"
+        if made.total:
+            give = f"acc += raised((u64)s, {made.power}) * v; big += raised((double)s, {made.power}) * (double)v;"
+        deal = linear and level == 0 and self._split()
+        ask = f"List from = {{nullptr, 0}}; if (v) from = list<{made.backward.order}>(R{self._relation(made.backward)}, y);\n"
+        ask += f"const {kind} s = sum_lists<{kind}>(from.ids, from.count, v != 0, [&](int x) -> {kind} {{ return {self._look(made.source, 'x')}; }});\n"
+        ask += give
+        say("{ u64 acc = 0; double big = 0; (void)acc, (void)big;")
+        if self._may_push(made):
+            say(f"if ({self._base(made.mask)[1]} <= 2 * {self._base(made.source)[1]}) {{")
+            self._each(made.mask, team, ask)
+            say("} else {")
+            kind_of_source = out.type
+            self._push(made, team, f"if ({self._look(made.mask, 'z')}) atomicAdd({d} + z, ({kind_of_source})s);")
+            say(f"{team}::sync();")
+            collect = (
+                f"if (v) {{ const u64 s = {d}[y]; {d}[y] = 0; {give} }}"
+                if made.total
+                else f"if (v) {{ const u64 s = {d}[y]; {give} }}"
+            )
+            self._each(made.mask, team, collect)
+            say("}")
+        else:
+            self._each(made.mask, team, ask, deal)
+        if made.total:
+            self._add(level, team, linear, made.total)
+        else:
+            say(f"{team}::sync();")
+        say("}")

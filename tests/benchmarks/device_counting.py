@@ -1,0 +1,208 @@
+"""Counting on a device, beside published GPU matchers: tables of device times.
+
+    python -m tests.benchmarks.device_counting snap --graphs wiki-Vote email-Enron rmat18
+    python -m tests.benchmarks.device_counting labelled --sets github
+
+Times are the device's, in milliseconds: from the first kernel to the last, medians, warm.  ``snap`` counts the nine
+patterns and compares with the best published kernel time; ``labelled`` the queries of a labelled graph, where what is
+computed of candidates and weights counts too, and ``wall`` is all that a run takes on a prepared plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import tarfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphdb.execute.executor import Control
+from graphdb.gpu.cliques import DeviceCliques
+from graphdb.gpu.count import DeviceCount
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.launch import Device, StopFlag
+from graphdb.gpu.specialise import Unsupported
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.storage.graph import ArraySource, DataGraph
+from tests.benchmarks.counting import pattern, rmat, snap, undirected
+from tests.benchmarks.harness import SHARED
+
+Run = Callable[[], tuple[int | None, float]]
+
+
+def graph_of(name: str) -> tuple[DataGraph, int]:
+    """A SNAP graph, or ``rmat18``: edge factor 16."""
+    if not name.startswith("rmat"):
+        return snap(name)
+    return undirected(*rmat(int(name.removeprefix("rmat")), 16))
+
+
+class Runner:
+    """Prepares counts on one device."""
+
+    def __init__(self) -> None:
+        self.device = Device(0)
+        self.graph, self.stop = DeviceGraph(self.device.memory), StopFlag(self.device)
+        self.cliques = DeviceCliques(self.device, self.graph, self.stop)
+
+    def prepare(self, plan: PhysicalPlan) -> Run:
+        """What counts a plan's matches, and says how many milliseconds the device took."""
+        shape = self.cliques.shape(plan.clique) if plan.clique is not None else None
+        if plan.clique is not None and shape is not None:
+            clique = plan.clique
+
+            def run() -> tuple[int | None, float]:
+                found = self.cliques.count(clique, shape, Control())
+                return found * plan.automorphisms, self.cliques.milliseconds
+
+            return run
+        if plan.counting is None:
+            raise Unsupported("no plan to count without enumerating")
+        counter = DeviceCount(self.device, plan.counting, self.stop)
+
+        def count() -> tuple[int | None, float]:
+            found = counter.run(Control())
+            return found, counter.milliseconds
+
+        return count
+
+
+def median(run: Run, times: int) -> tuple[int | None, float, float]:
+    """(count, device ms, wall ms): medians of some runs after one that is not counted."""
+    found, _ = run()
+    taken, walls = [], []
+    for _ in range(times):
+        started = time.perf_counter()
+        again, milliseconds = run()
+        walls.append((time.perf_counter() - started) * 1000)
+        taken.append(milliseconds)
+        assert again == found, "a count that changes"
+    return found, statistics.median(taken), statistics.median(walls)
+
+
+def unlabelled(graphs: list[str], runs: int, only: list[str] | None) -> None:
+    """The nine patterns on SNAP graphs."""
+    known = json.loads((SHARED / "data" / "snap" / "matchers-h200.json").read_text())
+    runner = Runner()
+    ratios: list[float] = []
+    print(f"{'graph':<12} {'pattern':<36} {'subgraphs':>17} {'right':>5} {'ms':>9} {'best ms':>9} {'ratio':>7}")
+    for name in graphs:
+        graph, label = graph_of(name)
+        for title, found in known["patterns"].items():
+            published = known["graphs"][name].get(title)
+            if only and title not in only:
+                continue
+            wanted = pattern([(a, b) for a, b in found["edges"]], label, MatchMode.DIFFERENT_NODES)
+            try:
+                plan = make_plan(wanted, graph)
+                run = runner.prepare(plan if plan.clique else make_plan(wanted, graph, counting="always"))
+                count, taken, _ = median(run, runs)
+            except Unsupported as trouble:
+                print(f"{name:<12} {title:<36} {trouble}", flush=True)
+                continue
+            subgraphs = -1 if count is None else count // found["automorphisms"]
+            line = f"{name:<12} {title:<36} {subgraphs:>17,} "
+            if published is None:
+                print(f"{line} {'?':>4} {taken:>9.3f}", flush=True)
+                continue
+            right, best = subgraphs == published["count"], published["best ms"]
+            ratios.append(best / taken)
+            print(f"{line} {'yes' if right else 'NO':>4} {taken:>9.3f} {best:>9.3f} {best / taken:>7.2f}", flush=True)
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        print(f"geometric mean of {len(ratios)} ratios: {mean:.2f}; least {min(ratios):.2f}", flush=True)
+
+
+def read(lines: list[str]) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
+    """Labels and edges (with their labels) of a graph in the format ``t V E / v id label / e a b [label]``."""
+    rows = [line.split() for line in lines]
+    labels = np.array([int(row[2]) for row in rows if row[0] == "v"])
+    edges = [(int(row[1]), int(row[2]), int(row[3]) if len(row) > 3 else 0) for row in rows if row[0] == "e"]
+    return labels, edges
+
+
+def labelled(name: str) -> tuple[DataGraph, dict[str, PatternGraph]]:
+    """A labelled data graph, and its queries: vertex labels are candidate sets."""
+    files: dict[str, list[str]] = {}
+    with tarfile.open(SHARED / "data" / "labelled" / f"{name}.tar.gz") as archive:
+        for member in archive.getmembers():
+            content = archive.extractfile(member)
+            if content is not None and member.name.endswith(".graph"):
+                files[member.name.rsplit("/", 1)[-1].removesuffix(".graph")] = content.read().decode().splitlines()
+    labels, edges = read(files.pop("data"))
+    s, o, e = (np.array(column) for column in zip(*edges, strict=True))
+    size = len(labels)
+    graph = DataGraph(ArraySource(np.minimum(s, o), size + e, np.maximum(s, o), size + int(e.max()) + 1))
+    candidates = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
+    none = np.empty(0, np.int64)
+    queries = {}
+    for query, lines in files.items():
+        wanted, joins = read(lines)
+        queries[query] = PatternGraph(
+            tuple(PatternVertex(f"v{i}", candidates.get(int(label), none)) for i, label in enumerate(wanted)),
+            tuple(PatternEdge(f"e{i}", a, b, (size + kind,), False, 0) for i, (a, b, kind) in enumerate(joins)),
+            (Clause(MatchMode.DIFFERENT_NODES, tuple(range(len(wanted)))),),
+            count_only=True,
+        )
+    return graph, queries
+
+
+def queries(sets: list[str], runs: int) -> None:
+    """The queries of labelled graphs."""
+    runner = Runner()
+    print(
+        f"{'set':<18} {'query':<8} {'matches':>17} {'right':>5} {'ms':>9} {'wall':>9} {'prepare':>9} {'best ms':>9} {'ratio':>7}"
+    )
+    for name in sets:
+        graph, patterns = labelled(name)
+        known: dict[str, Any] = json.loads((SHARED / "data" / "labelled" / f"{name}.json").read_text())["counts"]
+        ratios: list[float] = []
+        for query, published in known.items():
+            if query not in patterns:
+                continue
+            try:
+                plan = make_plan(patterns[query], graph, counting="always")
+                runner.prepare(plan)  # compiles
+                started = time.perf_counter()
+                run = runner.prepare(plan)
+                prepared = (time.perf_counter() - started) * 1000
+                count, taken, wall = median(run, runs)
+            except Unsupported as trouble:
+                print(f"{name:<18} {query:<8} {trouble}", flush=True)
+                continue
+            others = published.get("H200 ms, published matchers", {}) if isinstance(published, dict) else {}
+            best = min((ms for ms in others.values() if isinstance(ms, float | int)), default=math.nan)
+            want = published["count"] if isinstance(published, dict) else published
+            ratios.append(best / (prepared + wall))
+            line = f"{name:<18} {query:<8} {-1 if count is None else count:>17,} {'yes' if count == want else 'NO':>5}"
+            print(f"{line} {taken:>9.3f} {wall:>9.3f} {prepared:>9.3f} {best:>9.3f} {ratios[-1]:>7.2f}", flush=True)
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    first = commands.add_parser("snap")
+    first.add_argument("--graphs", nargs="+", default=["wiki-Vote", "email-Enron", "rmat18"])
+    first.add_argument("--patterns", nargs="+")
+    second = commands.add_parser("labelled")
+    second.add_argument("--sets", nargs="+", default=["github"])
+    for command in (first, second):
+        command.add_argument("--runs", type=int, default=7)
+    arguments = parser.parse_args()
+    if arguments.command == "snap":
+        unlabelled(arguments.graphs, arguments.runs, arguments.patterns)
+    else:
+        queries(arguments.sets, arguments.runs)
+
+
+if __name__ == "__main__":
+    main()
