@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.graph import address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
-from graphdb.gpu.specialise import Specialised, Unsupported, Values, specialise
+from graphdb.gpu.nested import Specialised, Unsupported, Values, specialise
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Part, Weight
 from graphdb.plan.physical import Relation

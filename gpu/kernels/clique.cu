@@ -58,20 +58,11 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 matrix_words, 
   u32 *matrix = bits + words + counted;
   unsigned short *chosen = (unsigned short *)(matrix + matrix_words) + TEAM::warp() * (WORDS * 32 + 2);
   wipe<TEAM>(bits, words);
-  __shared__ u64 taken;
   u64 found = 0;
-  Poll poll;
+  Deal<TEAM> deal = {next, stop};
+  TEAM::sync();
   for (;;) {
-    u64 task = 0;
-    TEAM::sync();
-    if (TEAM::size() == WARP) {
-      if (LANE == 0) task = poll.stopped(stop) ? ranks : atomicAdd(next, 1ull);
-      task = __shfl_sync(FULL, task, 0);
-    } else {
-      if (threadIdx.x == 0) taken = poll.stopped(stop) ? ranks : atomicAdd(next, 1ull);
-      __syncthreads();
-      task = taken;
-    }
+    const u64 task = deal.take();
     if (task >= (u64)ranks) break;
     const i64 u = ranks - 1 - (i64)task;
     const i64 first = __ldg(offsets + u);
@@ -106,6 +97,7 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 matrix_words, 
     }
     TEAM::sync();
     for (int i = TEAM::rank(); i < degree; i += TEAM::size()) bits[__ldg(mine + i) >> 5] = 0;
+    TEAM::sync();
 #if SIZE > 3
     // A warp takes a row; its lanes take the bits of it.
     for (int i = TEAM::warp(); i < degree; i += TEAM::warps()) {

@@ -86,14 +86,33 @@ __device__ __forceinline__ u32 share(u32 count) {
   return fair < 1 ? 1 : fair > WARP ? WARP : fair;
 }
 
-// Asks the host's flag now and then: it lies in host memory, a microsecond away.
-struct Poll {
+// Takes the next task for a team.  One thread of all asks the host's flag now and then (it lies in host memory, and many
+// who ask wait for each other); when it is set, there are no more tasks for anybody.
+template <typename Team>
+struct Deal {
+  u64 *next;
+  const volatile int *stop;
   i64 last = clock64();
-  __device__ __forceinline__ bool stopped(const volatile int *stop) {
-    const i64 now = clock64();
-    if (now - last < 1 << 19) return false;
-    last = now;
-    return *stop;
+
+  __device__ __forceinline__ u64 draw() {
+    if (blockIdx.x == 0 && threadIdx.x == 0 && clock64() - last > 1 << 19) {
+      last = clock64();
+      if (*stop) atomicMax(next, 1ull << 62);
+    }
+    return atomicAdd(next, 1ull);
+  }
+
+  __device__ __forceinline__ u64 take() {
+    if (Team::size() == WARP) {
+      u64 task = 0;
+      if (LANE == 0) task = draw();
+      return __shfl_sync(FULL, task, 0);
+    }
+    __shared__ u64 taken;
+    __syncthreads();
+    if (threadIdx.x == 0) taken = draw();
+    __syncthreads();
+    return taken;
   }
 };
 

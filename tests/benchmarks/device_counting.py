@@ -26,7 +26,7 @@ from graphdb.gpu.cliques import DeviceCliques
 from graphdb.gpu.count import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import Device, StopFlag
-from graphdb.gpu.specialise import Unsupported
+from graphdb.gpu.nested import Unsupported
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan

@@ -12,6 +12,7 @@ binding is a warp or a block, per level: whatever leaves enough room for its bit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -46,7 +47,8 @@ class _Register:
     number: int
     level: int
     made: Instruction
-    bit: bool
+    binary: bool
+    """All values are 0 or 1."""
     top: int
     """No value is greater."""
     sums: int
@@ -56,15 +58,24 @@ class _Register:
     looked: bool = False
     """Something asks for single values."""
     iterated: bool = False
+    asked: bool = False
+    """Its values are found one by one, each when a loop binds its vertex: nothing else reads them."""
+    counted: bool = False
+    """Somebody wants to know how many there are."""
     pushed: bool = False
     """Values are sent to it."""
     where: str = ""
     """``shared`` or ``scratch``."""
 
     @property
+    def bit(self) -> bool:
+        """Whether what is dense are bits: who has one has the value of the weight, or register, that it comes from."""
+        return isinstance(self.made, Load | Meet)
+
+    @property
     def dense(self) -> bool:
         """Whether there is a bit or a number per vertex."""
-        return self.looked or self.pushed
+        return (self.looked or self.pushed) and not self.asked
 
     @property
     def held(self) -> bool:
@@ -177,6 +188,7 @@ class _Writer:
         return Specialised("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self._split())
 
     def _find_registers(self) -> None:
+        reads = self._reads()
         for number, level in enumerate(self.part.levels):
             for made in level.instructions:
                 match made:
@@ -186,7 +198,7 @@ class _Writer:
                     case Meet(out, source):
                         of = self.registers[source]
                         of.looked = True
-                        self.registers[out] = _Register(out, number, made, of.bit, of.top, of.sums)
+                        self.registers[out] = _Register(out, number, made, of.binary, of.top, of.sums)
                     case Through(out, source, mask, _, _, weight, power):
                         of = self.registers[source]
                         by = self.registers[mask] if mask >= 0 else self._weight(weight)
@@ -199,6 +211,7 @@ class _Writer:
                                 self.registers[out].pushed = True
                                 self._iterate(source)
                                 self.registers[mask].looked = True
+                                self.registers[mask].counted = of.counted = True
                         else:
                             self.registers[out].pushed = True
                             self._iterate(source)
@@ -207,7 +220,19 @@ class _Writer:
                     case Tally(source):
                         self.registers[source].looked = True
             if number + 1 < len(self.part.levels):
-                self._iterate(self.part.levels[number + 1].register)
+                following = self.registers[self.part.levels[number + 1].register]
+                if reads[following.number] == 1 and isinstance(following.made, Through) and following.made.mask >= 0:
+                    following.asked = True
+                else:
+                    self._iterate(following.number)
+
+    def _reads(self) -> Counter[int]:
+        """How many instructions and loops read each register."""
+        found = Counter(level.register for level in self.part.levels[1:])
+        for level in self.part.levels:
+            for made in level.instructions:
+                found.update(getattr(made, name) for name in ("source", "mask") if hasattr(made, name))
+        return found
 
     def _iterate(self, number: int) -> None:
         """Note that a register is gone through: by its own list, whose values may be another's."""
@@ -304,18 +329,10 @@ class _Writer:
             kind = "u32" if weight.bits else "u64"
             say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {4 * len(self.degrees) + number});")
         self._storage()
-        say("__shared__ u64 taken; __shared__ u32 cursor;")
-        say("u64 own = 0; double size = 0; Poll poll;")
+        say("__shared__ u32 cursor;")
+        say("u64 own = 0; double size = 0; Deal<T0> deal = {next, stop};")
         say("for (;;) {")
-        if self.outer == "Warp":
-            say("u64 task = 0;")
-            say("if (LANE == 0) task = poll.stopped(stop) ? task_count : atomicAdd(next, 1ull);")
-            say("task = __shfl_sync(FULL, task, 0);")
-        else:
-            say("__syncthreads();")
-            say("if (threadIdx.x == 0) taken = poll.stopped(stop) ? task_count : atomicAdd(next, 1ull);")
-            say("__syncthreads();")
-            say("const u64 task = taken;")
+        say("const u64 task = deal.take();")
         say("if (task >= (u64)task_count) break;")
         say("const int x0 = __ldg(tasks + 2 * task);")
         say("const u32 dealt = __ldg(tasks + 2 * task + 1), piece = dealt >> 16, pieces = dealt & 0xffff;")
@@ -381,7 +398,8 @@ class _Writer:
                 case Load() | Meet():
                     self._fill(made.out, team)
                 case Through():
-                    self._through(made, level, team, linear)
+                    if not self.registers[made.out].asked:
+                        self._through(made, level, team, linear)
                 case Total(source, power):
                     self._total(
                         level, team, linear, power, lambda s=source: self._each(s, team, "acc += v; big += (double)v;")
@@ -416,11 +434,25 @@ class _Writer:
         else:
             say(f"for (u32 k = {piece[0]}; k < {count}; k += {piece[1]}) {{")
         say(f"const int {x} = {ids}[k];")
-        say(f"const u64 {v} = {self._value(register.number, x)};")
+        if register.asked:
+            self._ask(register, x, v, "T0" if level == 1 and self.inner == self.outer else "T1")
+        else:
+            say(f"const u64 {v} = {self._value(register.number, x)};")
         say(f"if ({v} == 0) continue;")
         self._level(level)
         say("}")
         say("}")
+
+    def _ask(self, register: _Register, x: str, v: str, team: str) -> None:
+        """The value of a masked vertex: what its neighbours have together, times what the mask says."""
+        say, made = self.lines.append, register.made
+        assert isinstance(made, Through)
+        say(f"u64 {v} = {self._value(made.mask, x)};")
+        say(f"if ({v}) {{ {_type(register.got)} s = 0;")
+        say(f"const List from = list<{made.backward.order}>(R{self._relation(made.backward)}, {x});")
+        look = self._look(made.source, "__ldg(from.ids + n)")
+        say(f"for (u32 n = {team}::rank(); n < from.count; n += {team}::size()) s += {look};")
+        say(f"{v} *= raised((u64){team}::sum(s), {made.power}); }}")
 
     # --- registers
 
@@ -432,10 +464,35 @@ class _Writer:
         assert isinstance(made, Through)
         return self._base(made.mask) if made.mask >= 0 else (f"H{number}", f"*C{number}")
 
+    def _size(self, number: int) -> str:
+        """How many values a register has, or more."""
+        register = self.registers[number]
+        if register.bit:
+            return f"K{number}" if register.dense and register.counted else self._base(number)[1]
+        assert isinstance(register.made, Through)
+        return self._size(register.made.mask) if register.made.mask >= 0 else f"*C{number}"
+
     def _look(self, number: int, y: str) -> str:
         """The value of a register at a vertex, wherever it is asked."""
         register = self.registers[number]
-        return f"(u32)bit(D{number}, {y})" if register.bit else f"D{number}[{y}]"
+        if not register.bit:
+            return f"D{number}[{y}]"
+        if register.binary:
+            return f"(u32)bit(D{number}, {y})"
+        return f"(bit(D{number}, {y}) ? {self._bare(number, y)} : 0u)"
+
+    def _bare(self, number: int, y: str) -> str:
+        """The value of a register at a vertex that certainly has one."""
+        register = self.registers[number]
+        if register.binary:
+            return "1u"
+        match register.made:
+            case Load(weight=weight):
+                return self._weight_at(weight, y)
+            case Meet(source=source):
+                return self._bare(source, y)
+            case _:
+                return f"D{number}[{y}]"
 
     def _value(self, number: int, y: str) -> str:
         """The value of a register at a vertex of its own list."""
@@ -480,9 +537,14 @@ class _Writer:
         if not register.dense:
             return
         say = self.lines.append
-        put = f"set_bit(D{number}, y)" if register.bit else f"D{number}[y] = v"
-        self._each(number, team, f"if (v) {put};")
+        if not register.counted:
+            self._each(number, team, f"if (v) set_bit(D{number}, y);")
+            say(f"{team}::sync();")
+            return
+        say(f"u32 K{number} = 0;")
+        self._each(number, team, f"if (v) {{ set_bit(D{number}, y); ++K{number}; }}")
         say(f"{team}::sync();")
+        say(f"K{number} = {team}::sum(K{number});")
 
     def _clean(self, level: int, team: str) -> None:
         """Empty all that this level has filled."""
@@ -495,13 +557,10 @@ class _Writer:
             made = r.made
             if isinstance(made, Load | Meet):
                 ids, count = self._base(r.number)
-                if r.bit:
-                    say(f"if ({count} >= words) wipe<{team}>(D{r.number}, words); else")
-                    say(
-                        f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k] >> 5] = 0;"
-                    )
-                else:
-                    say(f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k]] = 0;")
+                say(f"if ({count} >= words) wipe<{team}>(D{r.number}, words);")
+                say(
+                    f"else for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k] >> 5] = 0;"
+                )
             elif isinstance(made, Through) and made.mask >= 0:
                 ids, count = self._base(made.mask)
                 if made.total == 0:
@@ -618,7 +677,7 @@ class _Writer:
         ask += give
         say("{ u64 acc = 0; double big = 0; (void)acc, (void)big;")
         if self._may_push(made):
-            say(f"if ({self._base(made.mask)[1]} <= 2 * {self._base(made.source)[1]}) {{")
+            say(f"if ({self._size(made.mask)} <= 2 * {self._size(made.source)}) {{")
             self._each(made.mask, team, ask)
             say("} else {")
             kind_of_source = out.type
