@@ -124,7 +124,7 @@ class RawModule:
                 assert COMPILER is not None
                 subprocess.run([COMPILER, *flags, *defined, str(source), "-o", str(made)], check=True)
                 made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
-        self._library = ctypes.CDLL(str(library))
+        self._library = ctypes.PyDLL(str(library))  # with the GIL: the emulator runs one kernel at a time
 
     def get_function(self, name: str) -> Any:
         kernel = getattr(self._library, name)
