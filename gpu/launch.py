@@ -141,8 +141,12 @@ class Device:
 
     def event(self) -> Any:
         """An event, recorded now on the device's stream."""
+        return self.event_on(self.stream)
+
+    def event_on(self, stream: Any) -> Any:
+        """An event, recorded now on a stream."""
         event = self._cupy.cuda.Event()
-        event.record(self.stream)
+        event.record(stream)
         return event
 
     def milliseconds(self, begin: Any, end: Any) -> float:

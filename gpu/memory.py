@@ -102,7 +102,7 @@ class DeviceMemory:
         values = np.ascontiguousarray(values, dtype=dtype)
         copy = self.empty(values.shape, values.dtype)
         if values.size:
-            copy.set(values)
+            copy.set(values, stream=self._cupy.cuda.get_current_stream())
         return copy
 
     # --- what is kept

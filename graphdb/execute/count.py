@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.cliques import count_cliques
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.physical import CliqueCount
 from graphdb.plan.quotients import Member
 
 Ints = NDArray[np.int64]
@@ -118,6 +120,9 @@ class _Run:
 
     def total(self, part: Part, modulus: int) -> int:
         """The count of one part (modulo a prime)."""
+        if part.clique:
+            graph = self._plan.oriented[part.root_bundles[0].members[0].relation]
+            return count_cliques(CliqueCount(part.clique, graph), self._threads, self._control) * part.multiple
         self._flags[:] = 0
         roots = self._roots(part)
         root = self._values(part.root, roots, modulus)

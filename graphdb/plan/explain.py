@@ -148,7 +148,9 @@ def _term(plan: PhysicalPlan, term: Term) -> tuple[str, str, str]:
     merged = ", ".join(name for name, origin in zip(names, term.quotient.origins, strict=True) if len(origin) > 1)
     ways = []
     for part in term.parts:
-        if part.levels:
+        if part.clique:
+            ways.append(f"cliques of {part.clique}, oriented by degree")
+        elif part.levels:
             bound = ", ".join(names[level.vertex] for level in part.levels)
             hanging = any(weight.messages for weight in (part.root, *part.weights))
             ways.append(f"conditioned on {bound}" + (", the rest counted along edges" if hanging else ""))

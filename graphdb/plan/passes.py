@@ -106,7 +106,8 @@ def make_plan(
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
-    return replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
+    return replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
 
 
 def choose_order(draft: Draft) -> None:

@@ -1,0 +1,130 @@
+"""The CUDA executor: physical plans on one device, by the join or by the search.
+
+Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from graphdb.execute.executor import Block, Control
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.join import Join
+from graphdb.gpu.launch import Device
+from graphdb.gpu.program import partitions_of
+from graphdb.plan.physical import PhysicalPlan
+
+Hint = Literal["auto", "join", "search"]
+
+
+class Strategy(Protocol):
+    """A way to run plans on a device."""
+
+    name: str
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run takes on the device, besides the graph."""
+
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
+        """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
+
+        ``limit`` bounds the matches that have to be found, before images; a few more may come.
+        """
+
+    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images; with a limit, that many or more will do."""
+
+
+STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join}
+
+
+class GpuExecutor:
+    """Runs plans on a CUDA device.
+
+    Parameters
+    ----------
+    number
+        Which device.
+    memory_limit
+        Bytes that it may hold on the device; by default nine tenths of what is free.
+    hint
+        Pins a strategy; ``"auto"`` chooses for each plan.
+    """
+
+    def __init__(self, number: int = 0, *, memory_limit: int | None = None, hint: Hint = "auto") -> None:
+        self.name = f"cuda:{number}"
+        self.device = Device(number, memory_limit)
+        self.graph = DeviceGraph(self.device.memory)
+        self.hint = hint
+        self.strategies: dict[str, Strategy] = {}
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether the plan's graph has room on the device beside the smallest run."""
+        needed = sum(partition.nbytes for partition in partitions_of(plan))
+        return needed < self.device.memory.budget * 3 // 4
+
+    def strategy(self, plan: PhysicalPlan) -> Strategy:
+        """What runs a plan: the one that is pinned, or the one that suits."""
+        name = "join" if self.hint == "auto" else self.hint
+        if name not in self.strategies:
+            self.strategies[name] = STRATEGIES[name](self.device, self.graph)
+        return self.strategies[name]
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run needs on the device besides the data graph."""
+        return min(self.strategy(plan).memory(plan), self.device.memory.budget // 2)
+
+    def missing_bytes(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run would have to copy to the device first."""
+        return sum(map(self.graph.missing_bytes, partitions_of(plan)))
+
+    def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
+        """Run the plan and give its matches block by block.
+
+        Raises
+        ------
+        QueryTimeout, ExecutionError, MemoryLimitError
+            When the time is over, when cancelled, and where the device has no room.
+        """
+        control = control or Control()
+        limit = control.limit_of(plan)
+        if not plan.steps:
+            if limit != 0:
+                yield Block({}, 1)
+            return
+        started, left = time.monotonic(), limit
+        try:
+            for cells, rows in self.strategy(plan).run(plan, control, _ceil(limit, plan.automorphisms)):
+                control.check()
+                count = rows if left is None else min(rows, left)
+                if count:
+                    yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count)
+                if left is not None:
+                    left -= count
+                    if left == 0:
+                        break
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
+        """Run the plan for the number of its matches; raises like :meth:`run`."""
+        control = control or Control()
+        limit = control.limit_of(plan)
+        if not plan.steps:
+            return 1 if limit is None else min(limit, 1)
+        started = time.monotonic()
+        try:
+            found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
+        finally:
+            control.seconds = time.monotonic() - started
+        total = found * plan.automorphisms
+        return total if limit is None else min(total, limit)
+
+
+def _ceil(limit: int | None, share: int) -> int | None:
+    """How many matches to find where each stands for ``share``."""
+    return None if limit is None else -(-limit // share)

@@ -1,0 +1,270 @@
+// The vertex-oriented join (SGSI §5): from a table of partial matches to the next, one bound slot at a time.
+//
+// A row's bindings are found among the elements of its shortest list.  The elements of all rows stand one after the
+// other, and threads are dealt to elements, not to rows: TILE elements to a block, whatever the lists they belong to.
+// So hubs and short lists need no treatment of their own.  `bounds` finds each row's lists, `mark` keeps one bit per
+// element, and `combine` writes the next table where a prefix sum of the bits says.  Nothing is joined twice, and no
+// more is allocated than is found.
+//
+// What a step does stands in its descriptor, an array of 64-bit cells; a table is [columns][stride] of ID.
+
+#include "checks.cuh"
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+#ifndef ITEMS
+#define ITEMS 8
+#endif
+
+const int TILE = THREADS * ITEMS;
+const int WARPS = THREADS / 32;
+const int WORDS = TILE / 32;
+const int KEPT_CELLS = 384;
+
+// The cells of a descriptor: how many lists …, where they begin, and what else there is one of.
+enum Cell {
+  KIND, LISTS, ABOVES, CHECKS, COLUMNS, LISTS_AT, ABOVES_AT, CHECKS_AT, COLUMNS_AT, LAYOUT_AT,
+  PARTITIONS, UNCERTAIN, RESOURCES, TYPE_LABEL, CONSTANTS, EDGE_PARTITION, EDGE_VERTEX, EDGE_OTHER, FLIP
+};
+enum Kind { JOIN, EDGES };
+// A list: (source, row of its partition, slot or share that it belongs to, elements' address, length, offsets' address).
+enum Source { NEIGHBOURS, VALUES, SHARE, RANGE };
+const int LIST_CELLS = 6;
+// Where a slot is found: a column of the table, or one of these.  A column of the next table is (place, slot).
+enum Place { CONSTANT = -1, VALUE = -2, ROW = -3 };
+
+// The bound slots of a row, and the value that is tested for the next.
+struct Bindings {
+  const i64 *step;
+  const ID *table;
+  i64 stride, row, value;
+
+  __device__ __forceinline__ i64 at(i64 place, i64 slot) const {
+    if (place >= 0) return (i64)__ldg(table + place * stride + row);
+    if (place == VALUE) return value;
+    return place == ROW ? row : ((const i64 *)step[CONSTANTS])[slot];
+  }
+  __device__ __forceinline__ i64 operator()(i64 slot) const { return at(step[step[LAYOUT_AT] + slot], slot); }
+};
+
+__device__ __forceinline__ const i64 *list_of(const i64 *step, i64 number) {
+  return step + step[LISTS_AT] + number * LIST_CELLS;
+}
+
+// Element `at` of a step's list.
+__device__ __forceinline__ i64 element(const i64 *step, i64 number, i64 at) {
+  if (step[KIND] == EDGES) return ((const Partition *)step[PARTITIONS])[step[EDGE_PARTITION]].codes[at] ^ step[FLIP];
+  const i64 *list = list_of(step, number);
+  return list[0] == RANGE ? at : (i64)__ldg((const ID *)list[3] + at);
+}
+
+__device__ __forceinline__ Span span_of(const i64 *step, const i64 *list, const Bindings &values) {
+  if (list[0] == NEIGHBOURS) return neighbours_of(((const Partition *)step[PARTITIONS])[list[1]], values(list[2]));
+  if (list[0] == SHARE) {
+    const i64 *offsets = (const i64 *)list[5] + values(list[2]);
+    return {offsets[0], offsets[1]};
+  }
+  return {0, list[4]};
+}
+
+// The descriptor, in shared memory where it fits.
+__device__ __forceinline__ const i64 *fetch(const i64 *step, i64 cells, i64 *kept) {
+  if (cells > KEPT_CELLS) return step;
+  for (int i = threadIdx.x; i < cells; i += blockDim.x) kept[i] = step[i];
+  __syncthreads();
+  return kept;
+}
+
+// Per row: its lists (where there are several), which one is the shortest, and where in it the search begins and how
+// far it goes once the restrictions have narrowed it.
+extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, i64 rows, i64 *begins, u32 *lengths,
+                                  unsigned char *which, i64 *first, i64 *counts) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  Bindings values = {step, table, stride, row, -1};
+  if (step[KIND] == EDGES) {
+    const Partition &partition = ((const Partition *)step[PARTITIONS])[step[EDGE_PARTITION]];
+    i64 at = neighbour_at(partition, values(step[EDGE_VERTEX]), values(step[EDGE_OTHER]));
+    first[row] = at < 0 ? 0 : partition.code_offsets[at];
+    counts[row] = at < 0 ? 0 : partition.code_offsets[at + 1] - partition.code_offsets[at];
+    return;
+  }
+  i64 lists = step[LISTS], shortest = 0;
+  Span best = {0, 0};
+  for (i64 i = 0; i < lists; ++i) {
+    Span span = span_of(step, list_of(step, i), values);
+    if (lists > 1) {
+      begins[i * rows + row] = span.begin;
+      lengths[i * rows + row] = (u32)(span.end - span.begin);
+    }
+    if (i == 0 || span.end - span.begin < best.end - best.begin) {
+      best = span;
+      shortest = i;
+    }
+  }
+  i64 least = 0;
+  for (i64 i = 0; i < step[ABOVES]; ++i) {
+    i64 lower = values(step[step[ABOVES_AT] + i]) + 1;
+    least = lower > least ? lower : least;
+  }
+  if (least > 0) {
+    const i64 *list = list_of(step, shortest);
+    best.begin = list[0] == RANGE ? least : find((const ID *)list[3], best.begin, best.end, least);
+  }
+  if (lists > 1) which[row] = (unsigned char)shortest;
+  first[row] = best.begin;
+  counts[row] = best.end > best.begin ? best.end - best.begin : 0;
+}
+
+// The bound one of the two values that an inequality compares; the other is what the step binds.
+__device__ __forceinline__ i64 excluded(const i64 *step, i64 number, const Bindings &values) {
+  const i64 *check = step + step[CHECKS_AT] + number * CHECK_COLUMNS;
+  i64 left = values(check[1]);
+  return left < 0 ? values(check[2]) : left;
+}
+
+// Counting through one list whose only checks are inequalities: take the values away that the row excludes.
+extern "C" __global__ void discount(const i64 *step, const ID *table, i64 stride, i64 rows, const i64 *first,
+                                    i64 *counts) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  Bindings values = {step, table, stride, row, -1};
+  const ID *list = (const ID *)list_of(step, 0)[3];
+  i64 begin = first[row], end = begin + counts[row], left = counts[row];
+  for (i64 i = 0; i < step[CHECKS]; ++i) {
+    i64 other = excluded(step, i, values);
+    bool repeated = false;
+    for (i64 j = 0; j < i; ++j) repeated = repeated || excluded(step, j, values) == other;
+    left -= !repeated && holds(list, begin, end, other);
+  }
+  counts[row] = left;
+}
+
+// The row that an element belongs to: the last one in [low, high] that begins at it or before.
+__device__ __forceinline__ i64 row_of(const i64 *__restrict__ offsets, i64 low, i64 high, i64 at) {
+  while (low < high) {
+    i64 middle = (low + high + 1) >> 1;
+    if (__ldg(offsets + middle) <= at)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+// The rows that the elements from, from + step … belong to, and behind them that of the last one before `to`.
+extern "C" __global__ void starts(const i64 *offsets, i64 rows, i64 from, i64 to, i64 step, i64 count, i64 *out) {
+  i64 number = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (number >= count) return;
+  i64 at = from + number * step;
+  out[number] = row_of(offsets, 0, rows - 1, at < to ? at : to - 1);
+}
+
+// Whether an element of its row's shortest list is in all others, and passes the checks.
+__device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i64 rows, i64 chosen,
+                                      const i64 *__restrict__ begins, const u32 *__restrict__ lengths) {
+  for (i64 i = 0; i < step[LISTS]; ++i) {
+    if (i == chosen) continue;
+    i64 begin = __ldg(begins + i * rows + values.row), length = __ldg(lengths + i * rows + values.row);
+    const i64 *list = list_of(step, i);
+    if (list[0] != RANGE && !holds((const ID *)list[3], begin, begin + length, values.value)) return false;
+  }
+  Graph graph = {(const Partition *)step[PARTITIONS], (const i64 *)step[UNCERTAIN], step[RESOURCES], step[TYPE_LABEL]};
+  for (i64 i = 0; i < step[CHECKS]; ++i)
+    if (!passes(step + step[CHECKS_AT] + i * CHECK_COLUMNS, graph, values)) return false;
+  return true;
+}
+
+// One bit per element of [from, to), and how many are set in each tile; without `bits` only that.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mark(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins,
+           const u32 *lengths, const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts,
+           i64 from, i64 to, u32 *bits, i64 *counts) {
+  __shared__ i64 kept[KEPT_CELLS];
+  __shared__ u32 found[WARPS];
+  const i64 *step = fetch(descriptor, cells, kept);
+  bool several = step[LISTS] > 1;
+  i64 low = starts[blockIdx.x], high = starts[blockIdx.x + 1];
+  i64 tile = from + blockIdx.x * (i64)TILE;
+  u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, mine = 0;
+  for (int i = 0; i < ITEMS; ++i) {
+    i64 at = tile + i * THREADS + threadIdx.x;
+    bool keep = false;
+    if (at < to) {
+      i64 row = row_of(offsets, low, high, at);
+      i64 chosen = several ? which[row] : 0;
+      i64 value = element(step, chosen, first[row] + at - offsets[row]);
+      Bindings values = {step, table, stride, row, value};
+      keep = keeps(step, values, rows, chosen, begins, lengths);
+    }
+    u32 word = __ballot_sync(~0u, keep);
+    if (lane == 0) {
+      if (bits) bits[blockIdx.x * (i64)WORDS + i * WARPS + warp] = word;
+      mine += __popc(word);
+    }
+  }
+  if (lane == 0) found[warp] = mine;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    i64 sum = 0;
+    for (int i = 0; i < WARPS; ++i) sum += found[i];
+    counts[blockIdx.x] = sum;
+  }
+}
+
+// The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    combine(const i64 *descriptor, i64 cells, const ID *table, i64 stride, const unsigned char *which, const i64 *first,
+            const i64 *offsets, const i64 *starts, i64 from, i64 to, const u32 *bits, const i64 *positions,
+            i64 first_tile, ID *out, i64 out_stride) {
+  __shared__ i64 kept[KEPT_CELLS];
+  __shared__ u32 words[WORDS];
+  __shared__ u32 before[WORDS];
+  const i64 *step = fetch(descriptor, cells, kept);
+  bool several = step[LISTS] > 1;
+  i64 number = first_tile + blockIdx.x;
+  i64 low = starts[number], high = starts[number + 1];
+  i64 tile = from + number * TILE;
+  for (int i = threadIdx.x; i < WORDS; i += THREADS) words[i] = bits ? bits[number * WORDS + i] : ~0u;
+  __syncthreads();
+  for (int i = threadIdx.x; i < WORDS; i += THREADS) {
+    u32 sum = 0;
+    for (int j = 0; j < i; ++j) sum += __popc(words[j]);
+    before[i] = sum;
+  }
+  __syncthreads();
+  i64 base = bits ? positions[number] - positions[first_tile] : tile - from - first_tile * TILE;
+  u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int i = 0; i < ITEMS; ++i) {
+    u32 word = words[i * WARPS + warp];
+    i64 at = tile + i * THREADS + threadIdx.x;
+    if (!(word >> lane & 1) || at >= to) continue;
+    i64 row = row_of(offsets, low, high, at);
+    i64 chosen = several ? which[row] : 0;
+    Bindings values = {step, table, stride, row, element(step, chosen, first[row] + at - offsets[row])};
+    i64 position = base + before[i * WARPS + warp] + __popc(word & ((1u << lane) - 1));
+    const i64 *column = step + step[COLUMNS_AT];
+    for (i64 c = 0; c < step[COLUMNS]; ++c, column += 2)
+      out[c * out_stride + position] = (ID)values.at(column[0], column[1]);
+  }
+}
+
+// Where each row's kept elements begin among all kept ones: [rows + 1].
+extern "C" __global__ void row_offsets(const i64 *offsets, i64 rows, const u32 *bits, const i64 *positions, i64 *out) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row > rows) return;
+  i64 at = offsets[row], tile = at / TILE, sum = positions[tile];
+  for (i64 word = tile * WORDS; word < at / 32; ++word) sum += __popc(bits[word]);
+  if (at % 32) sum += __popc(bits[at / 32] & ((1u << at % 32) - 1));
+  out[row] = sum;
+}
+
+// The automorphic images of matches, one after the other: out[c][match * images + i] = table[moved[i][c]][match].
+extern "C" __global__ void images(const ID *table, i64 stride, i64 matches, const i64 *moved, i64 images, i64 columns,
+                                  ID *out) {
+  i64 at = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (at >= matches * images) return;
+  i64 match = at / images, image = at % images;
+  for (i64 c = 0; c < columns; ++c) out[c * matches * images + at] = table[moved[image * columns + c] * stride + match];
+}

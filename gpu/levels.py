@@ -1,0 +1,277 @@
+"""A plan as the join runs it: levels, each from a table of partial matches to the next, as descriptors for kernels.
+
+A table holds one column per slot that is still needed, and nothing else: what a later level reads, or the result.  A
+shared intersection (:mod:`graphdb.plan.motion`) is made once per row of the table in which the last of its vertices is
+bound.  Later tables know it by that row's number, in a column of its own, so rows with the same prefix are grouped
+without being sorted (GAMMA, pattern mining, §6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.program import DeviceProgram, device_program
+from graphdb.plan.physical import EdgeStep, Op, PhysicalPlan
+
+Ints = NDArray[np.int64]
+
+NEIGHBOURS, VALUES, SHARE, RANGE = 0, 1, 2, 3
+"""Where a list comes from: the ``Source`` of ``kernels/join.cu``."""
+CONSTANT, VALUE, ROW = -1, -2, -3
+"""Where a slot is found, besides the columns of a table: its ``Place``."""
+_HEADER = 19
+_LIST_CELLS = 6
+
+_OPERANDS: Mapping[int, tuple[int, ...]] = {
+    Op.UNEQUAL: (1, 2),
+    Op.NOT_BOTH_EQUAL: (1, 2, 3, 4),
+    Op.EDGES_DIFFER: (1, 2, 3, 4, 5, 6),
+    Op.CANDIDATE_BIT: (1,),
+    Op.SIGNATURE: (1,),
+    Op.EDGE: (2, 3),
+    Op.NO_EDGE: (2, 3),
+    Op.EDGE_COUNT: (2, 3),
+}
+"""The cells of a check that are slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A list that a level goes through or asks: of ``partition``'s row for the vertex in ``slot``, or a share's."""
+
+    kind: int
+    slot: int = 0
+    partition: int = 0
+    elements: int = 0
+    """The address of its elements; a share's is known once it is made."""
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A shared intersection of two lists, made per row of table ``level``; ``slot`` stands for it in later tables."""
+
+    slot: int
+    level: int
+    lists: tuple[Source, Source]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLists:
+    """An edge step: the codes of the data edges between two bound vertices."""
+
+    partition: int
+    vertex: int
+    other: int
+    flip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What binds a slot.
+
+    Attributes
+    ----------
+    above
+        Slots whose values the new one must exceed.
+    checks
+        int64 [checks, 7], as in :class:`graphdb.plan.physical.Program`, without restrictions.
+    columns
+        The slots that the table after this level holds, in order.
+    """
+
+    slot: int
+    lists: tuple[Source, ...]
+    edges: EdgeLists | None
+    above: tuple[int, ...]
+    checks: tuple[tuple[int, ...], ...]
+    reads: frozenset[int]
+    """The slots that all of it reads."""
+    columns: tuple[int, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether every element of its one list is a binding."""
+        return len(self.lists) < 2 and not self.checks
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether bindings are counted per row: one list, of which inequalities exclude single values."""
+        inequalities = all(check[0] == Op.UNEQUAL for check in self.checks)
+        return self.edges is None and self.lists[0].kind != RANGE and len(self.lists) == 1 and inequalities
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """A whole plan; ``tables`` are the device arrays that descriptors point to."""
+
+    levels: tuple[Level, ...]
+    shares: tuple[Share, ...]
+    slots: int
+    partitions: int
+    uncertain: int
+    constants: int
+    resources: int
+    type_label: int
+    alive: tuple[Any, ...]
+
+    def shares_after(self, level: int) -> tuple[Share, ...]:
+        """The shares that are made per row of the table after ``level``."""
+        return tuple(share for share in self.shares if share.level == level)
+
+    def descriptor(self, number: int, made: Mapping[int, tuple[int, int]]) -> Ints:
+        """The cells of a level; ``made`` are the (elements', offsets') addresses of shares, by their slot."""
+        level = self.levels[number]
+        before = self.levels[number - 1].columns if number else ()
+        fresh = {share.slot for share in self.shares_after(number - 1)}
+        places = {slot: column for column, slot in enumerate(before)} | dict.fromkeys(fresh, ROW) | {level.slot: VALUE}
+        return self._cells(level, places, made)
+
+    def share_descriptor(self, share: Share, made: Mapping[int, tuple[int, int]]) -> Ints:
+        """The cells of what makes a share: its two lists, and the one column of values."""
+        places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
+        places |= {other.slot: ROW for other in self.shares_after(share.level)} | {share.slot: VALUE}
+        level = Level(share.slot, share.lists, None, (), (), frozenset(), (share.slot,))
+        return self._cells(level, places, made)
+
+    def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]]) -> Ints:
+        lists: list[int] = []
+        for source in level.lists:
+            elements, offsets = made.get(source.slot, (0, 0)) if source.kind == SHARE else (source.elements, 0)
+            lists += (source.kind, source.partition, source.slot, elements, source.length, offsets)
+        checks = [cell for check in level.checks for cell in check]
+        columns = [cell for slot in level.columns for cell in (places.get(slot, CONSTANT), slot)]
+        layout = [places.get(slot, CONSTANT) for slot in range(self.slots)]
+        sections = (lists, list(level.above), checks, columns, layout)
+        at = np.cumsum([_HEADER, *map(len, sections)]).tolist()
+        edges = level.edges or EdgeLists(0, 0, 0, 0)
+        header = (
+            int(level.edges is not None),
+            *(len(level.lists), len(level.above), len(level.checks), len(level.columns)),
+            *at[:5],
+            *(self.partitions, self.uncertain, self.resources, self.type_label, self.constants),
+            *(edges.partition, edges.vertex, edges.other, edges.flip),
+        )
+        return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
+
+
+def plan_levels(plan: PhysicalPlan, graph: DeviceGraph) -> Levels:
+    """Copy what a plan reads to the device, and write its steps as levels."""
+    program = device_program(plan, graph)
+    slots = len(plan.names)
+    position = {int(row[0]): i for i, row in enumerate(program.steps)}
+    elements = [address(copy.neighbours) for copy in program.copies]
+    shares: list[Share] = []
+    prefixes: list[Source] = []  # not by recursion: a function that knows itself would keep all this until the next GC
+
+    def neighbours(partition: int, slot: int) -> Source:
+        return Source(NEIGHBOURS, slot, partition, elements[partition])
+
+    for number, (parent, partition, slot) in enumerate(program.shares.tolist()):
+        own = neighbours(partition, slot)
+        if parent >= 0:
+            shares.append(Share(slots + number, position[slot], (prefixes[parent], own)))
+            own = Source(SHARE, slots + number)
+        prefixes.append(own)
+    levels = []
+    for i, row in enumerate(program.steps.tolist()):
+        slot, kind, first_list, last_list, first_above, first_check, last_check = row[:7]
+        above = tuple(program.checks[first_above:first_check, 2].tolist())
+        checks = tuple(map(tuple, program.checks[first_check:last_check].tolist()))
+        lists: list[Source] = []
+        edges = None
+        if isinstance(plan.steps[i], EdgeStep):
+            edges = EdgeLists(*row[8:12])
+        elif kind == 0:
+            scan = program.scans[i]
+            lists.append(Source(VALUES, elements=address(scan), length=len(scan)))
+        for source, of, length, _ in program.lists[first_list:last_list].tolist():
+            if source >= 0:
+                lists.append(neighbours(source, of))
+            else:
+                lists.append(prefixes[of] if source == -2 else Source(VALUES, elements=of, length=length))
+        reads = _reads(lists, edges, above, checks, program.uncertain)
+        levels.append(Level(slot, tuple(lists), edges, above, checks, reads - {slot}))
+    return _with_tables(plan, graph, program, tuple(levels), tuple(shares))
+
+
+def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: DeviceGraph) -> Levels:
+    """The levels that count cliques of ``size`` vertices over an oriented graph: slot ``i`` binds the i-th rank."""
+    neighbours = address(oriented.neighbours)
+
+    def prefix(last: int) -> Source:
+        """What the first ``last + 1`` ranks have in common."""
+        return Source(NEIGHBOURS, 0, 0, neighbours) if last == 0 else Source(SHARE, size + last)
+
+    levels = [Level(0, (Source(RANGE, length=ranks),), None, (), (), frozenset())]
+    for slot in range(1, size):
+        last = (Source(NEIGHBOURS, slot - 1, 0, neighbours),)
+        lists = (prefix(slot - 2), *last) if slot == size - 1 else (prefix(slot - 1),)
+        levels.append(Level(slot, lists, None, (), (), frozenset(source.slot for source in lists)))
+    shares = tuple(
+        Share(size + last, last, (prefix(last - 1), Source(NEIGHBOURS, last, 0, neighbours)))
+        for last in range(1, size - 2)
+    )
+    rows = np.array([oriented.row], np.int64)
+    upload = graph.memory.upload
+    partitions, constants = upload(rows), upload(np.full(2 * size, -1, np.int64))
+    addresses = address(partitions), 0, address(constants)
+    made = Levels(tuple(levels), shares, 2 * size, *addresses, 0, -1, (oriented, partitions, constants))
+    return _live(made, ())
+
+
+def _reads(
+    lists: Iterable[Source],
+    edges: EdgeLists | None,
+    above: tuple[int, ...],
+    checks: Iterable[tuple[int, ...]],
+    uncertain: Ints,
+) -> frozenset[int]:
+    """The slots that a level reads."""
+    found = {source.slot for source in lists if source.kind in (NEIGHBOURS, SHARE)} | set(above)
+    if edges is not None:
+        found |= {edges.vertex, edges.other}
+    for check in checks:
+        found |= {check[cell] for cell in _OPERANDS.get(check[0], ())}
+        if check[0] == Op.EDGE_COUNT:
+            found |= set(uncertain[check[5] : check[6]].tolist())
+    return frozenset(found)
+
+
+def _with_tables(
+    plan: PhysicalPlan, graph: DeviceGraph, program: DeviceProgram, levels: tuple[Level, ...], shares: tuple[Share, ...]
+) -> Levels:
+    upload = graph.memory.upload
+    constants = np.full(len(plan.names) + len(program.shares), -1, np.int64)
+    constants[: len(plan.names)] = plan.program.constants
+    tables = (upload(program.partitions), upload(program.uncertain), upload(constants))
+    partitions, uncertain, known = map(address, tables)
+    p = plan.program
+    alive = (*tables, program)
+    made = Levels(levels, shares, len(constants), partitions, uncertain, known, p.resources, p.type_label, alive)
+    return _live(made, tuple(p.outputs.tolist()))
+
+
+def _live(made: Levels, outputs: tuple[int, ...]) -> Levels:
+    """Give every level the columns of the table after it: what later levels and shares read, and the outputs."""
+    bound = {level.slot: i for i, level in enumerate(made.levels)}
+    last = len(made.levels) - 1
+    tables: list[tuple[int, ...]] = []
+    for i in range(last):
+        needed = {slot for level in made.levels[i + 1 :] for slot in level.reads} | set(outputs)
+        for share in made.shares:
+            if share.level >= i:
+                needed |= {source.slot for source in share.lists}
+        older = {share.slot for share in made.shares if share.level < i}
+        tables.append(
+            tuple(sorted(slot for slot in needed if (bound.get(slot, last) <= i and slot in bound) or slot in older))
+        )
+    tables.append(outputs)
+    levels = tuple(replace(level, columns=columns) for level, columns in zip(made.levels, tables, strict=True))
+    return replace(made, levels=levels)

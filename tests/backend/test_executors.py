@@ -1,0 +1,92 @@
+"""Every executor against the oracle: random graphs and patterns, in every mode, with rows, counts and limits."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from graphdb.execute.executor import Control
+from graphdb.grammar.syntax import MatchMode
+from graphdb.plan import passes
+from graphdb.plan.passes import make_plan
+from graphdb.storage.graph import DataGraph
+from tests.backend.executors import EXECUTORS, opened
+from tests.oracle.strategies import Case, cases
+from tests.oracle.test_matching import expected
+from tests.oracle.test_symmetry import symmetric_cases
+
+EXAMPLES = settings(
+    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.differing_executors,
+    ],
+)
+
+
+@pytest.fixture(params=EXECUTORS, scope="module")
+def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with opened(request.param) as found:
+        yield found
+
+
+def check(case: Case, graph: DataGraph, executor: Any, limit: int | None = None) -> None:
+    """The rows and the count are the oracle's; with a limit, so many of them."""
+    want = expected(case)
+    note(f"triples {sorted(case.data.triples)} pattern {case.pattern} want {want}")
+    plan = make_plan(case.pattern, graph)
+    found: Counter[tuple[int, ...]] = Counter()
+    for block in executor.run(plan, Control(limit=limit)):
+        assert all(len(column) == block.count for column in block.columns.values())
+        columns = [block.columns[name].tolist() for name in plan.outputs]
+        found.update(zip(*columns, strict=True) if columns else [()] * block.count)
+    if limit is None:
+        assert found == want
+    else:
+        assert found <= want
+        assert found.total() == min(limit, want.total())
+    for counting in ("auto", "never"):
+        counted = make_plan(replace(case.pattern, outputs=(), count_only=True), graph, counting=counting)  # type: ignore[arg-type]
+        assert executor.count(counted, Control(limit=limit)) == found.total()
+
+
+@EXAMPLES
+@given(case=cases(), layer=st.sampled_from(["direct", "hashed"]), dtype=st.sampled_from([np.int32, np.int64]))
+def test_rows_and_counts(executor: Any, case: Case, layer: Any, dtype: Any) -> None:
+    check(case, DataGraph(case.source, dtype=dtype, layer=layer), executor)
+
+
+@EXAMPLES
+@given(case=symmetric_cases(), limit=st.one_of(st.none(), st.integers(0, 12)))
+def test_symmetric_patterns_and_limits(executor: Any, case: Case, limit: int | None) -> None:
+    check(case, DataGraph(case.source), executor, limit)
+
+
+@EXAMPLES
+@given(case=cases(most_vertices=6), signatures=st.booleans(), large=st.booleans())
+def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bool, large: bool) -> None:
+    with (
+        mock.patch.object(passes, "_signature_pays", return_value=signatures),
+        mock.patch.object(passes, "SMALL", 0 if large else 1024),
+    ):
+        check(case, DataGraph(case.source), executor)
+
+
+@pytest.mark.parametrize("mode", list(MatchMode))
+@EXAMPLES
+@given(case=cases())
+def test_each_mode(executor: Any, mode: MatchMode, case: Case) -> None:
+    clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)
+    check(replace(case, pattern=replace(case.pattern, clauses=clauses)), DataGraph(case.source), executor)
