@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.gpu.count import Watch, wait_for
+from graphdb.gpu.watch import Watch, wait_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
 from graphdb.plan.physical import CliqueCount
@@ -52,45 +52,53 @@ def shape_of(size: int, ranks: int, longest: int) -> Shape | None:
     return Shape(size, words, "Block", shared, matrix) if shared <= SHARED else None
 
 
-class DeviceCliques:
-    """Counts cliques over one oriented graph.
+def shape_for(plan: CliqueCount) -> Shape | None:
+    """How a plan is run; None where it is not."""
+    if plan.graph.neighbours.dtype != np.int32:
+        return None
+    longest = int(np.diff(plan.graph.offsets).max(initial=0))
+    return shape_of(plan.size, len(plan.graph.offsets) - 1, longest)
+
+
+def launch_cliques(
+    device: Device, graph: DeviceGraph, plan: CliqueCount, shape: Shape, stop: int, next_task: int, total: int
+) -> None:
+    """Start to count each clique once.
 
     Parameters
     ----------
-    device, graph
-        Where, and what is there already.
+    stop, next_task, total
+        Addresses: of a flag that says stop, and of two numbers that are 0, the second of which becomes the count.
     """
+    oriented = graph.oriented(plan.graph)
+    module = device.module("clique", shape.macros)
+    ranks = len(plan.graph.offsets) - 1
+    module.launch(
+        "cliques",
+        min(module.resident("cliques", BLOCK, shape.shared), ranks),
+        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.matrix_words),
+        *(next_task, total, stop),
+        shared=shape.shared,
+    )
+
+
+class DeviceCliques:
+    """Counts cliques on one device; ``milliseconds`` is what the last run took there."""
 
     def __init__(self, device: Device, graph: DeviceGraph, stop: StopFlag) -> None:
         self._device, self._graph, self._stop = device, graph, stop
         self.milliseconds = 0.0
-        """After a run: the device's time."""
-
-    def shape(self, plan: CliqueCount) -> Shape | None:
-        """How a plan is run; None where it is not."""
-        if plan.graph.neighbours.dtype != np.int32:
-            return None
-        longest = int(np.diff(plan.graph.offsets).max(initial=0))
-        return shape_of(plan.size, len(plan.graph.offsets) - 1, longest)
 
     def count(self, plan: CliqueCount, shape: Shape, watch: Watch) -> int:
         """Count each clique once; raises what ``watch`` does."""
         device = self._device
         with device.active():
-            oriented = self._graph.oriented(plan.graph)
-            module = device.module("clique", shape.macros)
+            self._graph.oriented(plan.graph)
             cells: Any = device.memory.empty(2, np.uint64)
-            blocks = module.resident("cliques", BLOCK, shape.shared)
-            ranks = len(plan.graph.offsets) - 1
             cells.fill(0)
             begin = device.event()
-            module.launch(
-                "cliques",
-                min(blocks, ranks),
-                *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.matrix_words),
-                *(address(cells), address(cells) + 8, self._stop.address),
-                shared=shape.shared,
-            )
+            cell = address(cells)
+            launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8)
             end = device.event()
             wait_for(end, watch, self._stop, lambda: None)
             self.milliseconds = device.milliseconds(begin, end)

@@ -7,8 +7,7 @@ floating-point estimate along with every sum, and what may not fit is left to wh
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -16,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import address
+from graphdb.gpu.cliques import Shape, launch_cliques, shape_for
+from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.nested import Specialised, Unsupported, Values, specialise
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Part, Weight
-from graphdb.plan.physical import Relation
+from graphdb.gpu.watch import Watch, wait_for
+from graphdb.plan.physical import CliqueCount, Relation
 
 Ints = NDArray[np.int64]
 
@@ -31,13 +32,6 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
-
-
-class Watch:
-    """What a run asks now and then; :class:`graphdb.execute.executor.Control` has it."""
-
-    def check(self) -> None:
-        """Raise if the run must stop now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +78,7 @@ class DeviceCount:
     """
 
     device: Device
+    graph: DeviceGraph
     plan: CountingPlan
     stop: StopFlag
     milliseconds: float = 0.0
@@ -92,7 +87,7 @@ class DeviceCount:
     _numbers: Mapping[Relation, int] = field(init=False)
     _weights: dict[Weight, tuple[Any, Values]] = field(init=False, default_factory=dict)
     _messages: dict[tuple[int, Weight], tuple[Any, int]] = field(init=False, default_factory=dict)
-    _launches: dict[Part, _Launch | int] = field(init=False, default_factory=dict)
+    _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
     _alive: list[Any] = field(init=False, default_factory=list)
     _scratch: Any = field(init=False, default=None)
 
@@ -107,7 +102,7 @@ class DeviceCount:
     def _ranked(self) -> _OnDevice:
         partitions = list(self.plan.partitions.values())
         if not partitions:
-            raise Unsupported("no relation")
+            return _OnDevice(Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), (), ())
         memory = self.device.memory
 
         def build() -> _OnDevice:
@@ -145,7 +140,9 @@ class DeviceCount:
         self._table = self._upload(np.array(self._on.table, np.int64))
         kernels = []
         for cell, part in enumerate(parts):
-            if part.root.filters and not len(self._candidates(part.root)):
+            if part.clique:
+                self._launches[part] = self._cliques(part)
+            elif part.root.filters and not len(self._candidates(part.root)):
                 self._launches[part] = 0
             elif part.levels:
                 kernels.append((cell, part, *self._specialised(part)))
@@ -158,6 +155,14 @@ class DeviceCount:
         for cell, part, kernel, blocks, weights in kernels:
             self._launches[part] = self._launch(cell, part, kernel, blocks, weights)
         self._cell_of = {part: cell for cell, part in enumerate(parts)}
+
+    def _cliques(self, part: Part) -> tuple[CliqueCount, Shape]:
+        plan = CliqueCount(part.clique, self.plan.oriented[part.root_bundles[0].members[0].relation])
+        shape = shape_for(plan)
+        if shape is None:
+            raise Unsupported("cliques of this size")
+        self.graph.oriented(plan.graph)
+        return plan, shape
 
     def _upload(self, values: NDArray[Any]) -> Any:
         self._alive.append(self.device.memory.upload(values))
@@ -337,6 +342,9 @@ class DeviceCount:
                 kernel = launch.kernel
                 module = self.device.module("count_nested", {}, kernel.text)
                 module.launch("nested", launch.blocks, *launch.arguments, threads=kernel.threads, shared=kernel.shared)
+            elif isinstance(launch, tuple):
+                sums, nexts = (address(self._cells) + 8 * (row * self._cells.shape[1] + cell) for row in (0, 2))
+                launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums)
             elif launch is None:
                 values = self._weight(part.root)[0]
                 sums, sizes = (address(self._cells) + 8 * (row * self._cells.shape[1] + cell) for row in range(2))
@@ -351,19 +359,3 @@ class DeviceCount:
     def _clean(self) -> None:
         if self._scratch is not None:
             self._scratch.fill(0)
-
-
-def wait_for(end: Any, watch: Watch, stop: StopFlag, clean: Callable[[], None]) -> None:
-    """Wait for an event, asking ``watch`` meanwhile; what it raises stops the kernels first, and then ``clean``."""
-    pause = 0.0
-    try:
-        while not end.done:
-            watch.check()
-            time.sleep(pause)
-            pause = min(pause + 2e-5, 2e-3)
-    except BaseException:
-        stop.set()
-        end.synchronize()
-        stop.clear()
-        clean()
-        raise

@@ -16,6 +16,7 @@ from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device
 from graphdb.gpu.program import partitions_of
+from graphdb.gpu.search import Search
 from graphdb.plan.physical import PhysicalPlan
 
 Hint = Literal["auto", "join", "search"]
@@ -39,7 +40,7 @@ class Strategy(Protocol):
         """How many matches are found, before images; with a limit, that many or more will do."""
 
 
-STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join}
+STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join, "search": Search}
 
 
 class GpuExecutor:

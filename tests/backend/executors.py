@@ -13,7 +13,10 @@ from graphdb.execute.executor import Executor
 from graphdb.execute.host import HostExecutor
 from tests import emulator
 
-SMALL: dict[str, dict[str, int]] = {"join": {"block": 32, "items": 2, "rows": 64, "span": 128, "out_bytes": 256}}
+SMALL: dict[str, dict[str, int]] = {
+    "join": {"block": 32, "items": 2, "rows": 64, "span": 128, "out_bytes": 256},
+    "search": {"pieces": 2, "least": 2, "block_rows": 4, "blocks": 1 << 12, "most": 1},
+}
 """Sizes of pieces so small that small graphs make many of them."""
 
 EMULATED = pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler to emulate the device with")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.execute.executor import Control
-from graphdb.gpu.cliques import DeviceCliques
+from graphdb.gpu.cliques import DeviceCliques, shape_for
 from graphdb.gpu.count import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import Device, StopFlag
@@ -55,7 +55,7 @@ class Runner:
 
     def prepare(self, plan: PhysicalPlan) -> Run:
         """What counts a plan's matches, and says how many milliseconds the device took."""
-        shape = self.cliques.shape(plan.clique) if plan.clique is not None else None
+        shape = shape_for(plan.clique) if plan.clique is not None else None
         if plan.clique is not None and shape is not None:
             clique = plan.clique
 
@@ -66,7 +66,7 @@ class Runner:
             return run
         if plan.counting is None:
             raise Unsupported("no plan to count without enumerating")
-        counter = DeviceCount(self.device, plan.counting, self.stop)
+        counter = DeviceCount(self.device, self.graph, plan.counting, self.stop)
 
         def count() -> tuple[int | None, float]:
             found = counter.run(Control())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,9 @@ import numpy as np
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
+DYNAMIC_SHARED = 1 << 20
+"""Bytes of shared memory that a kernel has whose launch says how much."""
+_DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 _FRESH, _FENCE = 0xA5, 0x5A
 _folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
 
@@ -111,6 +115,7 @@ class RawModule:
 
     def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
         defined = [option for option in options if option.startswith("-D")]
+        code = _DYNAMIC.sub(rf"static \1 \2[{DYNAMIC_SHARED} / sizeof(\1)];", code)
         text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
         key = hashlib.sha256((text + repr(defined) + Path(__file__).with_name("device.hpp").read_text()).encode())
         _folder.mkdir(exist_ok=True)
@@ -141,6 +146,8 @@ class RawModule:
             if self._library.emulate(address, cells, grid[0], block[0]):
                 raise AssertionError(f"the threads of {name} wait for each other")
 
+        launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
+        launch.max_dynamic_shared_size_bytes = DYNAMIC_SHARED  # type: ignore[attr-defined]
         return launch
 
 
@@ -211,6 +218,7 @@ def _module(memory: int) -> ModuleType:
         using_allocator=_using,
         get_elapsed_time=lambda a, b: (b.at - a.at) * 1000,
         get_current_stream=Stream,
+        driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1),
         alloc_pinned_memory=bytearray,
         memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         runtime=SimpleNamespace(

@@ -134,6 +134,10 @@ static inline void __syncthreads() { emulator::wait(emulator::block); }
 static inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::warp()); }
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
+static inline void __threadfence_system() {}
+static inline long long clock64() { return 0; }
+template <typename T> static T min(T a, T b) { return b < a ? b : a; }
+template <typename T> static T max(T a, T b) { return a < b ? b : a; }
 static inline void __nanosleep(unsigned) { emulator::yield(); }
 
 static inline unsigned __ballot_sync(unsigned, bool predicate) {
