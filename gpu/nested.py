@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from graphdb.plan.nested import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
 from graphdb.plan.physical import Relation
 
-SHARED = 200 << 10
+SHARED = 224 << 10
 """Bytes of shared memory that a block may take."""
-WARP_BITS = 10 << 10
-"""Bytes of bits that a warp may take, beyond which the whole block works as one team."""
+WARP_BYTES = 10 << 10
+"""Bytes of shared memory that a warp may take, beyond which the whole block works as one team."""
 _NARROW, _WIDE = 1 << 32, 1 << 63
 WARP = 32
 
@@ -64,6 +64,11 @@ class _Register:
     """Somebody wants to know how many there are."""
     pushed: bool = False
     """Values are sent to it."""
+    ranked: bool = False
+    """Somebody wants to know the place in its list of one that has a bit."""
+    form: str = ""
+    """How it is kept: as ``bits``; as ``numbers`` per vertex, or ``halves`` (of 16 bits), or per ``places`` of the mask's
+    list."""
     where: str = ""
     """``shared`` or ``scratch``."""
 
@@ -84,8 +89,8 @@ class _Register:
 
     @property
     def type(self) -> str:
-        """The type of its values, in C++."""
-        return _type(max(self.top, self.got))
+        """The type of its values, or of what is sent to it, in C++."""
+        return _type(self.got if self.form == "places" else max(self.top, self.got))
 
 
 def _type(top: int) -> str:
@@ -182,8 +187,7 @@ class _Writer:
     def write(self) -> Specialised:
         """The kernel."""
         self._find_registers()
-        words = (self.vertices + 31) // 32
-        threads, shared, scratch = self._place(words)
+        threads, shared, scratch = self._place()
         self._kernel(threads)
         return Specialised("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self._split())
 
@@ -205,9 +209,14 @@ class _Writer:
                         top, sums = of.sums**power * by.top, of.sums**power * by.sums
                         self.registers[out] = _Register(out, number, made, False, top, sums, of.sums)
                         if mask >= 0:
-                            of.looked = True
+                            of.looked = of.looked or not self._must_push(made)
                             self.registers[mask].iterated = True
-                            if self._may_push(made):
+                            if self._must_push(made):
+                                self.registers[out].pushed = True
+                                self._iterate(source)
+                                self.registers[mask].looked = True
+                                self.registers[mask].ranked = made.total > 0 and self._one_list(mask)
+                            elif self._may_push(made):
                                 self.registers[out].pushed = True
                                 self._iterate(source)
                                 self.registers[mask].looked = True
@@ -248,47 +257,95 @@ class _Writer:
     def _relation(self, bundle: Bundle) -> int:
         return self.relations[bundle.members[0].relation]
 
+    def _must_push(self, made: Through) -> bool:
+        """Whether sending is never dearer than asking: what is sent comes from a part of the mask, bound later."""
+        source = self.registers[made.source].made
+        return isinstance(source, Meet) and source.source == made.mask
+
+    def _one_list(self, number: int) -> bool:
+        """Whether a register is just one list, whose places fit 16 bits."""
+        made = self.registers[number].made
+        return isinstance(made, Load) and made.weight < 0 and self.degrees[self._relation(made.bundle)] < 1 << 16
+
     def _may_push(self, made: Through) -> bool:
         """Whether sending may be cheaper than asking: not where both ends are lists of the same level."""
         source, mask = self.registers[made.source], self.registers[made.mask]
         return source.level > mask.level or isinstance(source.made, Through)
 
-    def _place(self, words: int) -> tuple[int, int, int]:
+    def _place(self) -> tuple[int, int, int]:
         """Choose teams, and where registers lie: (threads, bytes of shared memory, bytes of scratch per block)."""
         kept = [r for r in self.registers.values() if r.dense]
-        outer, inner = (4 * words * sum(r.bit for r in kept if (r.level > 0) == deep) for deep in (False, True))
-        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
-        if not pushed and outer + inner <= WARP_BITS:
-            self.outer = self.inner = "Warp"
-        elif len(self.part.levels) > 1 and inner <= WARP_BITS:
-            self.inner = "Warp"
-
-        def bits(threads: int) -> int:
-            teams = {"Warp": threads // WARP, "Block": 1}
-            return outer * teams[self.outer] + inner * teams[self.inner]
-
-        numbers = 0
         for r in kept:
-            wide = (4 * self.vertices + 7) // 8 * 8
-            fits = self._team(r.level) == "Block" and r.type == "u32" and bits(256) + numbers + wide <= SHARED
-            r.where = "shared" if r.bit or fits else "scratch"
-            numbers += wide * (fits and not r.bit)
+            r.form = "bits" if r.bit else "places" if self._placed(r) else "numbers"
+            r.where = "shared" if r.form != "numbers" else "scratch"
+        outer, inner = (sum(4 * self._words(r) for r in kept if (r.level > 0) == deep) for deep in (False, True))
+        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
+        if not pushed and outer + inner <= WARP_BYTES:
+            self.outer = self.inner = "Warp"
+        elif len(self.part.levels) > 1 and inner <= WARP_BYTES:
+            self.inner = "Warp"
+        for r in kept:
+            if r.where == "scratch" and self._team(r.level) == "Block" and r.type == "u32":
+                r.form = "halves" if self._halved(r) else "numbers"
+                r.where = "shared" if self._shared(kept, 256) + 4 * self._words(r, True) <= SHARED else "scratch"
+                r.form = r.form if r.where == "shared" else "numbers"
         # Few blocks fit a processor where each takes much shared memory: then they are larger.
         threads = 256
-        while threads < 1024 and 2048 // threads * (bits(threads) + numbers) > 2 * SHARED:
-            if bits(2 * threads) + numbers > SHARED or self.outer == "Warp":
+        while threads < 1024 and 2048 // threads * self._shared(kept, threads) > 2 * SHARED:
+            if self._shared(kept, 2 * threads) > SHARED or self.outer == "Warp":
                 break
             threads *= 2
-        if bits(threads) + numbers > SHARED:
+        if self._shared(kept, threads) > SHARED:
             raise Unsupported("more bits than shared memory holds")
-        return threads, bits(threads) + numbers, sum(self._scratch(r, threads) for r in kept)
+        return threads, self._shared(kept, threads), sum(self._scratch(r, threads) for r in kept)
+
+    def _placed(self, register: _Register) -> bool:
+        """Whether sums are kept by their places in the mask's list: it is one list, and only its members get any."""
+        made = register.made
+        if not isinstance(made, Through) or made.mask < 0 or not made.total or register.got >= _NARROW:
+            return False
+        return self.registers[made.mask].ranked
+
+    def _halved(self, register: _Register) -> bool:
+        """Whether 16 bits do for what is sent."""
+        made = register.made
+        assert isinstance(made, Through)
+        counted = made.power == 1 or made.total > 0
+        return (
+            register.got < 1 << 16 and counted and made.mask < 0 and (made.weight < 0 or self.weights[made.weight].bits)
+        )
+
+    def _words(self, register: _Register, shared: bool = False) -> int:
+        """Words of 32 bits of shared memory that a register takes per team."""
+        words = (self.vertices + 31) // 32
+        if register.where != "shared" and not shared:
+            return 0
+        if register.form == "bits":
+            return words + (words + 1) // 2 * register.ranked
+        if register.form == "places":
+            return self._longest_mask(register)
+        return (self.vertices + 1) // 2 * (1 if register.form == "halves" else 2)
+
+    def _longest_mask(self, register: _Register) -> int:
+        made = register.made
+        assert isinstance(made, Through)
+        mask = self.registers[made.mask].made
+        assert isinstance(mask, Load)
+        return self.degrees[self._relation(mask.bundle)]
+
+    def _shared(self, kept: list[_Register], threads: int) -> int:
+        """Bytes of shared memory that a block takes."""
+        return sum(4 * self._words(r) * self._teams(r, threads) for r in kept)
+
+    def _teams(self, register: _Register, threads: int) -> int:
+        return threads // WARP if self._team(register.level) == "Warp" else 1
 
     def _scratch(self, register: _Register, threads: int) -> int:
         """Bytes of a block's scratch that a register takes."""
         width = 8 if register.type == "u64" else 4
         size = (self.vertices * width + 7) // 8 * 8 if register.where == "scratch" else 0
         size += (self.vertices * 4 + 15) // 8 * 8 if register.held else 0
-        return size * (threads // WARP if self._team(register.level) == "Warp" else 1)
+        return size * self._teams(register, threads)
 
     def _team(self, level: int) -> str:
         return self.inner if level else self.outer
@@ -352,17 +409,23 @@ class _Writer:
         """Pointers to all that is dense, wiped once: whoever fills it empties it again."""
         say = self.lines.append
         say("u32 *room = (u32 *)shared_memory;")
-        for wide in ("shared", "bits"):
-            for r in self.registers.values():
-                if not r.dense or r.where != "shared" or (r.bit != (wide == "bits")):
-                    continue
-                team = self._team(r.level)
-                if r.bit:
-                    index = " + (threadIdx.x / WARP) * words" if team == "Warp" else ""
-                    say(f"u32 *D{r.number} = room{index};")
-                    say(f"room += words{' * (blockDim.x / WARP)' if team == 'Warp' else ''};")
-                else:
-                    say(f"u32 *D{r.number} = room; room += (vertices + 1) / 2 * 2;")
+        for r in self.registers.values():
+            if not r.dense or r.where != "shared":
+                continue
+            team = f"T{min(r.level, 1)}"
+            size = {"bits": "words", "halves": "((vertices + 1) / 2)", "numbers": "((vertices + 1) / 2 * 2)"}.get(
+                r.form
+            )
+            size = size or str(self._longest_mask(r))
+            mine, after = f"{size} * (threadIdx.x / {team}::size())", f"{size} * (blockDim.x / {team}::size())"
+            kind = "const Halves D%d = {%s};" if r.form == "halves" else "u32 *D%d = %s;"
+            say(kind % (r.number, f"room + {mine}") + f" room += {after};")
+            if r.ranked:
+                half = "((words + 1) / 2)"
+                say(
+                    f"unsigned short *P{r.number} = (unsigned short *)(room + {half} * (threadIdx.x / {team}::size()));"
+                )
+                say(f"room += {half} * (blockDim.x / {team}::size());")
         say("for (u32 *at = (u32 *)shared_memory + threadIdx.x; at < room; at += blockDim.x) *at = 0;")
         say("char *mine = scratch + stride * blockIdx.x;")
         for r in self.registers.values():
@@ -537,6 +600,10 @@ class _Writer:
         if not register.dense:
             return
         say = self.lines.append
+        if register.ranked:
+            say(f"for (u32 k = {team}::rank(); k < N{number}; k += {team}::size()) {{")
+            say(f"const int word = L{number}[k] >> 5;")
+            say(f"if (k == 0 || L{number}[k - 1] >> 5 != word) P{number}[word] = (unsigned short)k; }}")
         if not register.counted:
             self._each(number, team, f"if (v) set_bit(D{number}, y);")
             say(f"{team}::sync();")
@@ -567,11 +634,11 @@ class _Writer:
                     say(f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k]] = 0;")
             elif isinstance(made, Through) and r.held:
                 say(f"for (u32 k = {team}::rank(); k < *C{r.number}; k += {team}::size())")
-                say(f"D{r.number}[H{r.number}[k]] = 0, H{r.number}[k] = 0;")
+                say(f"take_from(D{r.number}, H{r.number}[k]), H{r.number}[k] = 0;")
                 say(f"{team}::sync(); if ({team}::rank() == 0) *C{r.number} = 0;")
             elif isinstance(made, Through) and made.total == 0:
                 say(f"if (sent{r.number} > (u64)vertices / 2) wipe<{team}>(D{r.number}, (u32)vertices); else {{")
-                self._push(made, team, f"D{r.number}[z] = 0;")
+                self._push(made, team, f"take_from(D{r.number}, z);")
                 say(f"{team}::sync(); }}")
         say(f"{team}::sync();")
 
@@ -624,9 +691,9 @@ class _Writer:
         early = made.weight >= 0 and self.weights[made.weight].bits
         take = f"if (!bit(W{made.weight}, z)) return; " if early else ""
         if out.held:
-            take += f"if (atomicAdd({d} + z, ({kind})s) == 0) H{made.out}[atomicAdd(C{made.out}, 1u)] = z;"
+            take += f"if (add_to({d}, z, ({kind})s) == 0) H{made.out}[atomicAdd(C{made.out}, 1u)] = z;"
         else:
-            take += f"atomicAdd({d} + z, ({kind})s);"
+            take += f"add_to({d}, z, ({kind})s);"
         of = f"list<{made.forward.order}>(R{self._relation(made.forward)}, y)"
         source_kind = "u32" if self.registers[made.source].type == "u32" else "u64"
         say(f"u64 sent{made.out} = 0;")
@@ -645,9 +712,10 @@ class _Writer:
             say("{ u64 acc = 0; double big = 0;")
             say(f"if (sent{made.out} > (u64)vertices / 2) {{")
             say(f"for (u32 z = {team}::rank(); z < (u32)vertices; z += {team}::size()) {{")
-            say(f"const u64 s = {d}[z]; if (s) {{ {gain('s')} {d}[z] = 0; }} }}")
+            say(f"const u64 s = {d}[z]; if (s) {{ {gain('s')} }} }}")
+            say(f"{team}::sync(); wipe<{team}>({d}, (u32)vertices);")
             say("} else {")
-            self._push(made, team, f"const u64 t = atomicExch({d} + z, ({kind})0); if (t) {{ {gain('t')} }}")
+            self._push(made, team, f"const u64 t = take_from({d}, z); if (t) {{ {gain('t')} }}")
             say("}")
             self._add(level, team, linear, made.total)
             say(f"{team}::sync(); }}")
@@ -676,7 +744,18 @@ class _Writer:
         ask += f"const {kind} s = sum_lists<{kind}>(from.ids, from.count, v != 0, [&](int x) -> {kind} {{ return {self._look(made.source, 'x')}; }});\n"
         ask += give
         say("{ u64 acc = 0; double big = 0; (void)acc, (void)big;")
-        if self._may_push(made):
+        if self._must_push(made):
+            at = f"{d} + z"
+            guard = f"if ({self._look(made.mask, 'z')})"
+            if out.form == "places":
+                guard = f"const u32 word = D{made.mask}[z >> 5]; if (word >> (z & 31) & 1)"
+                at = f"{d} + P{made.mask}[z >> 5] + __popc(word & ((1u << (z & 31)) - 1))"
+            self._push(made, team, f"{guard} atomicAdd({at}, ({out.type})s);")
+            say(f"{team}::sync();")
+            cell = f"{d}[{'k' if out.form == 'places' else 'y'}]"
+            clear = f"{cell} = 0; " if made.total else ""
+            self._each(made.mask, team, f"if (v) {{ const u64 s = {cell}; {clear}{give} }}")
+        elif self._may_push(made):
             say(f"if ({self._size(made.mask)} <= 2 * {self._size(made.source)}) {{")
             self._each(made.mask, team, ask)
             say("} else {")

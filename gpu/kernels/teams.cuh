@@ -124,6 +124,35 @@ __device__ __forceinline__ void wipe(T *values, u32 count) {
   for (u32 i = Team::rank(); i < count; i += Team::size()) values[i] = 0;
 }
 
+// Numbers of 16 bits, two to a word.
+struct Halves {
+  u32 *words;
+  __device__ __forceinline__ u32 operator[](int x) const { return words[x >> 1] >> (x & 1) * 16 & 0xffff; }
+};
+
+template <typename Team>
+__device__ __forceinline__ void wipe(const Halves &halves, u32 count) {
+  wipe<Team>(halves.words, (count + 1) / 2);
+}
+
+// Add to a vertex's number, and take it away; what was there before.
+template <typename T>
+__device__ __forceinline__ T add_to(T *numbers, int x, T value) {
+  return atomicAdd(numbers + x, value);
+}
+__device__ __forceinline__ u32 add_to(const Halves &halves, int x, u32 value) {
+  const int shift = (x & 1) * 16;
+  return atomicAdd(halves.words + (x >> 1), value << shift) >> shift & 0xffff;
+}
+template <typename T>
+__device__ __forceinline__ T take_from(T *numbers, int x) {
+  return atomicExch(numbers + x, (T)0);
+}
+__device__ __forceinline__ u32 take_from(const Halves &halves, int x) {
+  const int shift = (x & 1) * 16;
+  return atomicAnd(halves.words + (x >> 1), 0xffff0000u >> shift) >> shift & 0xffff;
+}
+
 template <typename T>
 __device__ __forceinline__ T raised(T value, int power) {
   T result = value;
@@ -140,7 +169,13 @@ __device__ __forceinline__ Sum sum_lists(const int *ids, u32 count, bool on, Loo
     const int *list = (const int *)__shfl_sync(FULL, (u64)ids, owner);
     u32 n = __shfl_sync(FULL, count, owner);
     Sum sum = 0;
-    for (u32 k = LANE; k < n; k += WARP) sum += look(__ldg(list + k));
+    u32 k = LANE;
+    for (; k + 3 * WARP < n; k += 4 * WARP) {  // four reads on their way at a time
+      const int a = __ldg(list + k), b = __ldg(list + k + WARP), c = __ldg(list + k + 2 * WARP);
+      const int d = __ldg(list + k + 3 * WARP);
+      sum += look(a) + look(b) + look(c) + look(d);
+    }
+    for (; k < n; k += WARP) sum += look(__ldg(list + k));
     sum = warp_sum(sum);
     if (LANE == owner) own = sum;
   }
@@ -155,6 +190,12 @@ __device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value v
     const int *list = (const int *)__shfl_sync(FULL, (u64)ids, owner);
     u32 n = __shfl_sync(FULL, count, owner);
     Value sent = __shfl_sync(FULL, value, owner);
-    for (u32 k = LANE; k < n; k += WARP) take(__ldg(list + k), sent);
+    u32 k = LANE;
+    for (; k + 3 * WARP < n; k += 4 * WARP) {
+      const int a = __ldg(list + k), b = __ldg(list + k + WARP), c = __ldg(list + k + 2 * WARP);
+      const int d = __ldg(list + k + 3 * WARP);
+      take(a, sent), take(b, sent), take(c, sent), take(d, sent);
+    }
+    for (; k < n; k += WARP) take(__ldg(list + k), sent);
   }
 }
