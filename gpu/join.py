@@ -189,7 +189,7 @@ class _Run:
         # A bit per element, and for a share its value too, if it comes to the worst.
         self._span = max(min(self._span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
         control.rows = np.zeros(steps, np.int64)
-        control.threads = 1
+        control.threads = 0
 
     def _row_bytes(self, level: Level) -> int:
         return (len(level.columns) + 1) * self._width + 33 + 12 * len(level.lists)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.physical import PhysicalPlan
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
 
 HOST_RATE = 1e8
-"""Elements that one of the host's threads goes through in a second, about."""
+"""Elements that one of the host's threads goes through in a second, about; each one more adds a quarter of it."""
+HOST_START = 3e-3
+"""Seconds until all of them work."""
 DEVICE_RATE = 1e10
 """The same for a device."""
 ANSWER = 1e-3
@@ -97,6 +101,20 @@ def open_device(number: int, hint: Literal["auto", "join", "search"] = "auto") -
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
 
 
+def try_device(number: int) -> str:
+    """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
+    started = time.perf_counter()
+    try:
+        device = open_device(number)
+        found = device.count(smallest_plan())
+    except GraphDBError as error:
+        return f"cannot be used, queries run on the CPU: {error.message}"
+    if found != 24:
+        return f"cannot be used, queries run on the CPU: it counts {found} triangles, and there are 24"
+    free = device.device.memory.room() / 2**30
+    return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"
+
+
 class ChoosingExecutor:
     """Runs each plan where it is expected to be done first.
 
@@ -160,7 +178,7 @@ class ChoosingExecutor:
 
     def _chosen(self, plan: PhysicalPlan, counting: bool) -> Executor:
         here = self._host_seconds(plan, counting)
-        if here < 2 * ANSWER or (self._device is None and here < OPENING):
+        if here < 3 * ANSWER or (self._device is None and here < OPENING):
             return self.host
         device = self._opened()
         if device is None or not device.supports(plan):
@@ -172,8 +190,9 @@ class ChoosingExecutor:
         work = plan.cost
         if counting and plan.counting is not None:
             work = sum(part.cost for term in plan.counting.terms for part in term.parts)
-        threads = 1 if work < self.host.inline_cost else self.host.threads
-        return work / (HOST_RATE * threads)
+        if work < self.host.inline_cost:
+            return work / HOST_RATE
+        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
 
     def _expected(self, plan: PhysicalPlan, counting: bool, device: GpuExecutor) -> tuple[float, float]:
         """Seconds on the host, and on the device with what it must be given first."""

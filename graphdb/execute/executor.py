@@ -51,7 +51,7 @@ class Control:
     seconds: float = 0.0
     """After a run: how long it took."""
     threads: int = 0
-    """After a run: how many workers it had."""
+    """After a run: how many workers it had; 0 on a device."""
     _started: float = field(default_factory=time.monotonic)
 
     def check(self) -> None:

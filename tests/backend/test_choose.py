@@ -53,7 +53,7 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
     assert not opened
     assert executor.count(small) == 336
     assert not opened
-    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 50,000.0 ms, cuda:0 1,001.")
+    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 1,001.")
     assert sum(block.count for block in executor.run(large)) == executor.count(large) == 336
     assert executor.describe(small).startswith("cpu")
     assert opened == [1]
@@ -137,3 +137,16 @@ def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
             assert ("match on cuda:0 by join" in told) == (where == "cuda")
     assert wanted[0] == wanted[1]
     assert len(wanted[0]) == 6
+
+
+@EMULATED
+def test_doctor_tries_the_device(device: None) -> None:
+    assert "runs a query" in choose.try_device(0)
+    with mock.patch.object(choose, "smallest_plan", return_value=plan_of(1)):
+        assert "counts 336 triangles" in choose.try_device(0)
+
+
+def test_doctor_says_why_a_device_cannot_be_used() -> None:
+    with mock.patch.object(choose, "probe", return_value=replace(USABLE, nvrtc=None)):
+        assert "queries run on the CPU" in choose.try_device(0)
+        assert "NVRTC" in choose.try_device(0)
