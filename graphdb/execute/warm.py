@@ -43,7 +43,7 @@ def warm_up() -> None:
 
 
 def smallest_plan() -> PhysicalPlan:
-    """Triangles in a clique of four vertices: 24, each in six ways."""
+    """Triangles in a clique of four vertices: four, each in six ways."""
     source, target = np.triu_indices(4, 1)
     graph = DataGraph(ArraySource(source, np.full(len(source), 4), target, 5))
     triangle = _pattern([(0, 1), (0, 2), (1, 2)], 4, MatchMode.DIFFERENT_NODES, count=True)
