@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphdb.execute.executor import Block, Control
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
-from graphdb.gpu.launch import Device
+from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.program import partitions_of
 from graphdb.gpu.search import Search
 from graphdb.plan.physical import PhysicalPlan
@@ -58,7 +58,8 @@ class GpuExecutor:
 
     def __init__(self, number: int = 0, *, memory_limit: int | None = None, hint: Hint = "auto") -> None:
         self.name = f"cuda:{number}"
-        self.device = Device(number, memory_limit)
+        with faults():
+            self.device = Device(number, memory_limit)
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
         self.strategies: dict[str, Strategy] = {}
@@ -75,6 +76,14 @@ class GpuExecutor:
             self.strategies[name] = STRATEGIES[name](self.device, self.graph)
         return self.strategies[name]
 
+    def describe(self, plan: PhysicalPlan) -> str:
+        """The device, and the strategy for the plan."""
+        return f"{self.name} by {self.strategy(plan).name}"
+
+    def work(self, plan: PhysicalPlan, counting: bool) -> float:
+        """Elements that a run (or with ``counting``, a count) is expected to go through."""
+        return plan.cost
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
         return min(self.strategy(plan).memory(plan), self.device.memory.budget // 2)
@@ -88,8 +97,8 @@ class GpuExecutor:
 
         Raises
         ------
-        QueryTimeout, ExecutionError, MemoryLimitError
-            When the time is over, when cancelled, and where the device has no room.
+        QueryTimeout, ExecutionError, MemoryLimitError, DeviceError
+            When the time is over, when cancelled, where the device has no room, and where it fails.
         """
         control = control or Control()
         limit = control.limit_of(plan)
@@ -98,16 +107,20 @@ class GpuExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
+        found = self.strategy(plan).run(plan, control, _ceil(limit, plan.automorphisms))
         try:
-            for cells, rows in self.strategy(plan).run(plan, control, _ceil(limit, plan.automorphisms)):
+            while left != 0:
+                with faults():
+                    block = next(found, None)
+                if block is None:
+                    break
                 control.check()
+                cells, rows = block
                 count = rows if left is None else min(rows, left)
                 if count:
                     yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count)
                 if left is not None:
                     left -= count
-                    if left == 0:
-                        break
         finally:
             control.seconds = time.monotonic() - started
 
@@ -119,7 +132,8 @@ class GpuExecutor:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
         try:
-            found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
+            with faults():
+                found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms

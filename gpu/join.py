@@ -34,6 +34,8 @@ SPAN = 1 << 28
 """Elements that one launch goes through, at most: some ten milliseconds, after which a run can be stopped."""
 OUT_BYTES = 32 << 20
 """Bytes of an output block, images included."""
+FEW = 1 << 13
+"""Values that one block sums up sooner than the library does."""
 FIRST = 1 << 14
 """With a limit, so many elements at first; then twice as many each time."""
 
@@ -92,12 +94,17 @@ class Join:
         return run.total
 
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
+        """The plan's levels, with what they read on the device; kept as long as the plan."""
+        clique = plan.clique if counting else None
+
+        def build() -> Levels:
+            if clique is None:
+                return plan_levels(plan, self.graph)
+            ranks = len(clique.graph.offsets) - 1
+            return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
+
         with self.device.active():
-            if counting and plan.clique is not None:
-                oriented = plan.clique.graph
-                copy = self.graph.oriented(oriented)
-                return clique_levels(plan.clique.size, copy, len(oriented.offsets) - 1, self.graph)
-            return plan_levels(plan, self.graph)
+            return self.device.memory.keep(f"levels {clique is None}", plan, build)
 
 
 def _row_bytes(step: int, plan: PhysicalPlan) -> int:
@@ -182,7 +189,7 @@ class _Run:
         # A bit per element, and for a share its value too, if it comes to the worst.
         self._span = max(min(self._span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
         control.rows = np.zeros(steps, np.int64)
-        control.threads = 1
+        control.threads = 0
 
     def _row_bytes(self, level: Level) -> int:
         return (len(level.columns) + 1) * self._width + 33 + 12 * len(level.lists)
@@ -328,6 +335,14 @@ class _Run:
         block = self._join.block
         self._module.launch(kernel, -(-threads // block), *arguments, threads=block)
 
+    def _sums(self, counts: Any) -> Any:
+        """The prefix sums of int64 [n]: int64 [n + 1]."""
+        if len(counts) > FEW:
+            return self._device.offsets(counts)
+        sums = self._memory.empty(len(counts) + 1, np.int64)
+        self._module.launch("sum_up", 1, counts, len(counts), sums, threads=self._join.block)
+        return sums
+
     def _elements(self, descriptor: Ints, level: Level, table: _Table, *, discounted: bool = False) -> _Elements:
         """Find the lists of every row, and where their elements stand among those of all rows."""
         empty, rows, lists = self._memory.empty, table.rows, len(level.lists)
@@ -340,7 +355,7 @@ class _Run:
         self._launch("bounds", rows, cells, table.address, table.stride, rows, *found)
         if discounted:
             self._launch("discount", rows, cells, table.address, table.stride, rows, first, counts)
-        offsets = self._device.offsets(counts)
+        offsets = self._sums(counts)
         return _Elements(cells, begins, lengths, which, first, offsets, self._device.last(offsets))
 
     def _marks(self, level: Level, table: _Table, elements: _Elements, begin: int, end: int, *, write: bool) -> _Marks:
@@ -359,7 +374,7 @@ class _Run:
             *(begin, end, np.uint64(address(bits)), counts),
             threads=self._join.block,
         )
-        positions = self._device.offsets(counts)
+        positions = self._sums(counts)
         return _Marks(begin, end, starts, bits, positions, self._device.last(positions))
 
     def _combine(

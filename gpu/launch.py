@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.gpu.memory import DeviceMemory
 
 BLOCK = 256
@@ -55,6 +56,27 @@ def source(name: str, plan: str = "") -> str:
 def defines(macros: Mapping[str, object]) -> tuple[str, ...]:
     """Macros as options of the compiler."""
     return tuple(f"-D{name}={value}" for name, value in sorted(macros.items()))
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Turn what CuPy raises into errors of ours, which a caller can tell from his own mistakes.
+
+    Raises
+    ------
+    MemoryLimitError
+        The device has no room.
+    DeviceError
+        The device, its driver or the compiler failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, GraphDBError) or not type(error).__module__.startswith("cupy"):
+            raise
+        if type(error).__name__ == "OutOfMemoryError":
+            raise MemoryLimitError(f"the device has no room: {error}", hint="use device='cpu' or 'auto'") from error
+        raise DeviceError(f"the device failed: {error}", hint="see: graphdb doctor") from error
 
 
 class Module:

@@ -109,17 +109,20 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """A whole plan; ``tables`` are the device arrays that descriptors point to."""
+    """A whole plan: ``tables`` are partitions, uncertain edges and constants, ``alive`` is what they lead to."""
 
     levels: tuple[Level, ...]
     shares: tuple[Share, ...]
     slots: int
-    partitions: int
-    uncertain: int
-    constants: int
+    tables: tuple[Any, Any, Any]
     resources: int
     type_label: int
     alive: tuple[Any, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its own arrays."""
+        return sum(int(table.nbytes) for table in self.tables)
 
     def shares_after(self, level: int) -> tuple[Share, ...]:
         """The shares that are made per row of the table after ``level``."""
@@ -151,11 +154,12 @@ class Levels:
         sections = (lists, list(level.above), checks, columns, layout)
         at = np.cumsum([_HEADER, *map(len, sections)]).tolist()
         edges = level.edges or EdgeLists(0, 0, 0, 0)
+        partitions, uncertain, constants = map(address, self.tables)
         header = (
             int(level.edges is not None),
             *(len(level.lists), len(level.above), len(level.checks), len(level.columns)),
             *at[:5],
-            *(self.partitions, self.uncertain, self.resources, self.type_label, self.constants),
+            *(partitions, uncertain, self.resources, self.type_label, constants),
             *(edges.partition, edges.vertex, edges.other, edges.flip),
         )
         return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
@@ -220,9 +224,8 @@ def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: Devic
     )
     rows = np.array([oriented.row], np.int64)
     upload = graph.memory.upload
-    partitions, constants = upload(rows), upload(np.full(2 * size, -1, np.int64))
-    addresses = address(partitions), 0, address(constants)
-    made = Levels(tuple(levels), shares, 2 * size, *addresses, 0, -1, (oriented, partitions, constants))
+    tables = (upload(rows), upload(np.zeros(1, np.int64)), upload(np.full(2 * size, -1, np.int64)))
+    made = Levels(tuple(levels), shares, 2 * size, tables, 0, -1, (oriented,))
     return _live(made, ())
 
 
@@ -251,10 +254,8 @@ def _with_tables(
     constants = np.full(len(plan.names) + len(program.shares), -1, np.int64)
     constants[: len(plan.names)] = plan.program.constants
     tables = (upload(program.partitions), upload(program.uncertain), upload(constants))
-    partitions, uncertain, known = map(address, tables)
     p = plan.program
-    alive = (*tables, program)
-    made = Levels(levels, shares, len(constants), partitions, uncertain, known, p.resources, p.type_label, alive)
+    made = Levels(levels, shares, len(constants), tables, p.resources, p.type_label, (program,))
     return _live(made, tuple(p.outputs.tolist()))
 
 

@@ -153,6 +153,45 @@ __device__ __forceinline__ i64 row_of(const i64 *__restrict__ offsets, i64 low, 
   return low;
 }
 
+// Where a tile keeps the row of its element i, counted from the tile's first row: a word in 32 is left out, so that
+// threads that go through eight elements each meet no bank of another's.
+const int ROWS = TILE + TILE / 32;
+__device__ __forceinline__ int slot_of(int i) { return i + i / 32; }
+
+// The rows of all elements of a tile: each row is written down at its first element, and holds until the next.
+__device__ void rows_of_tile(const i64 *__restrict__ offsets, i64 low, i64 high, i64 tile, u32 *rows) {
+  __shared__ u32 greatest[WARPS];
+  for (int i = threadIdx.x; i < ROWS; i += THREADS) rows[i] = 0;
+  __syncthreads();
+  for (i64 row = low + 1 + threadIdx.x; row <= high; row += THREADS) {
+    i64 at = __ldg(offsets + row);
+    if (at >= tile && at < tile + TILE && __ldg(offsets + row + 1) > at) rows[slot_of(at - tile)] = (u32)(row - low);
+  }
+  __syncthreads();
+  int first = threadIdx.x * ITEMS;
+  u32 most = 0;
+  for (int i = first; i < first + ITEMS; ++i) {
+    u32 row = rows[slot_of(i)];
+    most = row > most ? row : most;
+  }
+  u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int by = 1; by < 32; by *= 2) {
+    u32 other = __shfl_up_sync(~0u, most, by);
+    if (lane >= by && other > most) most = other;
+  }
+  if (lane == 31) greatest[warp] = most;
+  u32 before = __shfl_up_sync(~0u, most, 1);
+  if (lane == 0) before = 0;
+  __syncthreads();
+  for (u32 i = 0; i < warp; ++i) before = greatest[i] > before ? greatest[i] : before;
+  for (int i = first; i < first + ITEMS; ++i) {
+    u32 row = rows[slot_of(i)];
+    before = row > before ? row : before;
+    rows[slot_of(i)] = before;
+  }
+  __syncthreads();
+}
+
 // The rows that the elements from, from + step … belong to, and behind them that of the last one before `to`.
 extern "C" __global__ void starts(const i64 *offsets, i64 rows, i64 from, i64 to, i64 step, i64 count, i64 *out) {
   i64 number = blockIdx.x * (i64)blockDim.x + threadIdx.x;
@@ -182,17 +221,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
            const u32 *lengths, const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts,
            i64 from, i64 to, u32 *bits, i64 *counts) {
   __shared__ i64 kept[KEPT_CELLS];
+  __shared__ u32 rows_kept[ROWS];
   __shared__ u32 found[WARPS];
   const i64 *step = fetch(descriptor, cells, kept);
   bool several = step[LISTS] > 1;
-  i64 low = starts[blockIdx.x], high = starts[blockIdx.x + 1];
+  i64 low = starts[blockIdx.x];
   i64 tile = from + blockIdx.x * (i64)TILE;
+  rows_of_tile(offsets, low, starts[blockIdx.x + 1], tile, rows_kept);
   u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, mine = 0;
   for (int i = 0; i < ITEMS; ++i) {
     i64 at = tile + i * THREADS + threadIdx.x;
     bool keep = false;
     if (at < to) {
-      i64 row = row_of(offsets, low, high, at);
+      i64 row = low + rows_kept[slot_of(i * THREADS + threadIdx.x)];
       i64 chosen = several ? which[row] : 0;
       i64 value = element(step, chosen, first[row] + at - offsets[row]);
       Bindings values = {step, table, stride, row, value};
@@ -220,7 +261,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             i64 first_tile, ID *out, i64 out_stride) {
   __shared__ i64 kept[KEPT_CELLS];
   __shared__ u32 words[WORDS];
-  __shared__ u32 before[WORDS];
+  __shared__ u32 before[WORDS + 1];
+  __shared__ u32 rows_kept[ROWS];
   const i64 *step = fetch(descriptor, cells, kept);
   bool several = step[LISTS] > 1;
   i64 number = first_tile + blockIdx.x;
@@ -228,19 +270,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   i64 tile = from + number * TILE;
   for (int i = threadIdx.x; i < WORDS; i += THREADS) words[i] = bits ? bits[number * WORDS + i] : ~0u;
   __syncthreads();
-  for (int i = threadIdx.x; i < WORDS; i += THREADS) {
+  for (int i = threadIdx.x; i <= WORDS; i += THREADS) {
     u32 sum = 0;
     for (int j = 0; j < i; ++j) sum += __popc(words[j]);
     before[i] = sum;
   }
   __syncthreads();
+  if (before[WORDS] == 0) return;
+  bool sparse = before[WORDS] < TILE / 8;
+  if (!sparse) rows_of_tile(offsets, low, high, tile, rows_kept);
   i64 base = bits ? positions[number] - positions[first_tile] : tile - from - first_tile * TILE;
   u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int i = 0; i < ITEMS; ++i) {
     u32 word = words[i * WARPS + warp];
     i64 at = tile + i * THREADS + threadIdx.x;
     if (!(word >> lane & 1) || at >= to) continue;
-    i64 row = row_of(offsets, low, high, at);
+    i64 row = sparse ? row_of(offsets, low, high, at) : low + rows_kept[slot_of(i * THREADS + threadIdx.x)];
     i64 chosen = several ? which[row] : 0;
     Bindings values = {step, table, stride, row, element(step, chosen, first[row] + at - offsets[row])};
     i64 position = base + before[i * WARPS + warp] + __popc(word & ((1u << lane) - 1));
@@ -258,6 +303,29 @@ extern "C" __global__ void row_offsets(const i64 *offsets, i64 rows, const u32 *
   for (i64 word = tile * WORDS; word < at / 32; ++word) sum += __popc(bits[word]);
   if (at % 32) sum += __popc(bits[at / 32] & ((1u << at % 32) - 1));
   out[row] = sum;
+}
+
+// A prefix sum of a few values, by one block: [n + 1].
+extern "C" __global__ void __launch_bounds__(THREADS) sum_up(const i64 *values, i64 n, i64 *out) {
+  __shared__ i64 sums[WARPS];
+  u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  i64 before = 0;
+  if (threadIdx.x == 0) out[0] = 0;
+  for (i64 begin = 0; begin < n; begin += THREADS) {
+    i64 at = begin + threadIdx.x, sum = at < n ? values[at] : 0;
+    for (int by = 1; by < 32; by *= 2) {
+      i64 other = __shfl_up_sync(~0u, sum, by);
+      if (lane >= by) sum += other;
+    }
+    if (lane == 31) sums[warp] = sum;
+    __syncthreads();
+    for (u32 i = 0; i < WARPS; ++i) {
+      if (i < warp) sum += sums[i];
+    }
+    if (at < n) out[at + 1] = before + sum;
+    for (u32 i = 0; i < WARPS; ++i) before += sums[i];
+    __syncthreads();
+  }
 }
 
 // The automorphic images of matches, one after the other: out[c][match * images + i] = table[moved[i][c]][match].

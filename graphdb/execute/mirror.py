@@ -25,6 +25,10 @@ class MirrorExecutor:
         """Whether both can run the plan."""
         return self.first.supports(plan) and self.second.supports(plan)
 
+    def describe(self, plan: PhysicalPlan) -> str:
+        """Where the two run it."""
+        return f"{self.first.describe(plan)} and {self.second.describe(plan)}"
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that the two need together."""
         return self.first.memory(plan) + self.second.memory(plan)

@@ -13,6 +13,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.kernel_cache import compiled
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
@@ -39,6 +40,14 @@ def warm_up() -> None:
                 executor.count(make_plan(pattern, graph))
                 executor.count(make_plan(pattern, graph, counting="never"))
                 executor.count(make_plan(pattern, graph, counting="always"))
+
+
+def smallest_plan() -> PhysicalPlan:
+    """Triangles in a clique of four vertices: four, each in six ways."""
+    source, target = np.triu_indices(4, 1)
+    graph = DataGraph(ArraySource(source, np.full(len(source), 4), target, 5))
+    triangle = _pattern([(0, 1), (0, 2), (1, 2)], 4, MatchMode.DIFFERENT_NODES, count=True)
+    return make_plan(triangle, graph, counting="never")
 
 
 def _pattern(edges: list[tuple[int, int]], label: int, mode: MatchMode, *, count: bool) -> PatternGraph:

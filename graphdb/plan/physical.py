@@ -237,7 +237,7 @@ class CliqueCount:
     graph: Oriented
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PhysicalPlan:
     """What an executor runs.
 

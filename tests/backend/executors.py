@@ -39,17 +39,17 @@ def opened(name: str) -> Iterator[Any]:
         yield device_executor(strategy, SMALL[strategy] if pieces else {})
         return
     with emulator.installed():
-        found = device_executor(strategy, SMALL[strategy])
+        found = device_executor(strategy, SMALL[strategy], 1 << 24)
         yield found
         memory = found.device.memory  # type: ignore[attr-defined]
         assert not memory.pool.faults
         assert memory.used_bytes == memory.kept_bytes, "a run left something behind"
 
 
-def device_executor(strategy: str, sizes: dict[str, int]) -> Executor:
+def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30) -> Executor:
     """A device's executor with one strategy, whose pieces have the given sizes."""
     from graphdb.gpu.executor import STRATEGIES, GpuExecutor
 
-    executor = GpuExecutor(0, hint=strategy, memory_limit=1 << 30)  # type: ignore[arg-type]
+    executor = GpuExecutor(0, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
     executor.strategies[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
     return executor

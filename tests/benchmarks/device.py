@@ -45,8 +45,8 @@ def graph_of(name: str) -> DataGraph:
     assert specification.loader is not None
     rmat = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(rmat)
-    u, v = rmat.rmat(int(name.removeprefix("rmat")), 16)
-    return DataGraph(ArraySource(u, np.full(len(u), KNOWS), v, int(max(u.max(), v.max())) + 1))
+    vertices, u, v = rmat.rmat(int(name.removeprefix("rmat")), 16)
+    return DataGraph(ArraySource(u, np.full(len(u), KNOWS), v, vertices))
 
 
 class KernelTimes:

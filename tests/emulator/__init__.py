@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -239,5 +238,11 @@ def _module(memory: int) -> ModuleType:
 @contextmanager
 def installed(memory: int = 1 << 30) -> Iterator[None]:
     """Put the emulated device in CuPy's place; ``memory`` is how much it has."""
-    with mock.patch.dict(sys.modules, {"cupy": _module(memory)}):
+    before = sys.modules.get("cupy")
+    sys.modules["cupy"] = _module(memory)
+    try:
         yield
+    finally:
+        del sys.modules["cupy"]
+        if before is not None:
+            sys.modules["cupy"] = before
