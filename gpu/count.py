@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.cliques import Shape, launch_cliques, shape_for
+from graphdb.gpu.cliques import DeviceCliques, Shape, launch_cliques, shape_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
@@ -23,7 +23,7 @@ from graphdb.gpu.nested import Specialised, Unsupported, Values, specialise
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Part, Weight
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.physical import CliqueCount, Relation
+from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
 
 Ints = NDArray[np.int64]
 
@@ -43,6 +43,8 @@ class _OnDevice:
     table: tuple[int, ...]
     longest: tuple[int, ...]
     alive: tuple[object, ...]
+    work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
+    """By rank: how long the lists of a vertex's neighbours are together."""
 
     @property
     def nbytes(self) -> int:
@@ -244,11 +246,13 @@ class DeviceCount:
 
     def _work(self, relation: Relation) -> NDArray[np.float64]:
         """By rank: how long the lists of a vertex's neighbours are together."""
-        ranked = self._ranks.relations[relation]
-        degrees = np.diff(ranked.begin.astype(np.int64))
-        sums = np.append(0, np.cumsum(degrees[ranked.ids]))
-        found: NDArray[np.float64] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
-        return found
+        known = self._on.work
+        if relation not in known:
+            ranked = self._ranks.relations[relation]
+            degrees = np.diff(ranked.begin.astype(np.int64))
+            sums = np.append(0, np.cumsum(degrees[ranked.ids]))
+            known[relation] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
+        return known[relation]
 
     # --- weights
 
@@ -359,3 +363,30 @@ class DeviceCount:
     def _clean(self) -> None:
         if self._scratch is not None:
             self._scratch.fill(0)
+
+
+class Counter:
+    """Counts without going through the matches, where a plan says how and the device has kernels for it."""
+
+    def __init__(self, device: Device, graph: DeviceGraph) -> None:
+        self._device, self._graph, self._stop = device, graph, StopFlag(device)
+        self.milliseconds = 0.0
+        """After a count: the device's time."""
+
+    def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
+        """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
+        shape = shape_for(plan.clique) if plan.clique is not None else None
+        if plan.clique is not None and shape is not None:
+            cliques = DeviceCliques(self._device, self._graph, self._stop)
+            found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
+            self.milliseconds = cliques.milliseconds
+            return found
+        if plan.counting is None:
+            return None
+        try:
+            prepared = DeviceCount(self._device, self._graph, plan.counting, self._stop)
+            counted = prepared.run(watch)
+            self.milliseconds = prepared.milliseconds
+        except Unsupported:
+            return None
+        return counted

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control
+from graphdb.gpu.count import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
@@ -63,6 +64,7 @@ class GpuExecutor:
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
         self.strategies: dict[str, Strategy] = {}
+        self._counter = Counter(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph has room on the device beside the smallest run."""
@@ -82,7 +84,7 @@ class GpuExecutor:
 
     def work(self, plan: PhysicalPlan, counting: bool) -> float:
         """Elements that a run (or with ``counting``, a count) is expected to go through."""
-        return plan.cost
+        return plan.counting.cost if counting and plan.counting is not None else plan.cost
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
@@ -133,6 +135,9 @@ class GpuExecutor:
         started = time.monotonic()
         try:
             with faults():
+                counted = self._counter.count(plan, control) if limit is None else None
+                if counted is not None:
+                    return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
         finally:
             control.seconds = time.monotonic() - started
