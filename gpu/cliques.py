@@ -10,6 +10,7 @@ import numpy as np
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
+from graphdb.plan.nested import Bundle, Load, Local, Meet, Part, Through
 from graphdb.plan.physical import CliqueCount
 
 SIZES = range(3, 9)
@@ -80,6 +81,32 @@ def launch_cliques(
         *(next_task, total, stop),
         shared=shape.shared,
     )
+
+
+def book_of(part: Part) -> int:
+    """The power, if a part is triangles times a power of how many vertices all three know; else 0."""
+    if len(part.levels) != 2 or part.weights or not part.root.is_one:
+        return 0
+    first, second = ([i for i in level.instructions if not isinstance(i, Local)] for level in part.levels)
+    match first, second:
+        case (
+            [Load(near, 0, up), Load(every, 0, free)],
+            [Meet(later, source, 1, again), Meet(common, of, 1, once), Through(_, counted, mask, _, back) as last],
+        ):
+            bundles = {Bundle(bundle.members) for bundle in (up, free, again, once, last.forward, back)}
+            member = free.members[0]
+            shape = (
+                (source, of, counted, mask, part.levels[1].register) == (near, every, common, later, near)
+                and up == again
+                and up.order != 0
+                and {free.order, once.order, last.forward.order, back.order} == {0}
+                and len(bundles) == 1
+                and free.plain
+                and member.direction == "both"
+                and last.total == 1
+            )
+            return last.power if shape else 0
+    return 0
 
 
 class DeviceCliques:

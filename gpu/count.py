@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.cliques import DeviceCliques, Shape, launch_cliques, shape_for
+from graphdb.gpu.cliques import DeviceCliques, Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
-from graphdb.gpu.nested import Specialised, Unsupported, Values, specialise
+from graphdb.gpu.nested import SHARED, WARP_BYTES, Specialised, Unsupported, Values, specialise
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Part, Weight
 from graphdb.gpu.watch import Watch, wait_for
@@ -60,6 +60,8 @@ class _Launch:
     blocks: int
     arguments: tuple[Any, ...]
     cell: int
+    name: tuple[str, str] = ("count_nested", "nested")
+    """Module and kernel."""
 
 
 @dataclass(eq=False)
@@ -144,6 +146,8 @@ class DeviceCount:
         for cell, part in enumerate(parts):
             if part.clique:
                 self._launches[part] = self._cliques(part)
+            elif 4 * self._vertices > WARP_BYTES * 32 and (power := book_of(part)):
+                self._launches[part] = self._books(cell, part, power)
             elif part.root.filters and not len(self._candidates(part.root)):
                 self._launches[part] = 0
             elif part.levels:
@@ -165,6 +169,39 @@ class DeviceCount:
             raise Unsupported("cliques of this size")
         self.graph.oriented(plan.graph)
         return plan, shape
+
+    def _books(self, cell: int, part: Part, power: int) -> _Launch:
+        """Triangles and what all three know, on graphs whose bits take a block's shared memory."""
+        relation = part.root_bundles[0].members[0].relation
+        ranked = self._ranks.relations[relation]
+        lower, every = ranked.less - ranked.begin[:-1], np.diff(ranked.begin)
+        needed = lower.astype(np.int64) * ((every.astype(np.int64) + 31) // 32)
+        rows, threads = (int(lower.max(initial=0)) + 3) // 2 * 2, 512
+        if rows >= 1 << 16 or int(every.max(initial=0)) >= 1 << 16:
+            raise Unsupported("longer lists than 16 bits count")
+        words = (self._vertices + 31) // 32
+        fixed = 4 * (words + (words + 1) // 2) + threads // 32 * rows * 2
+        room = max((SHARED // 2 - 1024 - fixed) // 4, 0)
+        shared = fixed + 4 * room
+        if shared > SHARED:
+            raise Unsupported("more bits than shared memory holds")
+        most = int(needed.max(initial=0))
+        module = self.device.module("clique_books", {})
+        blocks = module.resident("books", threads, shared)
+        scratch = self._upload(np.zeros(most * blocks, np.uint32)) if most > room else None
+        sums, sizes, nexts = self._cells_of(cell)
+        arguments = (
+            *(address(self._table), self._numbers[relation], self._vertices, power, room, rows),
+            *(address(scratch), most, sums, sizes, nexts, self.stop.address),
+        )
+        kernel = Specialised("", threads, shared, 0, False, False)
+        return _Launch(part, kernel, blocks, arguments, cell, ("clique_books", "books"))
+
+    def _cells_of(self, cell: int) -> tuple[int, int, int]:
+        """The addresses of a part's sum, its estimate, and its next task."""
+        width = self._cells.shape[1]
+        first, second, third = (address(self._cells) + 8 * (row * width + cell) for row in range(3))
+        return first, second, third
 
     def _upload(self, values: NDArray[Any]) -> Any:
         self._alive.append(self.device.memory.upload(values))
@@ -216,7 +253,7 @@ class DeviceCount:
         teams = blocks * (kernel.threads // 32 if kernel.warps else 1)
         tasks = self._tasks(part, teams * _DEAL if kernel.split else 0)
         root_weight = self._weight(part.root)[0] if part.root.messages else None
-        sums, sizes, nexts = (address(self._cells) + 8 * (row * self._cells.shape[1] + cell) for row in range(3))
+        sums, sizes, nexts = self._cells_of(cell)
         arguments = (
             *(address(table), address(tasks), len(tasks), address(root_weight), self._vertices),
             *(address(self._scratch), kernel.scratch, sums, sizes, nexts, self.stop.address),
@@ -344,14 +381,16 @@ class DeviceCount:
             launch = self._launches.get(part)
             if isinstance(launch, _Launch):
                 kernel = launch.kernel
-                module = self.device.module("count_nested", {}, kernel.text)
-                module.launch("nested", launch.blocks, *launch.arguments, threads=kernel.threads, shared=kernel.shared)
+                module = self.device.module(launch.name[0], {}, kernel.text)
+                module.launch(
+                    launch.name[1], launch.blocks, *launch.arguments, threads=kernel.threads, shared=kernel.shared
+                )
             elif isinstance(launch, tuple):
-                sums, nexts = (address(self._cells) + 8 * (row * self._cells.shape[1] + cell) for row in (0, 2))
+                sums, _, nexts = self._cells_of(cell)
                 launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums)
             elif launch is None:
                 values = self._weight(part.root)[0]
-                sums, sizes = (address(self._cells) + 8 * (row * self._cells.shape[1] + cell) for row in range(2))
+                sums, sizes, _ = self._cells_of(cell)
                 arguments = (address(values), self._vertices, sums, sizes)
                 self.device.module("count_weights", {}).launch("add_up", -(-self._vertices // BLOCK), *arguments)
         return begin

@@ -102,8 +102,8 @@ def test_cliques(executor: Any, size: int) -> None:
 
 def test_candidates_and_hanging_trees(executor: Any) -> None:
     """Vertices with candidate sets, on a cycle with two branches: weights that are bits, and weights that are not."""
-    graph, label = graph_of(60, 260, 3)
-    sets = tuple(np.flatnonzero(np.arange(60) % 4 == i) for i in range(4))
+    graph, label = graph_of(32, 90, 3)
+    sets = tuple(np.flatnonzero(np.arange(32) % 4 == i) for i in range(4))
     edges = ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5), (0, 6))
     assert counted(pattern_of(edges, label, (*sets, sets[0])), graph, executor)
 
@@ -118,6 +118,16 @@ def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
     with mock.patch.object(nested, "SHARED", shared), mock.patch.object(nested, "WARP_BYTES", warp):
         for name in ("4-wheel", "diamond closed by a vertex"):
             assert counted(pattern_of(PATTERNS[name], label), graph, executor)
+
+
+@pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
+def test_what_triangles_have_in_common(executor: Any, shared: int) -> None:
+    """The kernel for larger graphs; its matrices in shared memory, and in scratch memory."""
+    from graphdb.gpu import count
+
+    graph, label = graph_of(120, 1500, 5)
+    with mock.patch.object(count, "WARP_BYTES", 0), mock.patch.object(count, "SHARED", shared):
+        assert counted(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, executor)
 
 
 @EXAMPLES
