@@ -37,6 +37,10 @@ class Search:
     ----------
     pieces, least, block_rows, blocks
         How finely work is dealt, and the ring's blocks (tests make them tiny).
+    most
+        Blocks of threads at most.
+    motion
+        Whether shared intersections are kept (:func:`graphdb.gpu.specialise.search_text`).
     """
 
     name = "search"
@@ -51,16 +55,19 @@ class Search:
         block_rows: int = BLOCK_ROWS,
         blocks: int = RING_BLOCKS,
         most: int | None = None,
+        motion: bool = True,
     ) -> None:
         self._device, self._graph, self._stop = device, graph, StopFlag(device)
         self._pieces, self._least, self._block_rows, self._blocks = pieces, least, block_rows, blocks
-        self._most = most
+        self._most, self._motion = most, motion
         self.milliseconds = 0.0
         """After a run: the device's time."""
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph: a sum per root."""
-        return 24 * int(plan.program.steps[0, 7]) + (1 << 16)
+        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity)
+        warps = 16 * self._device.processors
+        return 24 * int(plan.program.steps[0, 7]) + 32 * warps * ids * np.dtype(plan.dtype).itemsize + (1 << 16)
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches are found, before images; with a limit, that many or more will do."""
@@ -98,7 +105,7 @@ class _Run:
         with device.active():
             program = device_program(plan, search._graph)
         second = plan.program.second
-        text = search_text(plan, counting, second)
+        text = search_text(plan, counting, second, search._motion)
         self._columns = 0 if counting else len(plan.program.outputs)
         threads = 256
         while threads > 32 and threads // 32 * text.room * np.dtype(plan.dtype).itemsize > SHARED:
@@ -111,6 +118,11 @@ class _Run:
             blocks = self._module.resident("search", threads, shared)
             if search._most is not None:
                 blocks = min(blocks, search._most)
+            width = threads // 32 * np.dtype(plan.dtype).itemsize
+            if text.shares:
+                room = device.memory.reserve(2 * blocks * text.shares * width) // 2
+                blocks = max(min(blocks, room // (text.shares * width)), 1)
+            shares = device.memory.empty(blocks * text.shares * width, np.uint8)
             warps = blocks * (threads // 32)
             piece = max(elements // (warps * search._pieces), search._least)
             self._ring(counting)
@@ -139,11 +151,12 @@ class _Run:
                 tables[5],
                 *(address(scan), len(scan), 0 if ends is None else address(ends) + 8, elements, piece),
                 *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
+                *(address(shares), text.shares),
                 *(self._block.ctypes.data, self._rows, self._blocks, cell + 24, address(self._filled)),
                 *(self._ready.ctypes.data, self._taken.ctypes.data),
             ]
             run = device.memory.upload(np.array(given, np.int64))
-            self._alive = (program, scan, ends, uploaded, run)
+            self._alive = (program, scan, ends, uploaded, run, shares)
             self._begin = device.event()
             tasks = -(-elements // piece)
             self._module.launch("search", min(blocks, max(tasks, 1)), run, threads=threads, shared=shared)

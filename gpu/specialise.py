@@ -12,6 +12,12 @@ from graphdb.plan.physical import Op, PhysicalPlan
 
 SCAN, JOIN, EDGES = 0, 1, 2
 WARP = 32
+_FIRST_ROW = -10
+
+
+def _row_of(share: int) -> int:
+    """What stands for the place of a share's partial match in its batch, among slots."""
+    return _FIRST_ROW - share
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +30,16 @@ class Text:
         C++, in the place of ``plan.cuh``.
     room
         Vertex ids of shared memory per warp.
+    shares
+        Vertex ids that each warp keeps of shared intersections.
     """
 
     plan: str
     room: int
+    shares: int
 
 
-def search_text(plan: PhysicalPlan, counting: bool, second: int) -> Text:
+def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = True) -> Text:
     """Write a plan's steps.
 
     Parameters
@@ -39,13 +48,17 @@ def search_text(plan: PhysicalPlan, counting: bool, second: int) -> Text:
         Matches are counted, not written.
     second
         The partition by whose lists of the first step's vertices work is dealt out; -1: by the vertices.
+    motion
+        Shared intersections are made when the last of their vertices is bound, and kept (STMatch §VII); else all their
+        lists are gone through wherever they are wanted.
     """
-    return _Writer(plan, counting, second).write()
+    return _Writer(plan, counting, second, motion).write()
 
 
 class _Writer:
-    def __init__(self, plan: PhysicalPlan, counting: bool, second: int) -> None:
+    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool) -> None:
         program = plan.program
+        self._motion = motion
         self._plan, self._counting, self._second = plan, counting, second
         self._steps = program.steps.tolist()
         self._lists = program.lists.tolist()
@@ -54,21 +67,50 @@ class _Writer:
         self._outputs = [] if counting else program.outputs.tolist()
         self._slots = [step[0] for step in self._steps]
         self._lines: list[str] = []
+        self._made = self._shares_made() if motion else {}
         self._live = [self._live_after(k) for k in range(len(self._steps))]
 
     # --- what later steps read
 
+    def _shares_made(self) -> dict[int, int]:
+        """The shared intersections of two lists and more that are made, and the step whose batch they belong to."""
+        wanted = {self._lists[r][1] for step in self._steps for r in range(step[2], step[3]) if self._lists[r][0] == -2}
+        for share in sorted(wanted, reverse=True):
+            parent = self._shares[share][0]
+            while parent >= 0:
+                wanted.add(parent)
+                parent = self._shares[parent][0]
+        made = {}
+        for share in sorted(wanted):
+            slots = [slot for _, slot in self._chain(share)]
+            if len(slots) > 1:
+                made[share] = max(self._slots.index(slot) for slot in slots)
+        return made
+
+    def _chain(self, share: int) -> list[tuple[int, int]]:
+        """The lists that a share is made of: (partition, slot)."""
+        found = []
+        while share >= 0:
+            share, partition, slot = self._shares[share]
+            found.append((partition, slot))
+        return found
+
+    def _shares_read(self, k: int) -> set[int]:
+        """The shares that are read while a batch of step ``k - 1`` is extended."""
+        if self._steps[k][1] != JOIN:
+            return set()
+        rows = range(self._steps[k][2], self._steps[k][3])
+        found = {self._lists[row][1] for row in rows if self._lists[row][0] == -2 and self._lists[row][1] in self._made}
+        parents = {self._shares[share][0] for share, level in self._made.items() if level == k - 1}
+        return found | {parent for parent in parents if parent in self._made}
+
     def _lists_of(self, k: int) -> list[tuple[int, int, int]]:
-        """A join's lists: (row of the table, partition or -1 for constants, slot)."""
+        """A join's lists: (row of the table, partition, or -1 for constants, or -2 for a share, and its slot)."""
         found: list[tuple[int, int, int]] = []
         for row in range(self._steps[k][2], self._steps[k][3]):
             partition, slot = self._lists[row][:2]
-            if partition == -2:  # a shared intersection: all that it is made of
-                share = slot
-                while share >= 0:
-                    parent, of, vertex = self._shares[share]
-                    found.append((row, of, vertex))
-                    share = parent
+            if partition == -2 and slot not in self._made:
+                found += [(row, of, vertex) for of, vertex in self._chain(slot)]
             else:
                 found.append((row, partition, slot))
         return found
@@ -99,6 +141,12 @@ class _Writer:
     def _read_by(self, k: int) -> set[int]:
         step = self._steps[k]
         found = {slot for _, partition, slot in self._lists_of(k) if partition >= 0}
+        for share, level in self._made.items():
+            if level == k - 1:
+                found.update(
+                    slot for _, slot in (self._chain(share) if self._parent(share) < 0 else self._chain(share)[:1])
+                )
+        found |= {_row_of(share) for share in self._shares_read(k)}
         if step[1] == EDGES:
             found |= {step[9], step[10]}
         for rows in self._checks_of(k):
@@ -111,7 +159,13 @@ class _Writer:
         later = set(self._outputs)
         for j in range(k + 1, len(self._steps)):
             later |= self._read_by(j)
-        return [slot for slot in self._slots[: k + 1] if slot in later]
+        rows = [_row_of(share) for share, level in self._made.items() if level < k]
+        return [slot for slot in (*self._slots[: k + 1], *rows) if slot in later]
+
+    def _parent(self, share: int) -> int:
+        """The share that a share is made from; -1 where it is made from two lists."""
+        parent = self._shares[share][0]
+        return parent if parent in self._made else -1
 
     # --- text
 
@@ -125,19 +179,32 @@ class _Writer:
             at += WARP * len(self._live[k])  # the batch
             if k:
                 at += 2 * WARP + 2 * WARP // 4  # what waits for the next batch: values, and owners in bytes
+        self._lengths = {}
+        self._keeps = {}
+        kept = 0
+        for share in self._made:
+            self._lengths[share] = at
+            at += WARP
+            self._keeps[share] = kept
+            kept += WARP * self._capacity(share)
         self._rooms = rooms
         say = self._lines.append
         say(f"const int ROOM = {at or 1};")
         for k in range(last, 0, -1):
             self._extend(k)
         self._start()
-        return Text("\n".join(self._lines) + "\n", at or 1)
+        return Text("\n".join(self._lines) + "\n", at or 1, kept)
+
+    def _capacity(self, share: int) -> int:
+        return max(int(self._plan.program.share_capacity[share]), 1)
 
     def _value(self, slot: int, k: int, lane: str, own: str = "x") -> str:
         """What a slot is bound to, where step ``k`` is tested: ``lane`` holds what came before."""
         if slot == self._slots[k]:
             return f"(i64){own}"
-        if slot in self._slots[:k]:
+        if slot <= _FIRST_ROW and self._made[_FIRST_ROW - slot] == k - 1:
+            return lane
+        if slot <= _FIRST_ROW or slot in self._slots[:k]:
             return f"(i64)search.room[{self._rooms[k - 1] + WARP * self._live[k - 1].index(slot)} + {lane}]"
         return f"run.constants[{slot}]"
 
@@ -177,6 +244,9 @@ class _Writer:
             + (", i64 low, i64 high) {" if clipped else ") {")
         )
         say("const Run &run = search.run; (void)run;")
+        for share, level in self._made.items():
+            if level == k - 1:
+                self._make(share, k)
         lists = self._lists_of(k) if step[1] == JOIN else []
         kind = "i64" if step[1] == EDGES else "ID"
         say(f"const {kind} *ids = nullptr; u32 count = 0;")
@@ -230,6 +300,28 @@ class _Writer:
         if not last:
             self._form(k)
 
+    def _kept(self, share: int, k: int) -> str:
+        """A share's list for the lane's partial match, where step ``k`` is opened."""
+        row = self._value(_row_of(share), k, "LANE")
+        ids = f"search.shares + {self._keeps[share]} + ({row}) * {self._capacity(share)}"
+        return f"{{{ids}, (u32)search.room[{self._lengths[share]} + {row}]}}"
+
+    def _make(self, share: int, k: int) -> None:
+        """Intersect two lists of each lane's partial match, and keep that with the batch."""
+        say = self._lines.append
+        (partition, slot), *others = self._chain(share)
+        say("{ Elements a = {nullptr, 0}, b = {nullptr, 0};")
+        say(f"if (on) {{ a = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")
+        if self._parent(share) >= 0:
+            say(f"b = {self._kept(self._parent(share), k)}; }}")
+        else:
+            ((partition, slot),) = others
+            say(f"b = list_of(run, {partition}, {self._value(slot, k, 'LANE')}); }}")
+        say("swap_if(b.count < a.count, a, b);")
+        target = f"search.shares + {self._keeps[share]}"
+        say(f"const u32 n = intersect(search, a, b, {target}, {self._capacity(share)});")
+        say(f"search.room[{self._lengths[share]} + LANE] = (ID)n; __syncwarp(); }}")
+
     def _cut(self, above: range, k: int, name: str) -> None:
         """Leave out what the restrictions do."""
         if not above:
@@ -249,7 +341,9 @@ class _Writer:
         say("if (on) {")
         lead = 0
         for j, (row, partition, slot) in enumerate(lists):
-            if partition == -1:
+            if partition == -2:
+                say(f"l{j} = {self._kept(slot, k)};")
+            elif partition == -1:
                 say(f"l{j} = {{(const ID *)__ldg(run.lists + {row * 4 + 1}), (u32)__ldg(run.lists + {row * 4 + 2})}};")
             else:
                 say(f"l{j} = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")

@@ -30,6 +30,8 @@ struct Run {
   const volatile int *stop;  // the host's flag
   u64 *found;          // matches
   i64 limit;           // stop at so many; -1
+  ID *shares;          // per warp: room for shared intersections ...
+  i64 share_ids;       // ... of so many ids
   // Matches leave through a ring of blocks in the host's memory: block b holds rows b * block_rows ...
   ID *ring;
   i64 block_rows, blocks;
@@ -49,6 +51,7 @@ struct Search {
   const Run &run;
   Graph graph;
   ID *room;         // its shared memory
+  ID *shares;       // where it keeps shared intersections
   u64 found;        // by this lane
   u32 turn;
   i64 asked;        // when the host's flag was last read
@@ -178,6 +181,32 @@ __device__ __forceinline__ void report(Search &search) {
   }
 }
 
+// Intersect each lane's lists, a of which is the shorter, and write lane i's common values from to + i * stride on: how
+// many they are.
+__device__ __forceinline__ u32 intersect(Search &search, const Elements &a, const Elements &b, ID *to, i64 stride) {
+  u32 total, kept = 0;
+  const u32 first = exclusive_sum(a.count, total);
+  for (u32 at = 0; at < total; at += WARP) {
+    if (search.poll()) return kept;
+    const u32 mine = at + LANE;
+    const int owner = owner_of(first, mine);
+    const ID *list = from_lane(a.ids, owner), *other = from_lane(b.ids, owner);
+    const u32 begin = __shfl_sync(FULL, first, owner), n = __shfl_sync(FULL, b.count, owner);
+    const u32 before_now = __shfl_sync(FULL, kept, owner);
+    bool ok = mine < total;
+    const ID x = ok ? __ldg(list + (mine - begin)) : 0;
+    ok = ok && holds(other, 0, n, x);
+    const u32 mask = __ballot_sync(FULL, ok);
+    const u32 near = begin > at ? begin - at : 0;  // the owner's first lane
+    if (ok) to[owner * stride + before_now + __popc(mask & ((1u << LANE) - 1) & ~((1u << near) - 1))] = x;
+    // Of the lane's own list, elements low ... high are in this round.
+    const u32 low = first > at ? min(first - at, (u32)WARP) : 0;
+    const u32 high = first + a.count > at ? min(first + a.count - at, (u32)WARP) : 0;
+    if (high > low) kept += __popc(mask >> low << low & (high < 32 ? (1u << high) - 1 : FULL));
+  }
+  return kept;
+}
+
 #include "plan.cuh"
 
 // How many elements each root has in a partition.
@@ -192,7 +221,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) search(const Run *given) {
   extern __shared__ ID batches[];
   const Run run = *given;
   Search search = {run, {run.partitions, run.uncertain, run.resources, run.type_label},
-                   batches + (threadIdx.x / WARP) * ROOM, 0, 0, clock64(), false};
+                   batches + (threadIdx.x / WARP) * ROOM,
+                   run.shares + (blockIdx.x * (i64)(blockDim.x / WARP) + threadIdx.x / WARP) * run.share_ids, 0, 0, clock64(), false};
   i64 tasks = (run.elements + run.piece - 1) / run.piece;
   while (!search.over) {
     search.turn = 63;

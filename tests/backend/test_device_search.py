@@ -1,0 +1,94 @@
+"""The depth-first search on a device, real or emulated, where random patterns seldom go: shared intersections, long lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from graphdb.errors import QueryTimeout
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.plan.passes import make_plan
+from tests import emulator
+from tests.backend.executors import SMALL
+from tests.backend.test_device_counts import EMULATED, PATTERNS, graph_of, pattern_of
+
+HOST = HostExecutor(1)
+CLIQUE = tuple(combinations(range(5), 2))
+
+
+@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+def devices(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """What makes a device's executor."""
+    with ExitStack() as stack:
+        if request.param == "emulated":
+            stack.enter_context(emulator.installed())
+        from graphdb.gpu.executor import GpuExecutor
+
+        yield lambda: GpuExecutor(0, memory_limit=1 << 30, hint="search")
+
+
+def searching(devices: Any, **sizes: Any) -> Any:
+    """An executor that searches, with pieces of the given sizes."""
+    from graphdb.gpu.search import Search
+
+    executor = devices()
+    executor.strategies["search"] = Search(executor.device, executor.graph, **sizes)
+    return executor
+
+
+@pytest.mark.parametrize("motion", [True, False])
+@pytest.mark.parametrize("name", ["4-wheel", "5-clique minus an edge", "5-clique"])
+def test_shared_intersections(devices: Any, name: str, motion: bool) -> None:
+    """Lists longer than a batch, intersections that are kept while several steps read them; rows and counts."""
+    graph, label = graph_of(44, 420, 1)
+    pattern = pattern_of({**PATTERNS, "5-clique": CLIQUE}[name], label)
+    counting = make_plan(pattern, graph, counting="never")
+    assert len(counting.program.shares) > 0
+    executor = searching(devices, motion=motion, **{**SMALL["search"], "least": 40})
+    assert executor.count(replace(counting, clique=None)) == HOST.count(replace(counting, clique=None)) > 0
+
+
+def test_rows_leave_through_the_ring(devices: Any) -> None:
+    graph, label = graph_of(30, 140, 2)
+    pattern = replace(pattern_of(PATTERNS["diamond"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)
+    plan = make_plan(pattern, graph)
+    found, want = (
+        Counter(
+            row for block in run for row in zip(*(block.columns[name].tolist() for name in plan.outputs), strict=True)
+        )
+        for run in (searching(devices, **SMALL["search"]).run(plan), HOST.run(plan))
+    )
+    assert found == want
+
+
+@pytest.mark.gpu
+def test_the_ring_goes_round() -> None:
+    """More matches than the ring holds: the kernel waits for the host."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, label = graph_of(200, 4000, 3)
+    pattern = replace(pattern_of(PATTERNS["4-cycle"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)
+    plan = make_plan(pattern, graph)
+    executor = searching(lambda: GpuExecutor(0, hint="search"), block_rows=1 << 10, blocks=4)
+    rows = sum(block.count for block in executor.run(plan))
+    assert rows == HOST.count(make_plan(replace(pattern, outputs=(), count_only=True), graph)) > 1 << 16
+
+
+@pytest.mark.gpu
+def test_a_timeout_stops_a_search() -> None:
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, label = graph_of(2000, 400_000, 4)
+    plan = make_plan(pattern_of(tuple((i, i + 1) for i in range(7)), label), graph, counting="never")
+    executor = GpuExecutor(0, hint="search")
+    with pytest.raises(QueryTimeout):
+        executor.count(plan, Control(timeout=0.3))
+    small = make_plan(pattern_of(PATTERNS["diamond"], label), graph_of(40, 160, 1)[0], counting="never")
+    assert executor.count(small) >= 0  # and the device goes on
