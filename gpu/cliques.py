@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.gpu.watch import Watch, wait_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
+from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.nested import Bundle, Load, Local, Meet, Part, Through
 from graphdb.plan.physical import CliqueCount
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from graphdb.gpu.cliques import DeviceCliques, Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, Device, StopFlag
-from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.nested import SHARED, WARP_BYTES, Specialised, Unsupported, Values, specialise
+from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
+from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Part, Weight
-from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
 
 Ints = NDArray[np.int64]

@@ -447,9 +447,7 @@ class _Writer:
         say(f"u64 m{level} = {before}; double e{level} = {size};")
         instructions = self.part.levels[level].instructions
         for made in instructions:
-            if isinstance(made, Load):
-                self._list(f"{made.out}", made.at, made.bundle)
-            elif isinstance(made, Meet):
+            if isinstance(made, Load) or isinstance(made, Meet):
                 self._list(f"{made.out}", made.at, made.bundle)
         needed = [f"N{made.out} == 0" for made in instructions if isinstance(made, Load | Meet)]
         if needed:

@@ -91,5 +91,5 @@ def _ranked(keys: Ints, starts: Ints, neighbours: NDArray[Any], rank: NDArray[np
     np.cumsum(np.bincount(source, minlength=count), out=begin[1:])
     less = begin[:-1] + np.bincount(source[target < source], minlength=count)
     more = begin[:-1] + np.bincount(source[target <= source], minlength=count)
-    cells = (cell.astype(np.uint32) for cell in (begin, less, more))
-    return Ranked(*cells, target.astype(np.int32))
+    begins, lesses, mores = (cell.astype(np.uint32) for cell in (begin, less, more))
+    return Ranked(begins, lesses, mores, target.astype(np.int32))

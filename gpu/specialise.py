@@ -60,10 +60,10 @@ class _Writer:
         program = plan.program
         self._motion = motion
         self._plan, self._counting, self._second = plan, counting, second
-        self._steps = program.steps.tolist()
-        self._lists = program.lists.tolist()
-        self._checks = program.checks.tolist()
-        self._shares = program.shares.tolist()
+        self._steps: list[list[int]] = program.steps.tolist()
+        self._lists: list[list[int]] = program.lists.tolist()
+        self._checks: list[list[int]] = program.checks.tolist()
+        self._shares: list[list[int]] = program.shares.tolist()
         self._outputs = [] if counting else program.outputs.tolist()
         self._slots = [step[0] for step in self._steps]
         self._lines: list[str] = []
@@ -134,7 +134,7 @@ class _Writer:
             case Op.EDGE | Op.NO_EDGE:
                 return check[2:4]
             case Op.EDGE_COUNT:
-                return check[2:4] + self._plan.program.uncertain[check[5] : check[6]].tolist()
+                return check[2:4] + [int(slot) for slot in self._plan.program.uncertain[check[5] : check[6]]]
             case _:
                 return []
 

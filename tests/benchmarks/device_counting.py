@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.device_counting snap --graphs wiki-Vote email-Enron rmat18
     python -m tests.benchmarks.device_counting labelled --sets github
+    python -m tests.benchmarks.device_counting stream --graph wiki-Vote --pattern 4-cycle
 
 Times are the device's, in milliseconds: from the first kernel to the last, medians, warm.  ``snap`` counts the nine
 patterns and compares with the best published kernel time; ``labelled`` the queries of a labelled graph, where what is
@@ -29,7 +30,7 @@ from graphdb.gpu.count import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import Device, StopFlag
 from graphdb.gpu.nested import Unsupported
-from graphdb.gpu.search import Search
+from graphdb.gpu.search import LEAST, Search
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
@@ -54,10 +55,10 @@ def graph_of(name: str) -> tuple[DataGraph, int]:
 class Runner:
     """Prepares counts on one device."""
 
-    def __init__(self) -> None:
+    def __init__(self, motion: bool = True, least: int = LEAST) -> None:
         self.device = Device(0)
         self.graph, self.stop = DeviceGraph(self.device.memory), StopFlag(self.device)
-        self.searching = Search(self.device, self.graph)
+        self.searching = Search(self.device, self.graph, motion=motion, least=least)
         self.cliques = DeviceCliques(self.device, self.graph, self.stop)
 
     def search(self, plan: PhysicalPlan) -> Run:
@@ -104,10 +105,9 @@ def median(run: Run, times: int) -> tuple[int | None, float, float]:
     return found, statistics.median(taken), statistics.median(walls)
 
 
-def unlabelled(graphs: list[str], runs: int, only: list[str] | None, search: bool) -> None:
+def unlabelled(graphs: list[str], runs: int, only: list[str] | None, search: bool, runner: Runner) -> None:
     """The nine patterns on SNAP graphs."""
     known = json.loads((SHARED / "data" / "snap" / "matchers-h200.json").read_text())
-    runner = Runner()
     ratios: list[float] = []
     print(f"{'graph':<12} {'pattern':<36} {'subgraphs':>17} {'right':>5} {'ms':>9} {'best ms':>9} {'ratio':>7}")
     for name in graphs:
@@ -206,6 +206,24 @@ def queries(sets: list[str], runs: int, search: bool) -> None:
             print(f"{line} {taken:>9.3f} {wall:>9.3f} {prepared:>9.3f} {best:>9.3f} {ratios[-1]:>7.2f}", flush=True)
 
 
+def stream(name: str, title: str) -> None:
+    """All matches of a pattern, each subgraph once, to the host: rows and bytes in a second."""
+    edges = json.loads((SHARED / "data" / "snap" / "matchers-h200.json").read_text())["patterns"][title]["edges"]
+    graph, label = graph_of(name)
+    wanted = pattern([(a, b) for a, b in edges], label, MatchMode.DIFFERENT_NODES)
+    names = tuple(vertex.name for vertex in wanted.vertices)
+    plan = make_plan(replace(wanted, outputs=names, count_only=False), graph)
+    once = replace(plan, automorphisms=1, columns=plan.columns[:1])
+    runner = Runner()
+    for _ in range(2):
+        started = time.perf_counter()
+        blocks = [(rows, cells.nbytes) for cells, rows in runner.searching.run(once, Control(), None)]
+        seconds = time.perf_counter() - started
+        rows, size = (sum(column) for column in zip(*blocks, strict=True))
+        rate = f"{rows / seconds / 1e6:.0f} million rows and {size / seconds / 1e9:.2f} GB in a second"
+        print(f"{name} {title}: {rows:,} rows in {seconds:.3f} s: {rate}", flush=True)
+
+
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -213,6 +231,11 @@ def main() -> None:
     first = commands.add_parser("snap")
     first.add_argument("--graphs", nargs="+", default=["wiki-Vote", "email-Enron", "rmat18"])
     first.add_argument("--patterns", nargs="+")
+    first.add_argument("--no-motion", action="store_true", help="searches keep no shared intersections")
+    first.add_argument("--least", type=int, default=LEAST, help="elements of a search's task at least")
+    third = commands.add_parser("stream")
+    third.add_argument("--graph", default="wiki-Vote")
+    third.add_argument("--pattern", default="4-cycle")
     second = commands.add_parser("labelled")
     second.add_argument("--sets", nargs="+", default=["github"])
     for command in (first, second):
@@ -220,7 +243,10 @@ def main() -> None:
         command.add_argument("--search", action="store_true", help="go through all matches")
     arguments = parser.parse_args()
     if arguments.command == "snap":
-        unlabelled(arguments.graphs, arguments.runs, arguments.patterns, arguments.search)
+        runner = Runner(not arguments.no_motion, arguments.least)
+        unlabelled(arguments.graphs, arguments.runs, arguments.patterns, arguments.search, runner)
+    elif arguments.command == "stream":
+        stream(arguments.graph, arguments.pattern)
     else:
         queries(arguments.sets, arguments.runs, arguments.search)
 
