@@ -98,7 +98,7 @@ class Module:
         found((blocks,), (threads,), passed, shared_mem=shared)
 
     def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
-        """How many of a kernel's blocks run at a time, on all of the device: what a persistent kernel is launched with."""
+        """How many of a kernel's blocks run at a time on the device: what a persistent kernel is launched with."""
         found = self._kernel(kernel, shared)
         count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
         return max(int(count), 1) * self._device.processors
@@ -160,6 +160,10 @@ class Device:
     def last(self, values: Any) -> int:
         """The last of an array's values, on the host; waits for it."""
         return int(values[-1:].get()[0])
+
+    def side_stream(self) -> Any:
+        """A stream beside the device's own, for kernels that run while others do."""
+        return self._cupy.cuda.Stream(non_blocking=True)
 
     def event(self) -> Any:
         """An event, recorded now on the device's stream."""

@@ -1,14 +1,18 @@
-"""The depth-first search on a device: one persistent kernel per plan (``kernels/search.cu``).
+"""The depth-first search on a device: persistent kernels written per plan (``kernels/search.cu``).
 
-Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in the host's page-locked
-memory: the kernel fills them in any order and says when one is complete, the host takes them in their order and says
-how many it has taken.  So a run needs no more memory than the ring, however many matches there are.
+Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps fill
+them in any order and say when one is complete, blocks are copied away in their order, and the kernel is told how many
+are gone.  So a run needs no more memory than the ring, however many matches there are.
+
+Work is dealt out by the second step's elements.  Where these are few, or little is known of what hangs on each, partial
+matches of a later step are put into a pool first, and dealt out anew in a second launch.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,18 +20,29 @@ from numpy.typing import NDArray
 
 from graphdb.execute.executor import Control
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import IDS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, IDS, Device, StopFlag
 from graphdb.gpu.program import DeviceProgram, device_program
 from graphdb.gpu.specialise import search_text
+from graphdb.gpu.stream import Images, stream
 from graphdb.plan.physical import PhysicalPlan
 
 PIECES = 64
 """Tasks per warp that the work is dealt into, …"""
-LEAST = 32
+LEAST = 1
 """… unless they had fewer elements than this."""
-BLOCK_ROWS = 1 << 15
-RING_BLOCKS = 32
+ENOUGH = 1 << 16
+"""Partial matches that keep a device busy."""
+POOL_ROWS = 1 << 22
+BLOCK_ROWS = 1 << 18
+RING_BLOCKS = 8
 SHARED = 200 << 10
+"""Bytes of shared memory that a block may take."""
+
+_NEXT, _RESUMES = 13, 24
+"""Cells of ``Run`` that differ between a search's two launches."""
+_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0)
+"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, and the
+second launch's next task."""
 
 
 class Search:
@@ -41,6 +56,9 @@ class Search:
         Blocks of threads at most.
     motion
         Whether shared intersections are kept (:func:`graphdb.gpu.specialise.search_text`).
+    depth, pool_rows
+        The step whose batches are dealt out anew, and how many partial matches that may be; by default the first step
+        that is expected to have enough for all warps.
     """
 
     name = "search"
@@ -56,18 +74,31 @@ class Search:
         blocks: int = RING_BLOCKS,
         most: int | None = None,
         motion: bool = True,
+        depth: int | None = None,
+        pool_rows: int = POOL_ROWS,
     ) -> None:
-        self._device, self._graph, self._stop = device, graph, StopFlag(device)
-        self._pieces, self._least, self._block_rows, self._blocks = pieces, least, block_rows, blocks
-        self._most, self._motion = most, motion
+        self.device, self.graph, self.stop = device, graph, StopFlag(device)
+        self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
+        self.most, self.motion, self.pool_rows = most, motion, pool_rows
+        self._depth = depth
         self.milliseconds = 0.0
         """After a run: the device's time."""
 
     def memory(self, plan: PhysicalPlan) -> int:
-        """Bytes that a run takes on the device, besides the graph: a sum per root."""
-        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity)
-        warps = 16 * self._device.processors
-        return 24 * int(plan.program.steps[0, 7]) + 32 * warps * ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+        """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
+        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 512 * self.device.processors
+        ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
+        ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
+        return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+
+    def depth(self, plan: PhysicalPlan) -> int:
+        """The step whose batches go through the pool; 0 where the second step's lists are enough to deal out."""
+        last = len(plan.steps) - 2
+        if self._depth is not None:
+            return self._depth if 1 < self._depth <= last else 0
+        enough = (k for k in range(1, last + 1) if plan.steps[k].estimate >= ENOUGH)
+        found = next(enough, last)
+        return found if found > 1 else 0
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches are found, before images; with a limit, that many or more will do."""
@@ -76,115 +107,105 @@ class Search:
         run = _Run(self, plan, limit, counting=True)
         try:
             run.wait(control)
+            return run.found
         finally:
             run.close()
-        self.milliseconds = run.milliseconds
-        return run.found
 
     def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
         """Give the matches as arrays [outputs, rows], images included, each with its number of rows."""
         if limit == 0:
             return
+        with self.device.active():
+            images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}), self.device, plan)
         run = _Run(self, plan, limit, counting=False)
         try:
-            for cells in run.blocks(control):
-                yield _images(cells, plan), cells.shape[1] * plan.automorphisms
+            yield from stream(self.device, run.tables(control), images, control.buffer_bytes)
         finally:
             run.close()
-        self.milliseconds = run.milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Matches on the device: [columns, rows]."""
+
+    cells: Any
+    rows: int
 
 
 class _Run:
-    """One launch of a plan's kernel, and what it writes."""
+    """One search: its launches, on a stream of its own, and what they write."""
 
     def __init__(self, search: Search, plan: PhysicalPlan, limit: int | None, *, counting: bool) -> None:
-        device = self._device = search._device
-        self._stop, self._rows, self._blocks = search._stop, search._block_rows, search._blocks
-        self._limit, self._plan = limit, plan
-        self.milliseconds = 0.0
-        with device.active():
-            program = device_program(plan, search._graph)
+        self._search, self._plan, self._limit = search, plan, limit
+        device = self._device = search.device
         second = plan.program.second
-        text = search_text(plan, counting, second, search._motion)
-        self._columns = 0 if counting else len(plan.program.outputs)
-        threads = 256
-        while threads > 32 and threads // 32 * text.room * np.dtype(plan.dtype).itemsize > SHARED:
+        depth = search.depth(plan) if limit is None else 0
+        text = search_text(plan, counting, second, search.motion, depth)
+        width = np.dtype(plan.dtype).itemsize
+        threads = BLOCK
+        while threads > 32 and threads // 32 * text.room * width > SHARED:
             threads //= 2
-        shared = threads // 32 * text.room * np.dtype(plan.dtype).itemsize
+        warps, shared = threads // 32, threads // 32 * text.room * width
         with device.active():
-            self._module = device.module("search", {"ID": IDS[plan.dtype], "THREADS": threads}, text.plan)
+            empty, upload = device.memory.empty, device.memory.upload
+            program = device_program(plan, search.graph)
+            module = device.module("search", {"ID": IDS[plan.dtype], "THREADS": threads}, text.plan)
             scan = program.scans[0]
-            ends, elements = self._ends(program, scan, second)
-            blocks = self._module.resident("search", threads, shared)
-            if search._most is not None:
-                blocks = min(blocks, search._most)
-            width = threads // 32 * np.dtype(plan.dtype).itemsize
+            ends, elements = self._ends(module, program, scan, second)
+            blocks = min(module.resident("search", threads, shared), search.most or 1 << 30)
             if text.shares:
-                room = device.memory.reserve(2 * blocks * text.shares * width) // 2
-                blocks = max(min(blocks, room // (text.shares * width)), 1)
-            shares = device.memory.empty(blocks * text.shares * width, np.uint8)
-            warps = blocks * (threads // 32)
-            piece = max(elements // (warps * search._pieces), search._least)
-            self._ring(counting)
-            cells = self._cells = device.memory.empty(4, np.int64)
-            cells.fill(0)
-            cell = address(cells)
-            uploaded = [
-                device.memory.upload(table.reshape(-1))
-                for table in (
-                    program.partitions,
-                    program.lists,
-                    program.checks,
-                    program.uncertain,
-                    plan.program.constants,
-                )
-            ]
+                room = device.memory.reserve(2 * blocks * warps * text.shares * width) // 2
+                blocks = max(min(blocks, room // (warps * text.shares * width)), 1)
+            piece = max(elements // (blocks * warps * search.pieces), search.least)
+            columns = 0 if counting else len(plan.program.outputs)
+            self._ring = empty((search.blocks, max(columns, 1), 1 if counting else search.block_rows), plan.dtype)
+            self._columns = columns
+            self._filled = upload(np.zeros(search.blocks, np.uint32))
+            self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
+            self._taken: NDArray[np.uint64] = device.pinned((1,), np.uint64)
+            self._ready[:], self._taken[:] = 0, 0
+            self._cells, taken_seen = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
+            shares = empty(blocks * warps * text.shares, plan.dtype)
+            pool = empty(text.pooled * search.pool_rows, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
             for step, values in program.scans.items():
                 scans[step] = address(values), len(values)
-            uploaded.append(device.memory.upload(scans.reshape(-1)))
-            tables = [address(table) for table in uploaded]
+            host = (program.partitions, program.lists, program.checks, program.uncertain, plan.program.constants, scans)
+            tables = [upload(table.reshape(-1)) for table in host]
+            cell = address(self._cells)
             given = [
-                *tables[:5],
-                plan.program.resources,
-                plan.program.type_label,
-                tables[5],
+                *map(address, tables[:5]),
+                *(plan.program.resources, plan.program.type_label, address(tables[5])),
                 *(address(scan), len(scan), 0 if ends is None else address(ends) + 8, elements, piece),
-                *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
-                *(address(shares), text.shares),
-                *(self._block.ctypes.data, self._rows, self._blocks, cell + 24, address(self._filled)),
-                *(self._ready.ctypes.data, self._taken.ctypes.data),
+                *(cell, cell + 8, search.stop.address, cell + 16, -1 if limit is None else limit),
+                *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
+                *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
+                *(self._ready.ctypes.data, self._taken.ctypes.data, address(taken_seen)),
             ]
-            run = device.memory.upload(np.array(given, np.int64))
-            self._alive = (program, scan, ends, uploaded, run, shares)
-            self._begin = device.event()
-            tasks = -(-elements // piece)
-            self._module.launch("search", min(blocks, max(tasks, 1)), run, threads=threads, shared=shared)
-            self._end = device.event()
+            resumed = given.copy()
+            resumed[_NEXT], resumed[_RESUMES] = cell + 48, 1
+            first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
+            self._alive = (program, ends, shares, pool, tables, first, again, taken_seen)
+            self._stream = device.side_stream()
+            self._stream.wait_event(device.event())
+            with self._stream:
+                self._begin = device.event_on(self._stream)
+                tasks = max(-(-elements // piece), 1)
+                module.launch("search", min(blocks, tasks), first, threads=threads, shared=shared)
+                if depth:
+                    module.launch("search", blocks, again, threads=threads, shared=shared)
+                self._end = device.event_on(self._stream)
 
-    def _ends(self, program: DeviceProgram, scan: Any, second: int) -> tuple[Any, int]:
+    def _ends(self, module: Any, program: DeviceProgram, scan: Any, second: int) -> tuple[Any, int]:
         """Where each root's elements end, and how many there are: those of its list in partition ``second``."""
         if second < 0 or not len(scan):
             return None, len(scan)
         device = self._device
         degrees = device.memory.empty(len(scan), np.int64)
         row = device.memory.upload(program.partitions[second])
-        self._module.launch("degrees", -(-len(scan) // 256), row, scan, len(scan), degrees)
+        module.launch("degrees", -(-len(scan) // BLOCK), row, scan, len(scan), degrees)
         ends = device.offsets(degrees)
         return ends, device.last(ends)
-
-    def _ring(self, counting: bool) -> None:
-        blocks = 1 if counting else self._blocks
-        columns = max(self._columns, 1)
-        device = self._device
-        rows = 1 if counting else self._rows
-        self._block: NDArray[Any] = device.pinned((blocks, columns, rows), self._plan.dtype)
-        self._ready: NDArray[np.uint64] = device.pinned((blocks,), np.uint64)
-        self._taken: NDArray[np.uint64] = device.pinned((1,), np.uint64)
-        self._ready[:] = 0
-        self._taken[:] = 0
-        self._filled = device.memory.empty(blocks, np.uint32)
-        self._filled.fill(0)
 
     @property
     def found(self) -> int:
@@ -192,48 +213,44 @@ class _Run:
         return int(self._cells.get()[2])
 
     def wait(self, control: Control) -> None:
-        """Wait for the kernel to end."""
+        """Wait for the kernels to end."""
         pause = 0.0
         while not self._end.done:
             control.check()
             time.sleep(pause)
             pause = min(pause + 2e-5, 2e-3)
-        self.milliseconds = self._device.milliseconds(self._begin, self._end)
 
-    def blocks(self, control: Control) -> Iterator[NDArray[Any]]:
-        """The matches, block by block: [columns, rows] each."""
-        number = 0
+    def tables(self, control: Control) -> Iterator[_Table]:
+        """The matches, block by block, each copied out of the ring."""
+        number, rows = 0, self._search.block_rows
         while True:
             ended = self._end.done  # asked first: what was written before is there then
-            at = number % self._blocks
+            at = number % self._search.blocks
             if int(self._ready[at]) == number + 1:
-                yield self._block[at, : self._columns].copy()
+                yield self._copied(at, rows)
                 number += 1
                 self._taken[0] = number
-                continue
-            if ended:
+            elif ended:
                 break
-            control.check()
-            time.sleep(2e-5)
+            else:
+                control.check()
+                time.sleep(2e-5)
         head = int(self._cells.get()[3])
-        rest = (head if self._limit is None else min(head, self._limit)) - number * self._rows
+        rest = (head if self._limit is None else min(head, self._limit)) - number * rows
         if rest > 0:
-            yield self._block[number % self._blocks, : self._columns, :rest].copy()
-        self.milliseconds = self._device.milliseconds(self._begin, self._end)
+            yield self._copied(number % self._search.blocks, rest)
+
+    def _copied(self, at: int, rows: int) -> _Table:
+        cells = self._device.memory.empty((self._columns, rows), self._plan.dtype)
+        cells[...] = self._ring[at, : self._columns, :rows]
+        self._device.stream.synchronize()
+        return _Table(cells, rows)
 
     def close(self) -> None:
-        """Stop the kernel if it runs still."""
+        """Stop the kernels if they run still."""
         if not self._end.done:
-            self._stop.set()
+            self._search.stop.set()
             self._end.synchronize()
-            self._stop.clear()
-
-
-def _images(cells: NDArray[Any], plan: PhysicalPlan) -> NDArray[Any]:
-    """The automorphic images of matches, each match's one after the other: [outputs, rows * automorphisms]."""
-    moved = plan.columns
-    if len(moved) == 1:
-        return cells[moved[0]] if moved.shape[1] else cells
-    if not moved.shape[1]:
-        return np.empty((0, cells.shape[1] * len(moved)), cells.dtype)
-    return np.stack([np.take(cells, column, axis=0).T.reshape(-1) for column in moved.T])
+            self._search.stop.clear()
+        else:
+            self._search.milliseconds = self._device.milliseconds(self._begin, self._end)

@@ -32,14 +32,17 @@ class Text:
         Vertex ids of shared memory per warp.
     shares
         Vertex ids that each warp keeps of shared intersections.
+    pooled
+        Vertex ids that a row of the pool has.
     """
 
     plan: str
     room: int
     shares: int
+    pooled: int
 
 
-def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = True) -> Text:
+def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = True, depth: int = 0) -> Text:
     """Write a plan's steps.
 
     Parameters
@@ -51,14 +54,16 @@ def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = 
     motion
         Shared intersections are made when the last of their vertices is bound, and kept (STMatch §VII); else all their
         lists are gone through wherever they are wanted.
+    depth
+        Batches of this step can be put into a pool, and dealt out anew in a second launch; 0: none.
     """
-    return _Writer(plan, counting, second, motion).write()
+    return _Writer(plan, counting, second, motion, depth).write()
 
 
 class _Writer:
-    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool) -> None:
+    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int) -> None:
         program = plan.program
-        self._motion = motion
+        self._depth = depth
         self._plan, self._counting, self._second = plan, counting, second
         self._steps: list[list[int]] = program.steps.tolist()
         self._lists: list[list[int]] = program.lists.tolist()
@@ -84,7 +89,8 @@ class _Writer:
         for share in sorted(wanted):
             slots = [slot for _, slot in self._chain(share)]
             if len(slots) > 1:
-                made[share] = max(self._slots.index(slot) for slot in slots)
+                # What leaves a warp for the pool leaves its intersections behind: they are made after that.
+                made[share] = max(self._depth, *(self._slots.index(slot) for slot in slots))
         return made
 
     def _chain(self, share: int) -> list[tuple[int, int]]:
@@ -100,7 +106,8 @@ class _Writer:
         if self._steps[k][1] != JOIN:
             return set()
         rows = range(self._steps[k][2], self._steps[k][3])
-        found = {self._lists[row][1] for row in rows if self._lists[row][0] == -2 and self._lists[row][1] in self._made}
+        found = {self._lists[row][1] for row in rows if self._lists[row][0] == -2}
+        found = {share for share in found if self._made.get(share, k) < k}
         parents = {self._shares[share][0] for share, level in self._made.items() if level == k - 1}
         return found | {parent for parent in parents if parent in self._made}
 
@@ -109,7 +116,7 @@ class _Writer:
         found: list[tuple[int, int, int]] = []
         for row in range(self._steps[k][2], self._steps[k][3]):
             partition, slot = self._lists[row][:2]
-            if partition == -2 and slot not in self._made:
+            if partition == -2 and self._made.get(slot, k) >= k:
                 found += [(row, of, vertex) for of, vertex in self._chain(slot)]
             else:
                 found.append((row, partition, slot))
@@ -188,12 +195,14 @@ class _Writer:
             self._keeps[share] = kept
             kept += WARP * self._capacity(share)
         self._rooms = rooms
+        self._pooled = self._live[self._depth] if self._depth else []
         say = self._lines.append
         say(f"const int ROOM = {at or 1};")
         for k in range(last, 0, -1):
             self._extend(k)
         self._start()
-        return Text("\n".join(self._lines) + "\n", at or 1, kept)
+        self._resume()
+        return Text("\n".join(self._lines) + "\n", at or 1, kept, len(self._pooled))
 
     def _capacity(self, share: int) -> int:
         return max(int(self._plan.program.share_capacity[share]), 1)
@@ -239,8 +248,9 @@ class _Writer:
         above, checks = self._checks_of(k)
         last = k == len(self._steps) - 1
         clipped = k == 1
+        inline = "__noinline__" if self._depth and k == self._depth + 1 else "__forceinline__"
         say(
-            f"__device__ __forceinline__ void extend_{k}(Search &search, bool on"
+            f"__device__ {inline} void extend_{k}(Search &search, bool on"
             + (", i64 low, i64 high) {" if clipped else ") {")
         )
         say("const Run &run = search.run; (void)run;")
@@ -414,7 +424,8 @@ class _Writer:
         say("const u32 taken = kept < WARP ? kept : WARP;")
         say("__syncwarp();")
         say(f"form_{k}(search, taken);")
-        say(f"extend_{k + 1}(search, (u32)LANE < taken);")
+        pooled = f"if (!(run.pool && !run.resumes && put_{k}(search, taken))) " if k == self._depth else ""
+        say(f"{pooled}extend_{k + 1}(search, (u32)LANE < taken);")
         say("if (search.over) return;")
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("__syncwarp();")
@@ -435,6 +446,18 @@ class _Writer:
         for i, slot in enumerate(self._live[k]):
             text.append(f"search.room[{self._rooms[k] + WARP * i} + LANE] = (ID)({self._value(slot, k, 'owner')});")
         text.append("} __syncwarp(); }")
+        if k == self._depth:
+            text.append(f"__device__ __forceinline__ bool put_{k}(Search &search, u32 count) {{")
+            text.append("const Run &run = search.run; i64 base = 0;")
+            text.append("if (LANE == 0) base = (i64)atomicAdd(run.pooled, (u64)count);")
+            text.append("base = __shfl_sync(FULL, base, 0);")
+            text.append("if (base + count > run.pool_rows) {")
+            text.append("if (LANE == 0 && base <= run.pool_rows) *run.pool_end = (u64)base;")
+            text.append("return false; }")
+            for i, _ in enumerate(self._pooled):
+                cell = f"search.room[{self._rooms[k] + WARP * i} + LANE]"
+                text.append(f"if ((u32)LANE < count) run.pool[{i} * run.pool_rows + base + LANE] = {cell};")
+            text.append("return true; }")
         at = next(i for i, line in enumerate(self._lines) if f"void extend_{k}(" in line)
         self._lines[at:at] = text
 
@@ -458,3 +481,16 @@ class _Writer:
             say("__syncwarp();")
             say("extend_1(search, on, low, high);")
             say("}")
+
+    def _resume(self) -> None:
+        """``resume``: go on with a batch from the pool."""
+        say = self._lines.append
+        say("__device__ __forceinline__ void resume(Search &search, i64 begin, u32 count) {")
+        say("(void)begin, (void)count;")
+        if self._depth:
+            say("const Run &run = search.run; __syncwarp();")
+            for i, _ in enumerate(self._pooled):
+                cell = f"search.room[{self._rooms[self._depth] + WARP * i} + LANE]"
+                say(f"if ((u32)LANE < count) {cell} = run.pool[{i} * run.pool_rows + begin + LANE];")
+            say(f"__syncwarp(); extend_{self._depth + 1}(search, (u32)LANE < count);")
+        say("}")

@@ -32,13 +32,18 @@ struct Run {
   i64 limit;           // stop at so many; -1
   ID *shares;          // per warp: room for shared intersections ...
   i64 share_ids;       // ... of so many ids
-  // Matches leave through a ring of blocks in the host's memory: block b holds rows b * block_rows ...
+  ID *pool;            // partial matches that are dealt out anew, [columns][pool_rows]; null: none
+  i64 pool_rows;
+  u64 *pooled, *pool_end;  // how many there are, or, where they had no room, where the last of them ends
+  i64 resumes;         // this launch goes on with them
+  // Matches leave through a ring of blocks: block b holds rows b * block_rows ...
   ID *ring;
   i64 block_rows, blocks;
   u64 *head;                   // rows that have a place
   u32 *filled;                 // per block of the ring: rows written
   volatile u64 *ready;         // per block of the ring, the host's: 1 + the number of the last block that is complete
-  const volatile u64 *taken;   // the host's: blocks that have been taken
+  const volatile u64 *taken;   // the host's: blocks that have been taken ...
+  u64 *taken_seen;             // ... as seen last: asking the host takes long
 };
 
 struct Elements {
@@ -133,8 +138,11 @@ __device__ __forceinline__ i64 place(Search &search, u32 mask) {
   }
   u32 stop = 0;
   if (LANE == 0 && last >= (i64)base)
-    while (last / run.block_rows >= (i64)*run.taken + run.blocks && !stop) {
-      __nanosleep(1000);
+    while (last / run.block_rows >= (i64)*(volatile u64 *)run.taken_seen + run.blocks && !stop) {
+      const u64 taken = *run.taken;
+      atomicMax(run.taken_seen, taken);
+      if (last / run.block_rows < (i64)taken + run.blocks) break;
+      __nanosleep(2000);
       stop = *run.stop != 0;
     }
   if (__shfl_sync(FULL, stop, 0)) {
@@ -148,7 +156,7 @@ __device__ __forceinline__ i64 place(Search &search, u32 mask) {
 // Say that rows have been written: whoever completes a block tells the host.
 __device__ __forceinline__ void written(Search &search, i64 row) {
   const Run &run = search.run;
-  __threadfence_system();
+  __threadfence();
   i64 block = row < 0 ? -1 : row / run.block_rows;
   for (u32 left = __ballot_sync(FULL, block >= 0); left;) {
     int first = __ffs(left) - 1;
@@ -223,7 +231,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) search(const Run *given) {
   Search search = {run, {run.partitions, run.uncertain, run.resources, run.type_label},
                    batches + (threadIdx.x / WARP) * ROOM,
                    run.shares + (blockIdx.x * (i64)(blockDim.x / WARP) + threadIdx.x / WARP) * run.share_ids, 0, 0, clock64(), false};
-  i64 tasks = (run.elements + run.piece - 1) / run.piece;
+  const i64 waiting = run.resumes ? (i64)min(*run.pooled, *run.pool_end) : 0;
+  const i64 warps = gridDim.x * (i64)(blockDim.x / WARP);
+  const i64 some = max(min(waiting / (warps * 32), (i64)WARP), (i64)1);  // of the pool, per task
+  i64 tasks = run.resumes ? (waiting + some - 1) / some : (run.elements + run.piece - 1) / run.piece;
   while (!search.over) {
     search.turn = 63;
     if (search.poll()) break;
@@ -231,6 +242,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) search(const Run *given) {
     if (LANE == 0) task = (i64)atomicAdd(run.next, 1ull);
     task = __shfl_sync(FULL, task, 0);
     if (task >= tasks) break;
+    if (run.resumes) {
+      resume(search, task * some, (u32)min(some, waiting - task * some));
+      continue;
+    }
     i64 begin = task * run.piece, end = min(begin + run.piece, run.elements);
     // The roots whose elements these are, a batch at a time.
     i64 root = run.ends ? find(run.ends, 0, run.roots, begin + 1) : begin;

@@ -55,6 +55,15 @@ def test_shared_intersections(devices: Any, name: str, motion: bool) -> None:
     assert executor.count(replace(counting, clique=None)) == HOST.count(replace(counting, clique=None)) > 0
 
 
+@pytest.mark.parametrize("pool_rows", [8, 1 << 12])
+def test_partial_matches_are_dealt_out_anew(devices: Any, pool_rows: int) -> None:
+    """Those that have no room in the pool are searched at once."""
+    graph, label = graph_of(30, 140, 5)
+    counting = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")
+    executor = searching(devices, **{**SMALL["search"], "depth": 3, "pool_rows": pool_rows})
+    assert executor.count(counting) == HOST.count(counting) > 0
+
+
 def test_rows_leave_through_the_ring(devices: Any) -> None:
     graph, label = graph_of(30, 140, 2)
     pattern = replace(pattern_of(PATTERNS["diamond"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)

@@ -55,10 +55,10 @@ def graph_of(name: str) -> tuple[DataGraph, int]:
 class Runner:
     """Prepares counts on one device."""
 
-    def __init__(self, motion: bool = True, least: int = LEAST) -> None:
+    def __init__(self, **sizes: Any) -> None:
         self.device = Device(0)
         self.graph, self.stop = DeviceGraph(self.device.memory), StopFlag(self.device)
-        self.searching = Search(self.device, self.graph, motion=motion, least=least)
+        self.searching = Search(self.device, self.graph, **sizes)
         self.cliques = DeviceCliques(self.device, self.graph, self.stop)
 
     def search(self, plan: PhysicalPlan) -> Run:
@@ -233,6 +233,7 @@ def main() -> None:
     first.add_argument("--patterns", nargs="+")
     first.add_argument("--no-motion", action="store_true", help="searches keep no shared intersections")
     first.add_argument("--least", type=int, default=LEAST, help="elements of a search's task at least")
+    first.add_argument("--depth", type=int, help="the step whose partial matches a search deals out anew; 0: none")
     third = commands.add_parser("stream")
     third.add_argument("--graph", default="wiki-Vote")
     third.add_argument("--pattern", default="4-cycle")
@@ -243,7 +244,7 @@ def main() -> None:
         command.add_argument("--search", action="store_true", help="go through all matches")
     arguments = parser.parse_args()
     if arguments.command == "snap":
-        runner = Runner(not arguments.no_motion, arguments.least)
+        runner = Runner(motion=not arguments.no_motion, least=arguments.least, depth=arguments.depth)
         unlabelled(arguments.graphs, arguments.runs, arguments.patterns, arguments.search, runner)
     elif arguments.command == "stream":
         stream(arguments.graph, arguments.pattern)
