@@ -23,14 +23,14 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, Device, StopFlag
 from graphdb.gpu.program import DeviceProgram, device_program
 from graphdb.gpu.specialise import search_text
-from graphdb.gpu.stream import Images, stream
+from graphdb.gpu.stream import Images, Table, stream
 from graphdb.plan.physical import PhysicalPlan
 
 PIECES = 64
 """Tasks per warp that the work is dealt into, …"""
 LEAST = 1
 """… unless they had fewer elements than this."""
-ENOUGH = 1 << 16
+ENOUGH = 1 << 20
 """Partial matches that keep a device busy."""
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
@@ -124,7 +124,7 @@ class Search:
             run.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Table:
     """Matches on the device: [columns, rows]."""
 
@@ -220,7 +220,7 @@ class _Run:
             time.sleep(pause)
             pause = min(pause + 2e-5, 2e-3)
 
-    def tables(self, control: Control) -> Iterator[_Table]:
+    def tables(self, control: Control) -> Iterator[Table]:
         """The matches, block by block, each copied out of the ring."""
         number, rows = 0, self._search.block_rows
         while True:

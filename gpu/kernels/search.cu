@@ -67,7 +67,9 @@ struct Search {
     if (++turn & 63) return over;
     u32 stop = 0;
     if (LANE == 0) {
-      if (blockIdx.x == 0 && threadIdx.x == 0 && clock64() - asked > 1 << 19) {
+      // One warp asks the host often, and the others seldom: it lies far away, and one who asks waits for those before.
+      const i64 pause = blockIdx.x == 0 && threadIdx.x == 0 ? 1 << 19 : 1 << 26;
+      if (clock64() - asked > pause) {
         asked = clock64();
         if (*run.stop) atomicExch(run.halt, 1u);
       }
