@@ -367,7 +367,7 @@ class _Run:
         bits = self._memory.empty(tiles * self._join.tile // 32, np.uint32) if write else None
         counts = self._memory.empty(tiles, np.int64)
         self._module.launch(
-            "mark",
+            "mark_two" if level.intersects_two else "mark",
             tiles,
             *(elements.descriptor, len(elements.descriptor), table.address, table.stride, table.rows),
             *(elements.begins, elements.lengths, elements.which, elements.first, elements.offsets, starts),

@@ -101,6 +101,11 @@ class Level:
         return len(self.lists) < 2 and not self.checks
 
     @property
+    def intersects_two(self) -> bool:
+        """Whether its bindings are just what two lists share."""
+        return self.edges is None and len(self.lists) == 2 and not self.checks
+
+    @property
     def counts_rows(self) -> bool:
         """Whether bindings are counted per row: one list, of which inequalities exclude single values."""
         inequalities = all(check[0] == Op.UNEQUAL for check in self.checks)

@@ -200,14 +200,25 @@ extern "C" __global__ void starts(const i64 *offsets, i64 rows, i64 from, i64 to
   out[number] = row_of(offsets, 0, rows - 1, at < to ? at : to - 1);
 }
 
+// Whether a short sorted list holds a value: no branch but the loop's, and no 64-bit arithmetic in it.
+__device__ __forceinline__ bool among(const ID *__restrict__ list, u32 length, ID value) {
+  if (length == 0) return false;
+  while (length > 1) {
+    u32 half = length >> 1;
+    if (__ldg(list + half - 1) < value) list += half;
+    length -= half;
+  }
+  return __ldg(list) == value;
+}
+
 // Whether an element of its row's shortest list is in all others, and passes the checks.
 __device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i64 rows, i64 chosen,
                                       const i64 *__restrict__ begins, const u32 *__restrict__ lengths) {
   for (i64 i = 0; i < step[LISTS]; ++i) {
     if (i == chosen) continue;
-    i64 begin = __ldg(begins + i * rows + values.row), length = __ldg(lengths + i * rows + values.row);
     const i64 *list = list_of(step, i);
-    if (list[0] != RANGE && !holds((const ID *)list[3], begin, begin + length, values.value)) return false;
+    const ID *elements = (const ID *)list[3] + __ldg(begins + i * rows + values.row);
+    if (!among(elements, __ldg(lengths + i * rows + values.row), (ID)values.value)) return false;
   }
   Graph graph = {(const Partition *)step[PARTITIONS], (const i64 *)step[UNCERTAIN], step[RESOURCES], step[TYPE_LABEL]};
   for (i64 i = 0; i < step[CHECKS]; ++i)
@@ -215,16 +226,17 @@ __device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i
   return true;
 }
 
-// One bit per element of [from, to), and how many are set in each tile; without `bits` only that.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    mark(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins,
-           const u32 *lengths, const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts,
-           i64 from, i64 to, u32 *bits, i64 *counts) {
-  __shared__ i64 kept[KEPT_CELLS];
+// One bit per element of the tiles of [from, to), and how many are set in each tile; without `bits` only that.  TWO:
+// the step has two lists and no checks, which is the step that most of the time is spent in.
+template <bool TWO>
+__device__ __forceinline__ void mark_tile(const i64 *step, const ID *table, i64 stride, i64 rows, const i64 *begins,
+                                          const u32 *lengths, const unsigned char *which, const i64 *first,
+                                          const i64 *offsets, const i64 *starts, i64 from, i64 to, u32 *bits,
+                                          i64 *counts) {
   __shared__ u32 rows_kept[ROWS];
   __shared__ u32 found[WARPS];
-  const i64 *step = fetch(descriptor, cells, kept);
   bool several = step[LISTS] > 1;
+  const ID *one = (const ID *)list_of(step, 0)[3], *two = TWO ? (const ID *)list_of(step, 1)[3] : one;
   i64 low = starts[blockIdx.x];
   i64 tile = from + blockIdx.x * (i64)TILE;
   rows_of_tile(offsets, low, starts[blockIdx.x + 1], tile, rows_kept);
@@ -234,10 +246,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     bool keep = false;
     if (at < to) {
       i64 row = low + rows_kept[slot_of(i * THREADS + threadIdx.x)];
-      i64 chosen = several ? which[row] : 0;
-      i64 value = element(step, chosen, first[row] + at - offsets[row]);
-      Bindings values = {step, table, stride, row, value};
-      keep = keeps(step, values, rows, chosen, begins, lengths);
+      i64 place = __ldg(first + row) + at - __ldg(offsets + row);
+      if (TWO) {
+        bool second = __ldg(which + row);
+        i64 other = (second ? 0 : rows) + row;
+        ID value = __ldg((second ? two : one) + place);
+        keep = among((second ? one : two) + __ldg(begins + other), __ldg(lengths + other), value);
+      } else {
+        i64 chosen = several ? which[row] : 0;
+        Bindings values = {step, table, stride, row, element(step, chosen, place)};
+        keep = keeps(step, values, rows, chosen, begins, lengths);
+      }
     }
     u32 word = __ballot_sync(~0u, keep);
     if (lane == 0) {
@@ -252,6 +271,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < WARPS; ++i) sum += found[i];
     counts[blockIdx.x] = sum;
   }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mark(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins, const u32 *lengths,
+         const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts, i64 from, i64 to,
+         u32 *bits, i64 *counts) {
+  __shared__ i64 kept[KEPT_CELLS];
+  const i64 *step = fetch(descriptor, cells, kept);
+  mark_tile<false>(step, table, stride, rows, begins, lengths, which, first, offsets, starts, from, to, bits, counts);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    mark_two(const i64 *step, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins, const u32 *lengths,
+             const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts, i64 from, i64 to,
+             u32 *bits, i64 *counts) {
+  mark_tile<true>(step, table, stride, rows, begins, lengths, which, first, offsets, starts, from, to, bits, counts);
 }
 
 // The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
