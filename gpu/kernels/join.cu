@@ -211,18 +211,22 @@ __device__ __forceinline__ bool among(const ID *__restrict__ list, u32 length, I
   return __ldg(list) == value;
 }
 
-// Whether an element of its row's shortest list is in all others, and passes the checks.
+// Whether an element of its row's shortest list is in all others, and passes the checks.  Checks that are one read
+// come before the lists, which are searched, and those that search a partition after them.
 __device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i64 rows, i64 chosen,
                                       const i64 *__restrict__ begins, const u32 *__restrict__ lengths) {
+  Graph graph = {(const Partition *)step[PARTITIONS], (const i64 *)step[UNCERTAIN], step[RESOURCES], step[TYPE_LABEL]};
+  const i64 *check = step + step[CHECKS_AT], *last = check + step[CHECKS] * CHECK_COLUMNS;
+  for (; check < last && check[0] <= SIGNATURE; check += CHECK_COLUMNS)
+    if (!passes(check, graph, values)) return false;
   for (i64 i = 0; i < step[LISTS]; ++i) {
     if (i == chosen) continue;
     const i64 *list = list_of(step, i);
     const ID *elements = (const ID *)list[3] + __ldg(begins + i * rows + values.row);
     if (!among(elements, __ldg(lengths + i * rows + values.row), (ID)values.value)) return false;
   }
-  Graph graph = {(const Partition *)step[PARTITIONS], (const i64 *)step[UNCERTAIN], step[RESOURCES], step[TYPE_LABEL]};
-  for (i64 i = 0; i < step[CHECKS]; ++i)
-    if (!passes(step + step[CHECKS_AT] + i * CHECK_COLUMNS, graph, values)) return false;
+  for (; check < last; check += CHECK_COLUMNS)
+    if (!passes(check, graph, values)) return false;
   return true;
 }
 
