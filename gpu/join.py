@@ -112,7 +112,7 @@ class Join:
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
         """A partition of candidates alone, where going through it once is no more than the plan does anyway."""
-        if partition.neighbours.size > NARROW * plan.cost:
+        if not 0 < partition.neighbours.size <= NARROW * plan.cost:
             return None
         return narrowed(self.device, partition, bits, plan.dtype)
 

@@ -220,11 +220,8 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, narrow: Narrow) -> Level
     constants[:slots] = plan.program.constants
     upload, p = graph.memory.upload, plan.program
     tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
-    alive = (program, *partitions.copies)
-    made = Levels(
-        tuple(levels), tuple(shares), len(constants), tables, p.resources, p.type_label, alive, partitions.own_bytes
-    )
-    return _live(made, tuple(p.outputs.tolist()))
+    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes)
+    return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known), tuple(p.outputs.tolist()))
 
 
 class _Partitions:
