@@ -106,8 +106,12 @@ class Level:
     @property
     def kernel(self) -> str:
         """What marks its bindings: steps of one list or two without rarer checks have a kernel of their own."""
-        simple = self.edges is None and not self.checks and self.lists[0].kind != RANGE
-        return {1: "mark_one", 2: "mark_two"}.get(len(self.lists), "mark") if simple else "mark"
+        count = len(self.lists)
+        if self.edges is not None or self.checks or count > 2 or self.lists[0].kind == RANGE:
+            return "mark"
+        if count == 1:
+            return "mark_one"
+        return "mark_two" if self.differs or self.bits else "intersect_two"
 
     @property
     def counts_rows(self) -> bool:

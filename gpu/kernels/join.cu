@@ -243,9 +243,9 @@ __device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i
 }
 
 // One bit per element of the tiles of [from, to), and how many are set in each tile; without `bits` only that.  Most of
-// the time is spent in steps of one list or two without further checks, and those have a kernel of their own; N is how
-// many lists there are, or 0 for all other steps.
-template <int N>
+// the time is spent in steps of one list or two without further checks, and those have kernels of their own: N is how
+// many lists there are (0 for all other steps), CHEAP says whether values are asked anything but whether they are listed.
+template <int N, bool CHEAP>
 __device__ __forceinline__ void mark_tile(const i64 *step, const ID *table, i64 stride, i64 rows, const i64 *begins,
                                           const u32 *lengths, const unsigned char *which, const i64 *first,
                                           const i64 *offsets, const i64 *starts, i64 from, i64 to, u32 *bits,
@@ -272,7 +272,7 @@ __device__ __forceinline__ void mark_tile(const i64 *step, const ID *table, i64 
       } else {
         bool second = N == 2 && __ldg(which + row);
         ID value = __ldg((second ? two : one) + place);
-        keep = cheap.passes(table, stride, row, value);
+        keep = !CHEAP || cheap.passes(table, stride, row, value);
         if (N == 2 && keep) {
           i64 other = (second ? 0 : rows) + row;
           keep = among((second ? one : two) + __ldg(begins + other), __ldg(lengths + other), value);
@@ -294,18 +294,20 @@ __device__ __forceinline__ void mark_tile(const i64 *step, const ID *table, i64 
   }
 }
 
-#define MARK(NAME, N)                                                                                                  \
+#define MARK(NAME, N, CHEAP)                                                                                           \
   extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
       NAME(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins,                 \
            const u32 *lengths, const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts,    \
            i64 from, i64 to, u32 *bits, i64 *counts) {                                                                 \
-    __shared__ i64 kept[KEPT_CELLS];                                                                                   \
-    const i64 *step = fetch(descriptor, cells, kept);                                                                  \
-    mark_tile<N>(step, table, stride, rows, begins, lengths, which, first, offsets, starts, from, to, bits, counts);   \
+    __shared__ i64 kept[CHEAP ? KEPT_CELLS : 1];                                                                       \
+    const i64 *step = CHEAP ? fetch(descriptor, cells, kept) : descriptor;                                             \
+    mark_tile<N, CHEAP>(step, table, stride, rows, begins, lengths, which, first, offsets, starts, from, to, bits,     \
+                        counts);                                                                                       \
   }
-MARK(mark, 0)
-MARK(mark_one, 1)
-MARK(mark_two, 2)
+MARK(mark, 0, true)
+MARK(mark_one, 1, true)
+MARK(mark_two, 2, true)
+MARK(intersect_two, 2, false)
 
 // The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
 extern "C" __global__ void __launch_bounds__(THREADS)
