@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Control
-from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.filter import narrowed
+from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.levels import Level, Levels, Share, clique_levels, plan_levels
 from graphdb.gpu.stream import Images, stream
@@ -34,6 +35,9 @@ SPAN = 1 << 28
 """Elements that one launch goes through, at most: some ten milliseconds, after which a run can be stopped."""
 OUT_BYTES = 32 << 20
 """Bytes of an output block, images included."""
+NARROW = 8.0
+"""Entries of a partition that are read once for each element that a plan is expected to go through, at most, to leave
+those out that are no candidates."""
 FEW = 1 << 13
 """Values that one block sums up sooner than the library does."""
 FIRST = 1 << 14
@@ -99,12 +103,18 @@ class Join:
 
         def build() -> Levels:
             if clique is None:
-                return plan_levels(plan, self.graph)
+                return plan_levels(plan, self.graph, lambda partition, bits: self._narrow(plan, partition, bits))
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
         with self.device.active():
             return self.device.memory.keep(f"levels {clique is None}", plan, build)
+
+    def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
+        """A partition of candidates alone, where going through it once is no more than the plan does anyway."""
+        if not 0 < partition.neighbours.size <= NARROW * plan.cost:
+            return None
+        return narrowed(self.device, partition, bits, plan.dtype)
 
 
 def _row_bytes(step: int, plan: PhysicalPlan) -> int:
@@ -210,7 +220,7 @@ class _Run:
         level, counting = self._levels.levels[number], self._counting and number == self._last
         by_row = counting and level.counts_rows
         descriptor = self._levels.descriptor(number, self._made.addresses())
-        elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.checks))
+        elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
         if by_row:
             self.total += elements.total
             self._control.rows[number] += elements.total
@@ -299,7 +309,7 @@ class _Run:
         for share in shares:
             if any(source.slot == other.slot for other in shares for source in share.lists):
                 continue  # what it is made of is not there yet, and it has fewer elements
-            level = Level(share.slot, share.lists, None, (), (), frozenset())
+            level = Level(share.slot, share.lists)
             elements = self._elements(self._levels.share_descriptor(share, made), level, table)
             if elements.total > self._span:
                 cuts |= set(self._rows_at(elements, table, 0, elements.total, self._span).get().tolist())
@@ -313,7 +323,7 @@ class _Run:
         return rows
 
     def _make(self, share: Share, table: _Table) -> None:
-        level = Level(share.slot, share.lists, None, (), (), frozenset(), (share.slot,))
+        level = Level(share.slot, share.lists, columns=(share.slot,))
         descriptor = self._levels.share_descriptor(share, self._made.addresses())
         elements = self._elements(descriptor, level, table)
         offsets = self._memory.empty(table.rows + 1, np.int64)
@@ -367,7 +377,7 @@ class _Run:
         bits = self._memory.empty(tiles * self._join.tile // 32, np.uint32) if write else None
         counts = self._memory.empty(tiles, np.int64)
         self._module.launch(
-            "mark",
+            level.kernel,
             tiles,
             *(elements.descriptor, len(elements.descriptor), table.address, table.stride, table.rows),
             *(elements.begins, elements.lengths, elements.which, elements.first, elements.offsets, starts),

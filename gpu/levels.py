@@ -8,7 +8,7 @@ without being sorted (GAMMA, pattern mining, §6.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
-from graphdb.gpu.program import DeviceProgram, device_program
+from graphdb.gpu.program import device_program
 from graphdb.plan.physical import EdgeStep, Op, PhysicalPlan
 
 Ints = NDArray[np.int64]
@@ -25,14 +25,12 @@ NEIGHBOURS, VALUES, SHARE, RANGE = 0, 1, 2, 3
 """Where a list comes from: the ``Source`` of ``kernels/join.cu``."""
 CONSTANT, VALUE, ROW = -1, -2, -3
 """Where a slot is found, besides the columns of a table: its ``Place``."""
-_HEADER = 19
+_HEADER = 22
 _LIST_CELLS = 6
 
 _OPERANDS: Mapping[int, tuple[int, ...]] = {
-    Op.UNEQUAL: (1, 2),
     Op.NOT_BOTH_EQUAL: (1, 2, 3, 4),
     Op.EDGES_DIFFER: (1, 2, 3, 4, 5, 6),
-    Op.CANDIDATE_BIT: (1,),
     Op.SIGNATURE: (1,),
     Op.EDGE: (2, 3),
     Op.NO_EDGE: (2, 3),
@@ -78,33 +76,48 @@ class Level:
 
     Attributes
     ----------
-    above
-        Slots whose values the new one must exceed.
+    above, differs
+        Slots whose values the new one must exceed, and differ from.
+    bits
+        The address of one bit per vertex, set for candidates; 0 where any will do.
     checks
-        int64 [checks, 7], as in :class:`graphdb.plan.physical.Program`, without restrictions.
+        int64 [checks, 7], as in :class:`graphdb.plan.physical.Program`: the rarer ones.
+    reads
+        The slots that all of it reads.
     columns
         The slots that the table after this level holds, in order.
     """
 
     slot: int
     lists: tuple[Source, ...]
-    edges: EdgeLists | None
-    above: tuple[int, ...]
-    checks: tuple[tuple[int, ...], ...]
-    reads: frozenset[int]
-    """The slots that all of it reads."""
+    edges: EdgeLists | None = None
+    above: tuple[int, ...] = ()
+    differs: tuple[int, ...] = ()
+    bits: int = 0
+    checks: tuple[tuple[int, ...], ...] = ()
+    reads: frozenset[int] = frozenset()
     columns: tuple[int, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether every element of its one list is a binding."""
-        return len(self.lists) < 2 and not self.checks
+        return len(self.lists) < 2 and not (self.checks or self.differs or self.bits)
+
+    @property
+    def kernel(self) -> str:
+        """What marks its bindings: steps of one list or two without rarer checks have a kernel of their own."""
+        count = len(self.lists)
+        if self.edges is not None or self.checks or count > 2 or self.lists[0].kind == RANGE:
+            return "mark"
+        if count == 1:
+            return "mark_one"
+        return "mark_two" if self.differs or self.bits else "intersect_two"
 
     @property
     def counts_rows(self) -> bool:
         """Whether bindings are counted per row: one list, of which inequalities exclude single values."""
-        inequalities = all(check[0] == Op.UNEQUAL for check in self.checks)
-        return self.edges is None and self.lists[0].kind != RANGE and len(self.lists) == 1 and inequalities
+        simple = self.edges is None and not self.checks and not self.bits
+        return simple and len(self.lists) == 1 and self.lists[0].kind != RANGE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,11 +131,13 @@ class Levels:
     resources: int
     type_label: int
     alive: tuple[Any, ...]
+    own_bytes: int = 0
+    """Bytes of the partitions that were made for it."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of its own arrays."""
-        return sum(int(table.nbytes) for table in self.tables)
+        return sum(int(table.nbytes) for table in self.tables) + self.own_bytes
 
     def shares_after(self, level: int) -> tuple[Share, ...]:
         """The shares that are made per row of the table after ``level``."""
@@ -140,7 +155,7 @@ class Levels:
         """The cells of what makes a share: its two lists, and the one column of values."""
         places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
         places |= {other.slot: ROW for other in self.shares_after(share.level)} | {share.slot: VALUE}
-        level = Level(share.slot, share.lists, None, (), (), frozenset(), (share.slot,))
+        level = Level(share.slot, share.lists, columns=(share.slot,))
         return self._cells(level, places, made)
 
     def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]]) -> Ints:
@@ -151,58 +166,98 @@ class Levels:
         checks = [cell for check in level.checks for cell in check]
         columns = [cell for slot in level.columns for cell in (places.get(slot, CONSTANT), slot)]
         layout = [places.get(slot, CONSTANT) for slot in range(self.slots)]
-        sections = (lists, list(level.above), checks, columns, layout)
+        above, differs = ([places[slot] for slot in slots] for slots in (level.above, level.differs))
+        sections = (lists, above, differs, checks, columns, layout)
         at = np.cumsum([_HEADER, *map(len, sections)]).tolist()
         edges = level.edges or EdgeLists(0, 0, 0, 0)
         partitions, uncertain, constants = map(address, self.tables)
         header = (
             int(level.edges is not None),
-            *(len(level.lists), len(level.above), len(level.checks), len(level.columns)),
-            *at[:5],
-            *(partitions, uncertain, self.resources, self.type_label, constants),
+            *(len(level.lists), len(above), len(differs), len(level.checks), len(level.columns)),
+            *at[:6],
+            *(level.bits, partitions, uncertain, self.resources, self.type_label, constants),
             *(edges.partition, edges.vertex, edges.other, edges.flip),
         )
         return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
 
 
-def plan_levels(plan: PhysicalPlan, graph: DeviceGraph) -> Levels:
+Narrow = Callable[[DevicePartition, int], DevicePartition | None]
+"""Makes a partition of candidates alone, from the address of their bits; None where that is not worth it."""
+
+
+def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, narrow: Narrow) -> Levels:
     """Copy what a plan reads to the device, and write its steps as levels."""
     program = device_program(plan, graph)
     slots = len(plan.names)
     position = {int(row[0]): i for i, row in enumerate(program.steps)}
-    elements = [address(copy.neighbours) for copy in program.copies]
+    partitions = _Partitions(list(program.copies), narrow)
     shares: list[Share] = []
     prefixes: list[Source] = []  # not by recursion: a function that knows itself would keep all this until the next GC
-
-    def neighbours(partition: int, slot: int) -> Source:
-        return Source(NEIGHBOURS, slot, partition, elements[partition])
-
     for number, (parent, partition, slot) in enumerate(program.shares.tolist()):
-        own = neighbours(partition, slot)
+        own = partitions.list_of(partition, slot)
         if parent >= 0:
             shares.append(Share(slots + number, position[slot], (prefixes[parent], own)))
             own = Source(SHARE, slots + number)
         prefixes.append(own)
     levels = []
     for i, row in enumerate(program.steps.tolist()):
-        slot, kind, first_list, last_list, first_above, first_check, last_check = row[:7]
+        slot, _, first_list, last_list, first_above, first_check, last_check = row[:7]
+        checks = [tuple(check) for check in program.checks[first_check:last_check].tolist()]
         above = tuple(program.checks[first_above:first_check, 2].tolist())
-        checks = tuple(map(tuple, program.checks[first_check:last_check].tolist()))
+        differs = tuple(sum(check[1:3]) - slot for check in checks if check[0] == Op.UNEQUAL)
+        bits = next((check[2] for check in checks if check[0] == Op.CANDIDATE_BIT), 0)
+        rest = tuple(check for check in checks if check[0] not in (Op.UNEQUAL, Op.CANDIDATE_BIT))
         lists: list[Source] = []
-        edges = None
-        if isinstance(plan.steps[i], EdgeStep):
-            edges = EdgeLists(*row[8:12])
-        elif kind == 0:
-            scan = program.scans[i]
-            lists.append(Source(VALUES, elements=address(scan), length=len(scan)))
         for source, of, length, _ in program.lists[first_list:last_list].tolist():
             if source >= 0:
-                lists.append(neighbours(source, of))
+                lists.append(partitions.list_of(source, of, bits))
             else:
                 lists.append(prefixes[of] if source == -2 else Source(VALUES, elements=of, length=length))
-        reads = _reads(lists, edges, above, checks, program.uncertain)
-        levels.append(Level(slot, tuple(lists), edges, above, checks, reads - {slot}))
-    return _with_tables(plan, graph, program, tuple(levels), tuple(shares))
+        if any(source.kind == NEIGHBOURS and source.partition >= len(program.copies) for source in lists):
+            bits = 0  # a list of candidates alone
+        if i in program.scans:
+            lists.append(Source(VALUES, elements=address(program.scans[i]), length=len(program.scans[i])))
+        edges = EdgeLists(*row[8:12]) if isinstance(plan.steps[i], EdgeStep) else None
+        level = Level(slot, tuple(lists), edges, above, differs, bits, rest)
+        levels.append(replace(level, reads=_reads(level, program.uncertain) - {slot}))
+    constants = np.full(slots + len(program.shares), -1, np.int64)
+    constants[:slots] = plan.program.constants
+    upload, p = graph.memory.upload, plan.program
+    tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
+    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes)
+    return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known), tuple(p.outputs.tolist()))
+
+
+class _Partitions:
+    """The table of partitions: the plan's, and those that are narrowed to candidates."""
+
+    def __init__(self, copies: list[DevicePartition], narrow: Narrow) -> None:
+        self.copies = copies
+        self._given = len(copies)
+        self._narrow = narrow
+        self._rows: dict[tuple[int, int], int] = {}
+
+    def list_of(self, partition: int, slot: int, bits: int = 0) -> Source:
+        """The neighbours of a slot, of candidates alone where bits are given and that is worth it."""
+        row = partition
+        if bits:
+            key = (partition, bits)
+            if key not in self._rows:
+                made = self._narrow(self.copies[partition], bits)
+                self._rows[key] = partition if made is None else len(self.copies)
+                if made is not None:
+                    self.copies.append(made)
+            row = self._rows[key]
+        return Source(NEIGHBOURS, slot, row, address(self.copies[row].neighbours))
+
+    def table(self) -> Ints:
+        """The rows that kernels read."""
+        return np.array([copy.row for copy in self.copies], np.int64).reshape(len(self.copies), 6)
+
+    @property
+    def own_bytes(self) -> int:
+        """Bytes of the narrowed ones."""
+        return sum(copy.nbytes for copy in self.copies[self._given :])
 
 
 def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: DeviceGraph) -> Levels:
@@ -213,11 +268,11 @@ def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: Devic
         """What the first ``last + 1`` ranks have in common."""
         return Source(NEIGHBOURS, 0, 0, neighbours) if last == 0 else Source(SHARE, size + last)
 
-    levels = [Level(0, (Source(RANGE, length=ranks),), None, (), (), frozenset())]
+    levels = [Level(0, (Source(RANGE, length=ranks),))]
     for slot in range(1, size):
         last = (Source(NEIGHBOURS, slot - 1, 0, neighbours),)
         lists = (prefix(slot - 2), *last) if slot == size - 1 else (prefix(slot - 1),)
-        levels.append(Level(slot, lists, None, (), (), frozenset(source.slot for source in lists)))
+        levels.append(Level(slot, lists, reads=frozenset(source.slot for source in lists)))
     shares = tuple(
         Share(size + last, last, (prefix(last - 1), Source(NEIGHBOURS, last, 0, neighbours)))
         for last in range(1, size - 2)
@@ -229,34 +284,17 @@ def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: Devic
     return _live(made, ())
 
 
-def _reads(
-    lists: Iterable[Source],
-    edges: EdgeLists | None,
-    above: tuple[int, ...],
-    checks: Iterable[tuple[int, ...]],
-    uncertain: Ints,
-) -> frozenset[int]:
+def _reads(level: Level, uncertain: Ints) -> frozenset[int]:
     """The slots that a level reads."""
-    found = {source.slot for source in lists if source.kind in (NEIGHBOURS, SHARE)} | set(above)
-    if edges is not None:
-        found |= {edges.vertex, edges.other}
-    for check in checks:
+    found = {source.slot for source in level.lists if source.kind in (NEIGHBOURS, SHARE)}
+    found |= {*level.above, *level.differs}
+    if level.edges is not None:
+        found |= {level.edges.vertex, level.edges.other}
+    for check in level.checks:
         found |= {check[cell] for cell in _OPERANDS.get(check[0], ())}
         if check[0] == Op.EDGE_COUNT:
             found |= set(uncertain[check[5] : check[6]].tolist())
     return frozenset(found)
-
-
-def _with_tables(
-    plan: PhysicalPlan, graph: DeviceGraph, program: DeviceProgram, levels: tuple[Level, ...], shares: tuple[Share, ...]
-) -> Levels:
-    upload = graph.memory.upload
-    constants = np.full(len(plan.names) + len(program.shares), -1, np.int64)
-    constants[: len(plan.names)] = plan.program.constants
-    tables = (upload(program.partitions), upload(program.uncertain), upload(constants))
-    p = plan.program
-    made = Levels(levels, shares, len(constants), tables, p.resources, p.type_label, (program,))
-    return _live(made, tuple(p.outputs.tolist()))
 
 
 def _live(made: Levels, outputs: tuple[int, ...]) -> Levels:

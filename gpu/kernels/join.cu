@@ -24,8 +24,9 @@ const int KEPT_CELLS = 384;
 
 // The cells of a descriptor: how many lists …, where they begin, and what else there is one of.
 enum Cell {
-  KIND, LISTS, ABOVES, CHECKS, COLUMNS, LISTS_AT, ABOVES_AT, CHECKS_AT, COLUMNS_AT, LAYOUT_AT,
-  PARTITIONS, UNCERTAIN, RESOURCES, TYPE_LABEL, CONSTANTS, EDGE_PARTITION, EDGE_VERTEX, EDGE_OTHER, FLIP
+  KIND, LISTS, ABOVES, DIFFERS, CHECKS, COLUMNS,
+  LISTS_AT, ABOVES_AT, DIFFERS_AT, CHECKS_AT, COLUMNS_AT, LAYOUT_AT,
+  BITS, PARTITIONS, UNCERTAIN, RESOURCES, TYPE_LABEL, CONSTANTS, EDGE_PARTITION, EDGE_VERTEX, EDGE_OTHER, FLIP
 };
 enum Kind { JOIN, EDGES };
 // A list: (source, row of its partition, slot or share that it belongs to, elements' address, length, offsets' address).
@@ -105,7 +106,7 @@ extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, 
   }
   i64 least = 0;
   for (i64 i = 0; i < step[ABOVES]; ++i) {
-    i64 lower = values(step[step[ABOVES_AT] + i]) + 1;
+    i64 lower = (i64)__ldg(table + step[step[ABOVES_AT] + i] * stride + row) + 1;
     least = lower > least ? lower : least;
   }
   if (least > 0) {
@@ -117,25 +118,18 @@ extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, 
   counts[row] = best.end > best.begin ? best.end - best.begin : 0;
 }
 
-// The bound one of the two values that an inequality compares; the other is what the step binds.
-__device__ __forceinline__ i64 excluded(const i64 *step, i64 number, const Bindings &values) {
-  const i64 *check = step + step[CHECKS_AT] + number * CHECK_COLUMNS;
-  i64 left = values(check[1]);
-  return left < 0 ? values(check[2]) : left;
-}
-
 // Counting through one list whose only checks are inequalities: take the values away that the row excludes.
 extern "C" __global__ void discount(const i64 *step, const ID *table, i64 stride, i64 rows, const i64 *first,
                                     i64 *counts) {
   i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (row >= rows) return;
-  Bindings values = {step, table, stride, row, -1};
   const ID *list = (const ID *)list_of(step, 0)[3];
+  const i64 *columns = step + step[DIFFERS_AT];
   i64 begin = first[row], end = begin + counts[row], left = counts[row];
-  for (i64 i = 0; i < step[CHECKS]; ++i) {
-    i64 other = excluded(step, i, values);
+  for (i64 i = 0; i < step[DIFFERS]; ++i) {
+    ID other = table[columns[i] * stride + row];
     bool repeated = false;
-    for (i64 j = 0; j < i; ++j) repeated = repeated || excluded(step, j, values) == other;
+    for (i64 j = 0; j < i; ++j) repeated = repeated || table[columns[j] * stride + row] == other;
     left -= !repeated && holds(list, begin, end, other);
   }
   counts[row] = left;
@@ -200,31 +194,67 @@ extern "C" __global__ void starts(const i64 *offsets, i64 rows, i64 from, i64 to
   out[number] = row_of(offsets, 0, rows - 1, at < to ? at : to - 1);
 }
 
-// Whether an element of its row's shortest list is in all others, and passes the checks.
+// Whether a short sorted list holds a value: no branch but the loop's, and no 64-bit arithmetic in it.
+__device__ __forceinline__ bool among(const ID *__restrict__ list, u32 length, ID value) {
+  if (length == 0) return false;
+  while (length > 1) {
+    u32 half = length >> 1;
+    if (__ldg(list + half - 1) < value) list += half;
+    length -= half;
+  }
+  return __ldg(list) == value;
+}
+
+// What every value is asked first, since it is one read: whether it is a candidate, and other than the values that it
+// must differ from.
+struct Cheap {
+  const unsigned char *bits;
+  const i64 *columns;
+  i64 differs;
+
+  __device__ Cheap(const i64 *step)
+      : bits((const unsigned char *)step[BITS]), columns(step + step[DIFFERS_AT]), differs(step[DIFFERS]) {}
+
+  __device__ __forceinline__ bool passes(const ID *table, i64 stride, i64 row, ID value) const {
+    if (bits && !bit(bits, value)) return false;
+    for (i64 i = 0; i < differs; ++i)
+      if (__ldg(table + columns[i] * stride + row) == value) return false;
+    return true;
+  }
+};
+
+// Whether an element of its row's shortest list is in all others, and passes the checks.  Those that are one read come
+// before the lists, which are searched, and those that search a partition after them.
 __device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i64 rows, i64 chosen,
                                       const i64 *__restrict__ begins, const u32 *__restrict__ lengths) {
+  Graph graph = {(const Partition *)step[PARTITIONS], (const i64 *)step[UNCERTAIN], step[RESOURCES], step[TYPE_LABEL]};
+  const i64 *check = step + step[CHECKS_AT], *last = check + step[CHECKS] * CHECK_COLUMNS;
+  for (; check < last && check[0] <= SIGNATURE; check += CHECK_COLUMNS)
+    if (!passes(check, graph, values)) return false;
   for (i64 i = 0; i < step[LISTS]; ++i) {
     if (i == chosen) continue;
-    i64 begin = __ldg(begins + i * rows + values.row), length = __ldg(lengths + i * rows + values.row);
     const i64 *list = list_of(step, i);
-    if (list[0] != RANGE && !holds((const ID *)list[3], begin, begin + length, values.value)) return false;
+    const ID *elements = (const ID *)list[3] + __ldg(begins + i * rows + values.row);
+    if (!among(elements, __ldg(lengths + i * rows + values.row), (ID)values.value)) return false;
   }
-  Graph graph = {(const Partition *)step[PARTITIONS], (const i64 *)step[UNCERTAIN], step[RESOURCES], step[TYPE_LABEL]};
-  for (i64 i = 0; i < step[CHECKS]; ++i)
-    if (!passes(step + step[CHECKS_AT] + i * CHECK_COLUMNS, graph, values)) return false;
+  for (; check < last; check += CHECK_COLUMNS)
+    if (!passes(check, graph, values)) return false;
   return true;
 }
 
-// One bit per element of [from, to), and how many are set in each tile; without `bits` only that.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    mark(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins,
-           const u32 *lengths, const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts,
-           i64 from, i64 to, u32 *bits, i64 *counts) {
-  __shared__ i64 kept[KEPT_CELLS];
+// One bit per element of the tiles of [from, to), and how many are set in each tile; without `bits` only that.  Most of
+// the time is spent in steps of one list or two without further checks, and those have kernels of their own: N is how
+// many lists there are (0 for all other steps), CHEAP says whether values are asked anything but whether they are listed.
+template <int N, bool CHEAP>
+__device__ __forceinline__ void mark_tile(const i64 *step, const ID *table, i64 stride, i64 rows, const i64 *begins,
+                                          const u32 *lengths, const unsigned char *which, const i64 *first,
+                                          const i64 *offsets, const i64 *starts, i64 from, i64 to, u32 *bits,
+                                          i64 *counts) {
   __shared__ u32 rows_kept[ROWS];
   __shared__ u32 found[WARPS];
-  const i64 *step = fetch(descriptor, cells, kept);
   bool several = step[LISTS] > 1;
+  const ID *one = N > 0 ? (const ID *)list_of(step, 0)[3] : 0, *two = N > 1 ? (const ID *)list_of(step, 1)[3] : one;
+  Cheap cheap(step);
   i64 low = starts[blockIdx.x];
   i64 tile = from + blockIdx.x * (i64)TILE;
   rows_of_tile(offsets, low, starts[blockIdx.x + 1], tile, rows_kept);
@@ -234,10 +264,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     bool keep = false;
     if (at < to) {
       i64 row = low + rows_kept[slot_of(i * THREADS + threadIdx.x)];
-      i64 chosen = several ? which[row] : 0;
-      i64 value = element(step, chosen, first[row] + at - offsets[row]);
-      Bindings values = {step, table, stride, row, value};
-      keep = keeps(step, values, rows, chosen, begins, lengths);
+      i64 place = __ldg(first + row) + at - __ldg(offsets + row);
+      if (N == 0) {
+        i64 chosen = several ? which[row] : 0;
+        Bindings values = {step, table, stride, row, element(step, chosen, place)};
+        keep = cheap.passes(table, stride, row, (ID)values.value) && keeps(step, values, rows, chosen, begins, lengths);
+      } else {
+        bool second = N == 2 && __ldg(which + row);
+        ID value = __ldg((second ? two : one) + place);
+        keep = !CHEAP || cheap.passes(table, stride, row, value);
+        if (N == 2 && keep) {
+          i64 other = (second ? 0 : rows) + row;
+          keep = among((second ? one : two) + __ldg(begins + other), __ldg(lengths + other), value);
+        }
+      }
     }
     u32 word = __ballot_sync(~0u, keep);
     if (lane == 0) {
@@ -253,6 +293,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     counts[blockIdx.x] = sum;
   }
 }
+
+#define MARK(NAME, N, CHEAP)                                                                                           \
+  extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+      NAME(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, const i64 *begins,                 \
+           const u32 *lengths, const unsigned char *which, const i64 *first, const i64 *offsets, const i64 *starts,    \
+           i64 from, i64 to, u32 *bits, i64 *counts) {                                                                 \
+    __shared__ i64 kept[CHEAP ? KEPT_CELLS : 1];                                                                       \
+    const i64 *step = CHEAP ? fetch(descriptor, cells, kept) : descriptor;                                             \
+    mark_tile<N, CHEAP>(step, table, stride, rows, begins, lengths, which, first, offsets, starts, from, to, bits,     \
+                        counts);                                                                                       \
+  }
+MARK(mark, 0, true)
+MARK(mark_one, 1, true)
+MARK(mark_two, 2, true)
+MARK(intersect_two, 2, false)
 
 // The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -2,8 +2,8 @@
 
 ``device="auto"`` weighs what each is expected to take.  A device answers after a millisecond at best, and must be given
 the partitions that it does not have; then it goes through elements much faster.  It is opened (which takes a good part
-of a second) for the first plan that is worth it.  Where it cannot be used, or fails, the host takes over, and says so
-once.
+of a second) when plans that are worth it have cost the host as much.  Where it cannot be used, or fails, the host takes
+over, and says so once.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ANSWER = 1e-3
 """Seconds that the smallest run on a device takes."""
 LINK = 5e9
 """Bytes that are copied to a device in a second."""
-OPENING = 0.1
-"""Seconds of the host's work for which it is worth to open a device."""
+OPENING = 0.5
+"""Seconds that it takes to open a device and to compile its kernels."""
 
 _DEVICE = re.compile(r"cuda(?::(\d+))?")
 _FAILURES = (DeviceError, MemoryLimitError)
@@ -123,7 +123,7 @@ class ChoosingExecutor:
     host
         Runs what is not worth a device, and everything where there is none.
     opens
-        Opens the device; called once, for the first plan that is worth it.
+        Opens the device; called once, when it has been missed for long enough.
     """
 
     name = "auto"
@@ -134,6 +134,8 @@ class ChoosingExecutor:
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
         self._failed = False
+        self._missed = 0.0
+        """Seconds that plans took on the host which a device would have answered at once, so far."""
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the host."""
@@ -153,7 +155,7 @@ class ChoosingExecutor:
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
-        chosen, begun = self._chosen(plan, False), False
+        chosen, begun = self._chosen(plan, False, runs=True), False
         try:
             for block in chosen.run(plan, control):
                 begun = True
@@ -167,7 +169,7 @@ class ChoosingExecutor:
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
-        chosen = self._chosen(plan, True)
+        chosen = self._chosen(plan, True, runs=True)
         try:
             return chosen.count(plan, control)
         except _FAILURES as error:
@@ -176,9 +178,13 @@ class ChoosingExecutor:
             self._give_up(error)
         return self.host.count(plan, control)
 
-    def _chosen(self, plan: PhysicalPlan, counting: bool) -> Executor:
+    def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
+        """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
         here = self._host_seconds(plan, counting)
-        if here < 3 * ANSWER or (self._device is None and here < OPENING):
+        if here < 3 * ANSWER:
+            return self.host
+        if self._device is None and self._missed + here < OPENING:
+            self._missed += here if runs else 0.0
             return self.host
         device = self._opened()
         if device is None or not device.supports(plan):

@@ -86,7 +86,7 @@ def _exactly(run: _Run, part: Part, greatest: int) -> int:
 
 def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
     """More than a part of this pattern can count: every vertex anything, every pair all data edges there are."""
-    bound = max(plan.vertices, 2) ** len(filters) * max(part.multiple, 1)
+    bound = max(int(plan.vertices), 2) ** len(filters) * max(part.multiple, 1)
     most = 1
     for partition in plan.partitions.values():
         if partition.code_offsets is not None:

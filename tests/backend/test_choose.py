@@ -60,6 +60,16 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
 
 
 @EMULATED
+def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = plan_of(1e7)  # 83 ms, it is thought
+    for _ in range(6):
+        assert executor.describe(plan) == executor.describe(plan) == "cpu"
+        assert executor.count(plan) == 336
+    assert executor.describe(plan).startswith("cuda:0")
+
+
+@EMULATED
 def test_what_must_be_copied_first_counts(device: None) -> None:
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     executor.describe(plan_of(1e10))

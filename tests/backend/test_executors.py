@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from graphdb.execute.executor import Control
+from graphdb.gpu import join
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan import passes
 from graphdb.plan.passes import make_plan
@@ -75,13 +76,14 @@ def test_symmetric_patterns_and_limits(executor: Any, case: Case, limit: int | N
 
 
 @EXAMPLES
-@given(case=cases(most_vertices=6), signatures=st.booleans(), large=st.booleans())
-def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bool, large: bool) -> None:
+@given(case=cases(most_vertices=6), signatures=st.booleans(), large=st.booleans(), narrow=st.booleans())
+def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bool, large: bool, narrow: bool) -> None:
     with (
         mock.patch.object(passes, "_signature_pays", return_value=signatures),
         mock.patch.object(passes, "SMALL", 0 if large else 1024),
+        mock.patch.object(join, "NARROW", 1e9 if narrow else 0.0),
     ):
-        check(case, DataGraph(case.source), executor)
+        check(case, DataGraph(case.source, layer="hashed" if signatures else "direct"), executor)
 
 
 @pytest.mark.parametrize("mode", list(MatchMode))

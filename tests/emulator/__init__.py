@@ -116,7 +116,8 @@ class RawModule:
         defined = [option for option in options if option.startswith("-D")]
         code = _DYNAMIC.sub(rf"static \1 \2[{DYNAMIC_SHARED} / sizeof(\1)];", code)
         text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
-        key = hashlib.sha256((text + repr(defined) + Path(__file__).with_name("device.hpp").read_text()).encode())
+        known = (text, *defined, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
+        key = hashlib.sha256("".join(known).encode())
         _folder.mkdir(exist_ok=True)
         library = _folder / f"{key.hexdigest()[:20]}.so"
         if not library.exists():
@@ -126,6 +127,8 @@ class RawModule:
                 made = Path(folder) / "kernel.so"
                 flags = ["-std=c++17", "-O1", "-g", "-w", "-shared", "-fPIC", "-fno-strict-aliasing"]
                 assert COMPILER is not None
+                if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
+                    flags.append("-fno-gnu-unique")
                 subprocess.run([COMPILER, *flags, *defined, str(source), "-o", str(made)], check=True)
                 made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
         self._library = ctypes.PyDLL(str(library))  # with the GIL: the emulator runs one kernel at a time
