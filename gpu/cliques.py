@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.nested import Bundle, Load, Local, Meet, Part, Through
 from graphdb.plan.physical import CliqueCount
@@ -18,6 +18,11 @@ SIZES = range(3, 9)
 SHARED = 200 << 10
 WARP_BYTES = 8 << 10
 """Shared memory that a warp may take, beyond which a block works on one vertex."""
+
+VARIANTS["clique"] = tuple(
+    {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
+    for size, words, team in ((3, 3, "Warp"), (4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
+)
 
 
 @dataclass(frozen=True, slots=True)

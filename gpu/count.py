@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.cliques import DeviceCliques, Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, Device, StopFlag
-from graphdb.gpu.nested import SHARED, WARP_BYTES, Specialised, Unsupported, Values, specialise
+from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
+from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
+from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Part, Weight
@@ -32,6 +33,8 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
+
+VARIANTS["count_weights"] = VARIANTS["clique_books"] = ({},)
 
 
 @dataclass(frozen=True, slots=True)

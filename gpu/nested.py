@@ -2,101 +2,21 @@
 
 What becomes code is the program's structure (which register is made how, of which relation, at which level) and a few
 numbers (threads, orders, powers); never a value, a name or an address, which a kernel gets as arguments.  Parts of the
-same shape share a kernel, which is compiled once and kept on disk.
-
-A register is a sparse vector.  What is asked of it decides how it is kept: to be gone through, it needs nothing but
-the list that it comes from; to be looked up, a bit per vertex (where all its values are 0 or 1) or a number per vertex.
-Bits lie in shared memory; numbers too while they fit, else in a scratch area of the team.  A *team* that works on one
-binding is a warp or a block, per level: whatever leaves enough room for its bits.
+same shape share a kernel, which is compiled once and kept on disk.  How registers are kept is said in
+:mod:`graphdb.gpu.registers`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphdb.plan.nested import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
+from graphdb.gpu.launch import VARIANTS
+from graphdb.gpu.registers import Layout, Register, Unsupported, Values, plain, type_of
+from graphdb.plan.nested import Bundle, Load, Meet, Part, Tally, Through, Total
 from graphdb.plan.physical import Relation
 
-SHARED = 224 << 10
-"""Bytes of shared memory that a block may take."""
-WARP_BYTES = 10 << 10
-"""Bytes of shared memory that a warp may take, beyond which the whole block works as one team."""
-_NARROW, _WIDE = 1 << 32, 1 << 63
-WARP = 32
-
-
-class Unsupported(Exception):
-    """A program that has no kernel; another executor counts it, or a search does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What is known of a weight: whether all its values are 0 or 1, the greatest, and the greatest sum over a list."""
-
-    bits: bool
-    top: int
-    sums: int
-
-
-@dataclass(slots=True)
-class _Register:
-    """A register: what makes it, at which level, and how it is kept."""
-
-    number: int
-    level: int
-    made: Instruction
-    binary: bool
-    """All values are 0 or 1."""
-    top: int
-    """No value is greater."""
-    sums: int
-    """No sum of values over a neighbour list is."""
-    got: int = 0
-    """No sum that arrives, before power and mask, is."""
-    looked: bool = False
-    """Something asks for single values."""
-    iterated: bool = False
-    asked: bool = False
-    """Its values are found one by one, each when a loop binds its vertex: nothing else reads them."""
-    counted: bool = False
-    """Somebody wants to know how many there are."""
-    pushed: bool = False
-    """Values are sent to it."""
-    ranked: bool = False
-    """Somebody wants to know the place in its list of one that has a bit."""
-    form: str = ""
-    """How it is kept: as ``bits``; as ``numbers`` per vertex, or ``halves`` (of 16 bits), or per ``places`` of the mask's
-    list."""
-    where: str = ""
-    """``shared`` or ``scratch``."""
-
-    @property
-    def bit(self) -> bool:
-        """Whether what is dense are bits: who has one has the value of the weight, or register, that it comes from."""
-        return isinstance(self.made, Load | Meet)
-
-    @property
-    def dense(self) -> bool:
-        """Whether there is a bit or a number per vertex."""
-        return (self.looked or self.pushed) and not self.asked
-
-    @property
-    def held(self) -> bool:
-        """Whether the vertices that have a value are listed: nothing else knows them."""
-        return isinstance(self.made, Through) and self.made.mask < 0 and self.made.total == 0 and self.iterated
-
-    @property
-    def type(self) -> str:
-        """The type of its values, or of what is sent to it, in C++."""
-        return _type(self.got if self.form == "places" else max(self.top, self.got))
-
-
-def _type(top: int) -> str:
-    if top >= _WIDE:
-        raise Unsupported("numbers that may not fit 64 bits")
-    return "u32" if top < _NARROW else "u64"
+VARIANTS["count_nested"] = ({},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +43,6 @@ class Specialised:
     scratch: int
     warps: bool
     split: bool
-
-
-def plain(part: Part) -> bool:
-    """Whether all that joins the core's vertices are single relations that only test."""
-    return all(bundle.plain for bundle in _bundles(part))
-
-
-def _bundles(part: Part) -> list[Bundle]:
-    found = []
-    for level in part.levels:
-        for made in level.instructions:
-            found += [getattr(made, name) for name in ("bundle", "forward", "backward") if hasattr(made, name)]
-    return found
 
 
 def specialise(
@@ -170,208 +77,21 @@ def specialise(
 
 
 @dataclass(slots=True)
-class _Writer:
-    part: Part
-    relations: Mapping[Relation, int]
-    degrees: Sequence[int]
-    weights: Sequence[Values]
-    vertices: int
-    root_weighted: bool
-    registers: dict[int, _Register] = field(default_factory=dict)
+class _Writer(Layout):
     lines: list[str] = field(default_factory=list)
-    outer: str = "Block"
-    inner: str = "Block"
-
-    # --- what there is
 
     def write(self) -> Specialised:
         """The kernel."""
-        self._find_registers()
-        threads, shared, scratch = self._place()
+        self.find_registers()
+        threads, shared, scratch = self.place()
         self._kernel(threads)
-        return Specialised("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self._split())
-
-    def _find_registers(self) -> None:
-        reads = self._reads()
-        for number, level in enumerate(self.part.levels):
-            for made in level.instructions:
-                match made:
-                    case Load(out, _, _, weight):
-                        value = self._weight(weight)
-                        self.registers[out] = _Register(out, number, made, value.bits, value.top, value.sums)
-                    case Meet(out, source):
-                        of = self.registers[source]
-                        of.looked = True
-                        self.registers[out] = _Register(out, number, made, of.binary, of.top, of.sums)
-                    case Through(out, source, mask, _, _, weight, power):
-                        of = self.registers[source]
-                        by = self.registers[mask] if mask >= 0 else self._weight(weight)
-                        top, sums = of.sums**power * by.top, of.sums**power * by.sums
-                        self.registers[out] = _Register(out, number, made, False, top, sums, of.sums)
-                        if mask >= 0:
-                            of.looked = of.looked or not self._must_push(made)
-                            self.registers[mask].iterated = True
-                            if self._must_push(made):
-                                self.registers[out].pushed = True
-                                self._iterate(source)
-                                self.registers[mask].looked = True
-                                self.registers[mask].ranked = made.total > 0 and self._one_list(mask)
-                            elif self._may_push(made):
-                                self.registers[out].pushed = True
-                                self._iterate(source)
-                                self.registers[mask].looked = True
-                                self.registers[mask].counted = of.counted = True
-                        else:
-                            self.registers[out].pushed = True
-                            self._iterate(source)
-                    case Total(source):
-                        self._iterate(source)
-                    case Tally(source):
-                        self.registers[source].looked = True
-            if number + 1 < len(self.part.levels):
-                following = self.registers[self.part.levels[number + 1].register]
-                if reads[following.number] == 1 and isinstance(following.made, Through) and following.made.mask >= 0:
-                    following.asked = True
-                else:
-                    self._iterate(following.number)
-
-    def _reads(self) -> Counter[int]:
-        """How many instructions and loops read each register."""
-        found = Counter(level.register for level in self.part.levels[1:])
-        for level in self.part.levels:
-            for made in level.instructions:
-                found.update(getattr(made, name) for name in ("source", "mask") if hasattr(made, name))
-        return found
-
-    def _iterate(self, number: int) -> None:
-        """Note that a register is gone through: by its own list, whose values may be another's."""
-        register = self.registers[number]
-        register.iterated = True
-        if isinstance(register.made, Through) and register.made.mask >= 0:
-            register.looked = True
-            self._iterate(register.made.mask)
-
-    def _weight(self, weight: int) -> Values:
-        return Values(True, 1, max(self.degrees)) if weight < 0 else self.weights[weight]
-
-    def _relation(self, bundle: Bundle) -> int:
-        return self.relations[bundle.members[0].relation]
-
-    def _must_push(self, made: Through) -> bool:
-        """Whether sending is never dearer than asking: what is sent comes from a part of the mask, bound later."""
-        source = self.registers[made.source].made
-        return isinstance(source, Meet) and source.source == made.mask
-
-    def _one_list(self, number: int) -> bool:
-        """Whether a register is just one list, whose places fit 16 bits."""
-        made = self.registers[number].made
-        return isinstance(made, Load) and made.weight < 0 and self.degrees[self._relation(made.bundle)] < 1 << 16
-
-    def _may_push(self, made: Through) -> bool:
-        """Whether sending may be cheaper than asking: not where both ends are lists of the same level."""
-        source, mask = self.registers[made.source], self.registers[made.mask]
-        return source.level > mask.level or isinstance(source.made, Through)
-
-    def _place(self) -> tuple[int, int, int]:
-        """Choose teams, and where registers lie: (threads, bytes of shared memory, bytes of scratch per block)."""
-        kept = [r for r in self.registers.values() if r.dense]
-        for r in kept:
-            r.form = "bits" if r.bit else "places" if self._placed(r) else "numbers"
-            r.where = "shared" if r.form != "numbers" else "scratch"
-        outer, inner = (sum(4 * self._words(r) for r in kept if (r.level > 0) == deep) for deep in (False, True))
-        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
-        if not pushed and outer + inner <= WARP_BYTES:
-            self.outer = self.inner = "Warp"
-        elif len(self.part.levels) > 1 and inner <= WARP_BYTES:
-            self.inner = "Warp"
-        for r in kept:
-            if r.where == "scratch" and self._team(r.level) == "Block" and r.type == "u32":
-                r.form = "halves" if self._halved(r) else "numbers"
-                r.where = "shared" if self._shared(kept, 256) + 4 * self._words(r, True) <= SHARED else "scratch"
-                r.form = r.form if r.where == "shared" else "numbers"
-        # Few blocks fit a processor where each takes much shared memory: then they are larger.
-        threads = 256
-        while threads < 1024 and 2048 // threads * self._shared(kept, threads) > 2 * SHARED:
-            if self._shared(kept, 2 * threads) > SHARED or self.outer == "Warp":
-                break
-            threads *= 2
-        if self._shared(kept, threads) > SHARED:
-            raise Unsupported("more bits than shared memory holds")
-        return threads, self._shared(kept, threads), sum(self._scratch(r, threads) for r in kept)
-
-    def _placed(self, register: _Register) -> bool:
-        """Whether sums are kept by their places in the mask's list: it is one list, and only its members get any."""
-        made = register.made
-        if not isinstance(made, Through) or made.mask < 0 or not made.total or register.got >= _NARROW:
-            return False
-        return self.registers[made.mask].ranked
-
-    def _halved(self, register: _Register) -> bool:
-        """Whether 16 bits do for what is sent."""
-        made = register.made
-        assert isinstance(made, Through)
-        counted = made.power == 1 or made.total > 0
-        return (
-            register.got < 1 << 16 and counted and made.mask < 0 and (made.weight < 0 or self.weights[made.weight].bits)
-        )
-
-    def _words(self, register: _Register, shared: bool = False) -> int:
-        """Words of 32 bits of shared memory that a register takes per team."""
-        words = (self.vertices + 31) // 32
-        if register.where != "shared" and not shared:
-            return 0
-        if register.form == "bits":
-            return words + (words + 1) // 2 * register.ranked
-        if register.form == "places":
-            return self._longest_mask(register)
-        return (self.vertices + 1) // 2 * (1 if register.form == "halves" else 2)
-
-    def _longest_mask(self, register: _Register) -> int:
-        made = register.made
-        assert isinstance(made, Through)
-        mask = self.registers[made.mask].made
-        assert isinstance(mask, Load)
-        return self.degrees[self._relation(mask.bundle)]
-
-    def _shared(self, kept: list[_Register], threads: int) -> int:
-        """Bytes of shared memory that a block takes."""
-        return sum(4 * self._words(r) * self._teams(r, threads) for r in kept)
-
-    def _teams(self, register: _Register, threads: int) -> int:
-        return threads // WARP if self._team(register.level) == "Warp" else 1
-
-    def _scratch(self, register: _Register, threads: int) -> int:
-        """Bytes of a block's scratch that a register takes."""
-        width = 8 if register.type == "u64" else 4
-        size = (self.vertices * width + 7) // 8 * 8 if register.where == "scratch" else 0
-        size += (self.vertices * 4 + 15) // 8 * 8 if register.held else 0
-        return size * self._teams(register, threads)
-
-    def _team(self, level: int) -> str:
-        return self.inner if level else self.outer
-
-    def _split(self) -> bool:
-        """Whether the outermost loop that can be dealt out in pieces adds up."""
-        if len(self.part.levels) > 1:
-            return True
-        last = self.part.levels[0].instructions[-1]
-        return self._linear(0, len(self.part.levels[0].instructions) - 1) and not (
-            isinstance(last, Through) and (last.mask < 0 or self._may_push(last))
-        )
-
-    def _linear(self, level: int, at: int) -> bool:
-        """Whether an instruction's sum is the last factor: then everyone adds his own part of it."""
-        instructions = self.part.levels[level].instructions
-        if level != len(self.part.levels) - 1 or at != len(instructions) - 1:
-            return False
-        made = instructions[at]
-        return (isinstance(made, Through) and made.total == 1) or (isinstance(made, Total | Tally) and made.power == 1)
+        return Specialised("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self.split())
 
     # --- text
 
     def _kernel(self, threads: int) -> None:
         say = self.lines.append
-        say('extern "C" __global__ void __launch_bounds__(%d)' % threads)
+        say(f'extern "C" __global__ void __launch_bounds__({threads})')
         say("nested(const i64 *table, const int *tasks, i64 task_count, const u64 *root_weight, i64 vertices,")
         say("       char *scratch, i64 stride, u64 *sums, double *sizes, u64 *next, const volatile int *stop) {")
         say("extern __shared__ u64 shared_memory[];")
@@ -416,7 +136,7 @@ class _Writer:
             size = {"bits": "words", "halves": "((vertices + 1) / 2)", "numbers": "((vertices + 1) / 2 * 2)"}.get(
                 r.form
             )
-            size = size or str(self._longest_mask(r))
+            size = size or str(self.longest_mask(r))
             mine, after = f"{size} * (threadIdx.x / {team}::size())", f"{size} * (blockDim.x / {team}::size())"
             kind = "const Halves D%d = {%s};" if r.form == "halves" else "u32 *D%d = %s;"
             say(kind % (r.number, f"room + {mine}") + f" room += {after};")
@@ -447,14 +167,14 @@ class _Writer:
         say(f"u64 m{level} = {before}; double e{level} = {size};")
         instructions = self.part.levels[level].instructions
         for made in instructions:
-            if isinstance(made, Load) or isinstance(made, Meet):
+            if isinstance(made, Load | Meet):
                 self._list(f"{made.out}", made.at, made.bundle)
         needed = [f"N{made.out} == 0" for made in instructions if isinstance(made, Load | Meet)]
         if needed:
             say(f"if ({' || '.join(needed)}) m{level} = 0;")
         say(f"if (m{level}) {{")
         for at, made in enumerate(instructions):
-            linear = self._linear(level, at)
+            linear = self.linear(level, at)
             match made:
                 case Load() | Meet():
                     self._fill(made.out, team)
@@ -465,17 +185,17 @@ class _Writer:
                     self._total(
                         level, team, linear, power, lambda s=source: self._each(s, team, "acc += v; big += (double)v;")
                     )
-                case Tally(source, bound, bundle, power):
-                    self._total(level, team, linear, power, lambda m=made, a=at: self._tally(m, team))
+                case Tally():
+                    self._total(level, team, linear, made.power, lambda m=made: self._tally(m, team))
         if level + 1 < len(self.part.levels):
             self._loop(level + 1)
-        elif not (instructions and self._linear(level, len(instructions) - 1)):
+        elif not (instructions and self.linear(level, len(instructions) - 1)):
             say(f"if ({team}::rank() == 0) {{ own += m{level}; size += e{level}; }}")
         self._clean(level, team)
         say("}")
 
     def _list(self, name: str, at: int, bundle: Bundle) -> None:
-        self.lines.append(f"const List l{name} = list<{bundle.order}>(R{self._relation(bundle)}, x{at});")
+        self.lines.append(f"const List l{name} = list<{bundle.order}>(R{self.relation(bundle)}, x{at});")
         self.lines.append(f"const int *L{name} = l{name}.ids; const u32 N{name} = l{name}.count;")
 
     def _loop(self, level: int) -> None:
@@ -504,13 +224,13 @@ class _Writer:
         say("}")
         say("}")
 
-    def _ask(self, register: _Register, x: str, v: str, team: str) -> None:
+    def _ask(self, register: Register, x: str, v: str, team: str) -> None:
         """The value of a masked vertex: what its neighbours have together, times what the mask says."""
         say, made = self.lines.append, register.made
         assert isinstance(made, Through)
         say(f"u64 {v} = {self._value(made.mask, x)};")
-        say(f"if ({v}) {{ {_type(register.got)} s = 0;")
-        say(f"const List from = list<{made.backward.order}>(R{self._relation(made.backward)}, {x});")
+        say(f"if ({v}) {{ {type_of(register.got)} s = 0;")
+        say(f"const List from = list<{made.backward.order}>(R{self.relation(made.backward)}, {x});")
         look = self._look(made.source, "__ldg(from.ids + n)")
         say(f"for (u32 n = {team}::rank(); n < from.count; n += {team}::size()) s += {look};")
         say(f"{v} *= raised((u64){team}::sum(s), {made.power}); }}")
@@ -623,15 +343,13 @@ class _Writer:
             if isinstance(made, Load | Meet):
                 ids, count = self._base(r.number)
                 say(f"if ({count} >= words) wipe<{team}>(D{r.number}, words);")
-                say(
-                    f"else for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k] >> 5] = 0;"
-                )
+                say(f"else {_walk(team, count)} D{r.number}[{ids}[k] >> 5] = 0;")
             elif isinstance(made, Through) and made.mask >= 0:
                 ids, count = self._base(made.mask)
                 if made.total == 0:
-                    say(f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size()) D{r.number}[{ids}[k]] = 0;")
+                    say(f"{_walk(team, count)} D{r.number}[{ids}[k]] = 0;")
             elif isinstance(made, Through) and r.held:
-                say(f"for (u32 k = {team}::rank(); k < *C{r.number}; k += {team}::size())")
+                say(_walk(team, f"*C{r.number}"))
                 say(f"take_from(D{r.number}, H{r.number}[k]), H{r.number}[k] = 0;")
                 say(f"{team}::sync(); if ({team}::rank() == 0) *C{r.number} = 0;")
             elif isinstance(made, Through) and made.total == 0:
@@ -668,7 +386,7 @@ class _Writer:
 
     def _push(self, made: Through, team: str, take: str) -> None:
         """``take`` is run for each neighbour ``z`` of each entry of the source, with its value ``s``."""
-        of = f"list<{made.forward.order}>(R{self._relation(made.forward)}, y)"
+        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
         kind = "u32" if self.registers[made.source].type == "u32" else "u64"
         body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent += to.count;\n"
         body += f"each_of_lists(to.ids, to.count, v, [&](int z, {kind} s) {{ {take} }});"
@@ -692,7 +410,7 @@ class _Writer:
             take += f"if (add_to({d}, z, ({kind})s) == 0) H{made.out}[atomicAdd(C{made.out}, 1u)] = z;"
         else:
             take += f"add_to({d}, z, ({kind})s);"
-        of = f"list<{made.forward.order}>(R{self._relation(made.forward)}, y)"
+        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
         source_kind = "u32" if self.registers[made.source].type == "u32" else "u64"
         say(f"u64 sent{made.out} = 0;")
         body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent{made.out} += to.count;\n"
@@ -719,9 +437,7 @@ class _Writer:
             say(f"{team}::sync(); }}")
         elif finish or made.power > 1:
             if out.held:
-                say(
-                    f"for (u32 k = {team}::rank(); k < *C{made.out}; k += {team}::size()) {{ const int z = H{made.out}[k];"
-                )
+                say(f"{_walk(team, f'*C{made.out}')} {{ const int z = H{made.out}[k];")
                 say(f"{d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish}); }}")
                 say(f"{team}::sync();")
             else:
@@ -732,17 +448,19 @@ class _Writer:
     def _through_mask(self, made: Through, level: int, team: str, linear: bool) -> None:
         """The mask's vertices ask their neighbours, or the source's values are sent to those in the mask."""
         say, out = self.lines.append, self.registers[made.out]
-        kind = _type(out.got)
+        kind = type_of(out.got)
         d = f"D{made.out}"
         give = f"if (on) {d}[y] = ({out.type})(raised((u64)s, {made.power}) * v);"
         if made.total:
             give = f"acc += raised((u64)s, {made.power}) * v; big += raised((double)s, {made.power}) * (double)v;"
-        deal = linear and level == 0 and self._split()
-        ask = f"List from = {{nullptr, 0}}; if (v) from = list<{made.backward.order}>(R{self._relation(made.backward)}, y);\n"
-        ask += f"const {kind} s = sum_lists<{kind}>(from.ids, from.count, v != 0, [&](int x) -> {kind} {{ return {self._look(made.source, 'x')}; }});\n"
+        deal = linear and level == 0 and self.split()
+        of = f"list<{made.backward.order}>(R{self.relation(made.backward)}, y)"
+        look = f"[&](int x) -> {kind} {{ return {self._look(made.source, 'x')}; }}"
+        ask = f"List from = {{nullptr, 0}}; if (v) from = {of};\n"
+        ask += f"const {kind} s = sum_lists<{kind}>(from.ids, from.count, v != 0, {look});\n"
         ask += give
         say("{ u64 acc = 0; double big = 0; (void)acc, (void)big;")
-        if self._must_push(made):
+        if self.must_push(made):
             at = f"{d} + z"
             guard = f"if ({self._look(made.mask, 'z')})"
             if out.form == "places":
@@ -753,7 +471,7 @@ class _Writer:
             cell = f"{d}[{'k' if out.form == 'places' else 'y'}]"
             clear = f"{cell} = 0; " if made.total else ""
             self._each(made.mask, team, f"if (v) {{ const u64 s = {cell}; {clear}{give} }}")
-        elif self._may_push(made):
+        elif self.may_push(made):
             say(f"if ({self._size(made.mask)} <= 2 * {self._size(made.source)}) {{")
             self._each(made.mask, team, ask)
             say("} else {")
@@ -774,3 +492,8 @@ class _Writer:
         else:
             say(f"{team}::sync();")
         say("}")
+
+
+def _walk(team: str, count: str) -> str:
+    """The head of a loop in which the threads of a team take turns."""
+    return f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size())"

@@ -1,8 +1,8 @@
 """The depth-first search on a device: persistent kernels written per plan (``kernels/search.cu``).
 
-Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps fill
-them in any order and say when one is complete, blocks are copied away in their order, and the kernel is told how many
-are gone.  So a run needs no more memory than the ring, however many matches there are.
+Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps
+fill them in any order and say when one is complete, blocks are copied away in their order, and the kernel is told how
+many are gone.  So a run needs no more memory than the ring, however many matches there are.
 
 Work is dealt out by the second step's elements.  Where these are few, or little is known of what hangs on each, partial
 matches of a later step are put into a pool first, and dealt out anew in a second launch.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.executor import Control
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, IDS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.program import DeviceProgram, device_program
 from graphdb.gpu.specialise import search_text
 from graphdb.gpu.stream import Images, Table, stream
@@ -43,6 +43,8 @@ _NEXT, _RESUMES = 13, 24
 _CELLS = (0, 0, 0, 0, 0, 1 << 62, 0)
 """What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, and the
 second launch's next task."""
+
+VARIANTS["search"] = tuple({"ID": name, "THREADS": str(BLOCK)} for name in IDS.values())
 
 
 class Search:

@@ -263,9 +263,8 @@ class _Writer:
         if lists:
             self._open(k, lists, clipped)
         elif step[1] == SCAN:
-            say(
-                f"if (on) {{ Elements l0 = {{(const ID *)__ldg(run.scans + {2 * k}), (u32)__ldg(run.scans + {2 * k + 1})}};"
-            )
+            scan = f"(const ID *)__ldg(run.scans + {2 * k}), (u32)__ldg(run.scans + {2 * k + 1})"
+            say(f"if (on) {{ Elements l0 = {{{scan}}};")
             self._cut(above, k, "l0")
             say("ids = l0.ids; count = l0.count; }")
         else:
@@ -384,9 +383,8 @@ class _Writer:
         for i, other in enumerate(others):
             say(f"const i64 o{i} = {other};")
             fresh = "".join(f" && o{i} != o{j}" for j in range(i))
-            say(
-                f"if (count && o{i} >= (i64)ids[0] && o{i} <= (i64)ids[count - 1]{fresh} && holds(ids, 0, count, o{i})) --n;"
-            )
+            within = f"o{i} >= (i64)ids[0] && o{i} <= (i64)ids[count - 1]{fresh}"
+            say(f"if (count && {within} && holds(ids, 0, count, o{i})) --n;")
         say("search.found += n; }")
         self._enough(k)
 

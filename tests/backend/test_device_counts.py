@@ -112,10 +112,10 @@ def test_candidates_and_hanging_trees(executor: Any) -> None:
 @pytest.mark.parametrize("warp", [0, 10 << 10])
 def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
     """Blocks as teams, and numbers in scratch memory, as on larger graphs."""
-    from graphdb.gpu import nested
+    from graphdb.gpu import registers
 
     graph, label = graph_of(40, 160, 4)
-    with mock.patch.object(nested, "SHARED", shared), mock.patch.object(nested, "WARP_BYTES", warp):
+    with mock.patch.object(registers, "SHARED", shared), mock.patch.object(registers, "WARP_BYTES", warp):
         for name in ("4-wheel", "diamond closed by a vertex"):
             assert counted(pattern_of(PATTERNS[name], label), graph, executor)
 

@@ -29,7 +29,7 @@ from graphdb.gpu.cliques import DeviceCliques, shape_for
 from graphdb.gpu.count import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import Device, StopFlag
-from graphdb.gpu.nested import Unsupported
+from graphdb.gpu.registers import Unsupported
 from graphdb.gpu.search import LEAST, Search
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
