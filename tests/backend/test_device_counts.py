@@ -21,16 +21,16 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests import emulator
+from tests.backend.executors import EMULATED
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import simple_cases
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "3")),
+    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "2")),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
-EMULATED = pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler to emulate the device with")
 HOST = HostExecutor(1)
 
 Edges = tuple[tuple[int, int], ...]

@@ -9,15 +9,23 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphdb.errors import QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes import make_plan
+from graphdb.storage.graph import DataGraph
 from tests import emulator
-from tests.backend.executors import SMALL
-from tests.backend.test_device_counts import EMULATED, PATTERNS, graph_of, pattern_of
+from tests.backend.executors import EMULATED, SMALL
+from tests.backend.test_device_counts import EXAMPLES, PATTERNS, graph_of, pattern_of
+from tests.backend.test_executors import check
+from tests.oracle.strategies import Case, cases
+from tests.oracle.test_symmetry import symmetric_cases
 
 HOST = HostExecutor(1)
 CLIQUE = tuple(combinations(range(5), 2))
@@ -75,6 +83,23 @@ def test_rows_leave_through_the_ring(devices: Any) -> None:
         for run in (searching(devices, **SMALL["search"]).run(plan), HOST.run(plan))
     )
     assert found == want
+
+
+@pytest.mark.parametrize("mode", list(MatchMode))
+@EXAMPLES
+@given(case=cases(), layer=st.sampled_from(["direct", "hashed"]), dtype=st.sampled_from([np.int32, np.int64]))
+def test_each_mode(devices: Any, mode: MatchMode, case: Case, layer: Any, dtype: Any) -> None:
+    """Random graphs and patterns: rows and counts are the oracle's."""
+    clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)
+    pattern = replace(case.pattern, clauses=clauses)
+    graph = DataGraph(case.source, dtype=dtype, layer=layer)
+    check(replace(case, pattern=pattern), graph, searching(devices, **SMALL["search"]))
+
+
+@EXAMPLES
+@given(case=symmetric_cases(), limit=st.one_of(st.none(), st.integers(0, 12)))
+def test_symmetric_patterns_and_limits(devices: Any, case: Case, limit: int | None) -> None:
+    check(case, DataGraph(case.source), searching(devices, **SMALL["search"]), limit)
 
 
 @pytest.mark.gpu
