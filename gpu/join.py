@@ -23,7 +23,7 @@ from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.levels import Level, Levels, Share, clique_levels, plan_levels
 from graphdb.gpu.stream import Images, stream
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 Ints = NDArray[np.int64]
 
@@ -111,8 +111,13 @@ class Join:
             return self.device.memory.keep(f"levels {clique is None}", plan, build)
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
-        """A partition of candidates alone, where going through it once is no more than the plan does anyway."""
-        if not 0 < partition.neighbours.size <= NARROW * plan.cost:
+        """A partition of candidates alone, where going through it once is no more than the plan does anyway.
+
+        Those of a candidate space are that already, and tell nothing of other vertices.
+        """
+        lists = [near for step in plan.steps if isinstance(step, VertexStep) for near in step.neighbours]
+        spaced = any(near.relation.pair is not None for near in lists)
+        if spaced or not 0 < partition.neighbours.size <= NARROW * plan.cost:
             return None
         return narrowed(self.device, partition, bits, plan.dtype)
 

@@ -257,7 +257,7 @@ class _Partitions:
     @property
     def own_bytes(self) -> int:
         """Bytes of the narrowed ones."""
-        return sum(copy.nbytes for copy in self.copies[self._given :])
+        return sum(copy.nbytes + int(copy.neighbours.nbytes) for copy in self.copies[self._given :])
 
 
 def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: DeviceGraph) -> Levels:

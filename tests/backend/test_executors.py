@@ -24,6 +24,7 @@ from tests.backend.executors import EXECUTORS, opened
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_matching import expected
 from tests.oracle.test_symmetry import symmetric_cases
+from tests.oracle.test_trees import labelled_cases, spaces
 
 EXAMPLES = settings(
     max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
@@ -84,6 +85,14 @@ def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bo
         mock.patch.object(join, "NARROW", 1e9 if narrow else 0.0),
     ):
         check(case, DataGraph(case.source, layer="hashed" if signatures else "direct"), executor)
+
+
+@EXAMPLES
+@given(case=st.one_of(labelled_cases(), cases(most_vertices=5)))
+def test_candidate_spaces(executor: Any, case: Case) -> None:
+    """Plans whose lists are a candidate space's, which holds candidates alone."""
+    with spaces():
+        check(case, DataGraph(case.source), executor)
 
 
 @pytest.mark.parametrize("mode", list(MatchMode))
