@@ -38,14 +38,14 @@ class State:
     ----------
     path
         A database file, or ``":memory:"``.
-    duckdb_bytes
-        DuckDB's memory limit; None for its own default.
+    budget
+        Who gets how much memory.
     """
 
-    def __init__(self, path: str, threads: int, budget: Budget, duckdb_bytes: int | None) -> None:
+    def __init__(self, path: str, threads: int, budget: Budget) -> None:
         self.path = path
         self.budget = budget
-        self.connection = Connection(path, threads, duckdb_bytes)
+        self.connection = Connection(path, threads, budget.duckdb)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
