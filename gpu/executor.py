@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control
@@ -73,7 +74,16 @@ class GpuExecutor:
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """What runs a plan: the one that is pinned, or the one that suits."""
-        name = "join" if self.hint == "auto" else self.hint
+        return self._strategy("join" if self.hint == "auto" or plan.kept < len(plan.steps) else self.hint)
+
+    @property
+    def join(self) -> Join:
+        """The join, which alone tells how many matches a row stands for."""
+        found = self._strategy("join")
+        assert isinstance(found, Join)
+        return found
+
+    def _strategy(self, name: str) -> Strategy:
         if name not in self.strategies:
             self.strategies[name] = STRATEGIES[name](self.device, self.graph)
         return self.strategies[name]
@@ -109,7 +119,7 @@ class GpuExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
-        found = self.strategy(plan).run(plan, control, _ceil(limit, plan.automorphisms))
+        found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
         try:
             while left != 0:
                 with faults():
@@ -117,14 +127,28 @@ class GpuExecutor:
                 if block is None:
                     break
                 control.check()
-                cells, rows = block
+                cells, rows, matches = block
                 count = rows if left is None else min(rows, left)
+                if plan.duplicates == "count":
+                    matches = (np.ones(count, np.int64) if matches is None else matches[:count]) * plan.automorphisms
+                else:
+                    matches = None
                 if count:
-                    yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count)
+                    yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count, matches)
                 if left is not None:
                     left -= count
         finally:
             control.seconds = time.monotonic() - started
+
+    def _blocks(
+        self, plan: PhysicalPlan, control: Control, limit: int | None
+    ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
+        """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
+        if plan.kept < len(plan.steps):
+            yield from self.join.tallied(plan, control, limit)
+            return
+        for cells, rows in self.strategy(plan).run(plan, control, limit):
+            yield cells, rows, None
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches; raises like :meth:`run`."""

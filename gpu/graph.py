@@ -42,8 +42,8 @@ class DevicePartition:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all its arrays."""
-        arrays = (self.offsets, self.neighbours, self.code_offsets, self.codes)
+        """Bytes of its arrays but the neighbours, which several partitions may share."""
+        arrays = (self.offsets, self.code_offsets, self.codes)
         return sum(int(array.nbytes) for array in arrays if array is not None)
 
 
@@ -62,7 +62,7 @@ class DeviceGraph:
                 partition.layer == "hashed",
                 partition.groups,
                 upload(partition.offsets),
-                upload(partition.neighbours),
+                self.array(partition.neighbours),
                 None if partition.code_offsets is None else upload(partition.code_offsets),
                 None if partition.codes is None else upload(partition.codes),
                 partition.max_degree,
@@ -72,11 +72,10 @@ class DeviceGraph:
 
     def oriented(self, oriented: Oriented) -> DevicePartition:
         """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
-        upload = self.memory.upload
 
         def copy() -> DevicePartition:
             longest = int(np.diff(oriented.offsets).max(initial=0))
-            offsets, neighbours = upload(oriented.offsets), upload(oriented.neighbours)
+            offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
             return DevicePartition(False, 0, offsets, neighbours, None, None, longest)
 
         return self.memory.keep("oriented", oriented, copy)

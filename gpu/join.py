@@ -23,7 +23,7 @@ from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.levels import Level, Levels, Share, clique_levels, plan_levels
 from graphdb.gpu.stream import Images, stream
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 Ints = NDArray[np.int64]
 
@@ -89,6 +89,18 @@ class Join:
         images = Images(self.module(plan.dtype), self.device, plan)
         yield from stream(self.device, run.tables(), images, control.buffer_bytes)
 
+    def tallied(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int, Any]]:
+        """The same for a plan whose last steps make no row of their own; and how many matches each row stands for."""
+        run = _Run(self, plan, self._levels(plan, counting=False), control, counting=False, limit=limit)
+        images, tables, more = Images(self.module(plan.dtype), self.device, plan), run.tables(), True
+        while more:
+            with self.device.active():
+                table = next(tables, None)
+                more = table is not None
+                block = None if table is None else (images.of(table).get(), table.rows, table.matches.get())
+            if block is not None:
+                yield block
+
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches there are, each of which may stand for several; at most ``limit``, or a few more."""
         with self.device.active():
@@ -111,8 +123,13 @@ class Join:
             return self.device.memory.keep(f"levels {clique is None}", plan, build)
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
-        """A partition of candidates alone, where going through it once is no more than the plan does anyway."""
-        if not 0 < partition.neighbours.size <= NARROW * plan.cost:
+        """A partition of candidates alone, where going through it once is no more than the plan does anyway.
+
+        Those of a candidate space are that already, and tell nothing of other vertices.
+        """
+        lists = [near for step in plan.steps if isinstance(step, VertexStep) for near in step.neighbours]
+        spaced = any(near.relation.pair is not None for near in lists)
+        if spaced or not 0 < partition.neighbours.size <= NARROW * plan.cost:
             return None
         return narrowed(self.device, partition, bits, plan.dtype)
 
@@ -133,6 +150,8 @@ class _Table:
     at: int
     rows: int
     width: int
+    matches: Any = None
+    """How many matches each row stands for, where that is counted."""
 
     @property
     def address(self) -> np.uint64:
@@ -189,6 +208,9 @@ class _Run:
         self._counting, self._limit = counting, limit
         self._last = len(levels.levels) - 1
         self._made = _Made()
+        self._tallies: Any = None
+        self._matches: Any = None
+        """Where matches are added up: of all rows, and of those that are gone through now."""
         self._span = join.span if limit is None else max(min(join.span, FIRST) // join.tile, 1) * join.tile
         images = 1 if counting else plan.automorphisms * max(len(plan.outputs), 1)
         self._out_rows = max(join.out_bytes // (images * self._width), join.tile)
@@ -218,12 +240,18 @@ class _Run:
     def _extend(self, number: int, table: _Table, done: float, share: float) -> Iterator[_Table]:
         """Join a table with all levels from ``number`` on; the run is ``done`` so far, this is a ``share`` of it."""
         level, counting = self._levels.levels[number], self._counting and number == self._last
-        by_row = counting and level.counts_rows
+        tallied = number == self._last and self._levels.kept > 0
+        by_row = (counting or tallied) and level.counts_rows
         descriptor = self._levels.descriptor(number, self._made.addresses())
         elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
         if by_row:
-            self.total += elements.total
             self._control.rows[number] += elements.total
+            if tallied:
+                self._launch(
+                    "tally_rows", table.rows, elements.offsets, table.rows, self._origins(table), self._matches
+                )
+            else:
+                self.total += elements.total
             return
         begin = 0
         while begin < elements.total and not self._enough():
@@ -233,7 +261,7 @@ class _Run:
                 self._span = min(2 * self._span, self._join.span)
             marks = self._marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
-            if number == self._last:
+            if number == self._last and not tallied:
                 self.total += marks.found
             if not counting:
                 yield from self._pieces(number, table, elements, marks, done, share)
@@ -245,23 +273,57 @@ class _Run:
         self, number: int, table: _Table, elements: _Elements, marks: _Marks, done: float, share: float
     ) -> Iterator[_Table]:
         """Combine what was marked into tables that are not too large, and go on with each."""
-        last = number == self._last
+        last, kept = number == self._last, self._levels.kept
         whole = share * (marks.end - marks.begin) / elements.total
         done += share * marks.begin / elements.total
         made = 0
-        for first, tiles, rows in self._tiles(marks, self._out_rows if last else self._rows):
-            if self._enough_before(marks, made) if last else self._enough():
+        makes_rows = number == kept - 1 if kept else last
+        for first, tiles, rows in self._tiles(marks, min(self._out_rows, self._rows) if makes_rows else self._rows):
+            if self._enough_before(marks, made) if last and not kept else self._enough():
                 return
             if rows == 0:
                 continue
             columns = self._levels.levels[number].columns
             following = self._combine(table, elements, marks, first, tiles, rows, len(columns))
-            if last:
+            before, part = done + whole * made / marks.found, whole * rows / marks.found
+            if last and kept:
+                self._launch("tally", rows, following.cells, rows, self._matches)
+            elif last:
                 yield following
+            elif makes_rows:
+                yield from self._tallied(number, following, before, part)
             else:
-                before = done + whole * made / marks.found
-                yield from self._with_shares(number, following, before, whole * rows / marks.found)
+                yield from self._with_shares(number, following, before, part)
             made += rows
+
+    def _tallied(self, number: int, table: _Table, done: float, share: float) -> Iterator[_Table]:
+        """Of the rows that are made, those that some match belongs to, and how many do."""
+        matches = self._memory.empty(table.rows, np.int64)
+        matches[...] = 0
+        self._tallies = matches
+        for _ in self._with_shares(number, table, done, share):
+            pass  # the last tables are only tallied
+        fits = self._memory.empty(table.rows, np.int64)
+        self._launch("matched", table.rows, matches, table.rows, fits)
+        positions = self._sums(fits)
+        found = self._device.last(positions)
+        self.total += found
+        if found == 0:
+            return
+        columns, constants = self._memory.upload(self._levels.output_columns), self._levels.tables[2]
+        outputs = len(self._levels.outputs)
+        out, numbers = self._memory.empty((outputs, found), self._dtype), self._memory.empty(found, np.int64)
+        which = (table.address, table.stride, table.rows, columns, outputs, constants, matches, positions)
+        self._launch("keep_rows", table.rows, *which, out, found, numbers)
+        yield _Table(out, found, 0, found, self._width, numbers)
+
+    def _origins(self, table: _Table) -> Any:
+        """The column that says which row a partial match belongs to; 0 in the table of rows itself."""
+        if self._levels.kept == self._last:
+            return np.uint64(0)
+        columns = self._levels.levels[self._last - 1].columns
+        at = columns.index(self._levels.origin) * table.stride * self._width
+        return np.uint64(int(table.address) + at)
 
     def _enough_before(self, marks: _Marks, made: int) -> bool:
         """Whether the limit was reached before these marks' rows from ``made`` on."""
@@ -290,6 +352,9 @@ class _Run:
     def _with_shares(self, number: int, table: _Table, done: float, share: float) -> Iterator[_Table]:
         """Make the shares of a table's rows, as many rows at a time as there is room for, and go on."""
         shares = self._levels.shares_after(number)
+        makes_rows = number == self._levels.kept - 1
+        if makes_rows:
+            self._matches = self._tallies
         if not shares:
             yield from self._extend(number + 1, table, done, share)
             return
@@ -297,6 +362,8 @@ class _Run:
             part = _Table(table.cells, table.stride, table.at + begin, end - begin, table.width)
             for wanted in shares:
                 self._make(wanted, part)
+            if makes_rows:
+                self._matches = self._tallies[begin:end]
             width = share / table.rows
             yield from self._extend(number + 1, part, done + width * begin, width * part.rows)
             for wanted in shares:

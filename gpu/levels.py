@@ -133,6 +133,20 @@ class Levels:
     alive: tuple[Any, ...]
     own_bytes: int = 0
     """Bytes of the partitions that were made for it."""
+    kept: int = 0
+    """So many levels make a row, if not all: later tables know it by its number, in the column of slot ``origin``."""
+    outputs: tuple[int, ...] = ()
+
+    @property
+    def origin(self) -> int:
+        """The slot that stands for the number of the row that a match belongs to: the last."""
+        return self.slots - 1
+
+    @property
+    def output_columns(self) -> Ints:
+        """int64 [2 outputs]: where the table of rows has each output, and its slot."""
+        places = {slot: column for column, slot in enumerate(self.levels[self.kept - 1].columns)}
+        return np.array([cell for slot in self.outputs for cell in (places.get(slot, CONSTANT), slot)], np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -148,6 +162,8 @@ class Levels:
         level = self.levels[number]
         before = self.levels[number - 1].columns if number else ()
         fresh = {share.slot for share in self.shares_after(number - 1)}
+        if number == self.kept:
+            fresh.add(self.origin)
         places = {slot: column for column, slot in enumerate(before)} | dict.fromkeys(fresh, ROW) | {level.slot: VALUE}
         return self._cells(level, places, made)
 
@@ -220,12 +236,14 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, narrow: Narrow) -> Level
         edges = EdgeLists(*row[8:12]) if isinstance(plan.steps[i], EdgeStep) else None
         level = Level(slot, tuple(lists), edges, above, differs, bits, rest)
         levels.append(replace(level, reads=_reads(level, program.uncertain) - {slot}))
-    constants = np.full(slots + len(program.shares), -1, np.int64)
+    constants = np.full(slots + len(program.shares) + 1, -1, np.int64)
     constants[:slots] = plan.program.constants
     upload, p = graph.memory.upload, plan.program
     tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
-    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes)
-    return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known), tuple(p.outputs.tolist()))
+    kept = plan.kept if plan.kept < len(levels) and not plan.count_only else 0
+    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, kept)
+    outputs = tuple(p.outputs.tolist())
+    return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs))
 
 
 class _Partitions:
@@ -257,7 +275,7 @@ class _Partitions:
     @property
     def own_bytes(self) -> int:
         """Bytes of the narrowed ones."""
-        return sum(copy.nbytes for copy in self.copies[self._given :])
+        return sum(copy.nbytes + int(copy.neighbours.nbytes) for copy in self.copies[self._given :])
 
 
 def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: DeviceGraph) -> Levels:
@@ -279,9 +297,8 @@ def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: Devic
     )
     rows = np.array([oriented.row], np.int64)
     upload = graph.memory.upload
-    tables = (upload(rows), upload(np.zeros(1, np.int64)), upload(np.full(2 * size, -1, np.int64)))
-    made = Levels(tuple(levels), shares, 2 * size, tables, 0, -1, (oriented,))
-    return _live(made, ())
+    tables = (upload(rows), upload(np.zeros(1, np.int64)), upload(np.full(2 * size + 1, -1, np.int64)))
+    return _live(Levels(tuple(levels), shares, 2 * size + 1, tables, 0, -1, (oriented,)))
 
 
 def _reads(level: Level, uncertain: Ints) -> frozenset[int]:
@@ -297,20 +314,23 @@ def _reads(level: Level, uncertain: Ints) -> frozenset[int]:
     return frozenset(found)
 
 
-def _live(made: Levels, outputs: tuple[int, ...]) -> Levels:
+def _live(made: Levels) -> Levels:
     """Give every level the columns of the table after it: what later levels and shares read, and the outputs."""
     bound = {level.slot: i for i, level in enumerate(made.levels)}
     last = len(made.levels) - 1
     tables: list[tuple[int, ...]] = []
     for i in range(last):
-        needed = {slot for level in made.levels[i + 1 :] for slot in level.reads} | set(outputs)
+        needed = {slot for level in made.levels[i + 1 :] for slot in level.reads}
+        if not made.kept or i < made.kept:
+            needed |= set(made.outputs)
         for share in made.shares:
             if share.level >= i:
                 needed |= {source.slot for source in share.lists}
         older = {share.slot for share in made.shares if share.level < i}
-        tables.append(
-            tuple(sorted(slot for slot in needed if (bound.get(slot, last) <= i and slot in bound) or slot in older))
-        )
-    tables.append(outputs)
+        if made.kept and i >= made.kept:
+            needed.add(made.origin)
+            older.add(made.origin)
+        tables.append(tuple(sorted(slot for slot in needed if bound.get(slot, last) <= i or slot in older)))
+    tables.append((made.origin,) if made.kept else made.outputs)
     levels = tuple(replace(level, columns=columns) for level, columns in zip(made.levels, tables, strict=True))
     return replace(made, levels=levels)

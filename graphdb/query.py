@@ -23,6 +23,7 @@ from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.project import FEW, project
+from graphdb.result import Counted
 from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
+
+_STREAM = 16 << 20
+"""Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,8 @@ class QueryRun:
     Parameters
     ----------
     bindings_bytes
-        Bindings beyond this size wait in a temporary table (which DuckDB may spill) instead of in memory.
+        What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
+        which DuckDB may spill, block by block.
     timeout
         Seconds from now.
     cancelled
@@ -83,9 +88,11 @@ class QueryRun:
         """What the match reported, once it ran."""
 
     def __enter__(self) -> QueryRun:
+        self._snapshot.connection.deadline = self._deadline
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._snapshot.connection.deadline = None
         self._stack.close()
 
     # --- preparing
@@ -107,11 +114,15 @@ class QueryRun:
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window)
+            shaped = shaper.shape(query.returns, items, window, needs.duplicates)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        with self._snapshot.graph.watched(self._new_control().check):
+            return self._planned(bound, needs)
+
+    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )
@@ -126,6 +137,7 @@ class QueryRun:
             () if count_only else tuple(outputs),
             count_only,
             needs.limit,
+            "keep" if count_only else needs.duplicates,
         )
         return make_plan(pattern, self._snapshot.graph)
 
@@ -158,7 +170,7 @@ class QueryRun:
         if inner.residual:
             # What cannot be placed in the pattern is tested by SQL, as in any query.
             return self._distinct_by_sql(inner, vertices)
-        plan = self._plan(inner, Wanted(vertices, (), False, None))
+        plan = self._plan(inner, Wanted(vertices, (), False, None, "drop"))
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
         for block in self.executor.run(plan, self._new_control()):
@@ -182,33 +194,26 @@ class QueryRun:
 
     # --- running
 
-    def run(self, prepared: Prepared) -> pa.Table:
+    def run(self, prepared: Prepared) -> pa.Table | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if prepared.plan is not None and prepared.wanted.count_only:
-            return self._counted(prepared.plan, prepared.shaped)
+            self.control = control = self._new_control()
+            shaped = prepared.shaped  # what only counts needs no SQL
+            return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
             return self._projected(prepared.plan, prepared)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
-
-    def _counted(self, plan: PhysicalPlan, shaped: Shaped) -> pa.Table:
-        """Run a match for the number of its rows alone: the result needs no SQL."""
-        import pyarrow as pa
-
-        self.control = control = self._new_control()
-        count = pa.array([self.executor.count(plan, control)], pa.int64())
-        table = pa.table({f"c{i}": count for i in range(len(shaped.columns))})
-        skip, limit = shaped.window
-        return table.slice(skip, limit)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
         shaped = prepared.shaped
         assert shaped.direct is not None
         with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
-            if gathered is not None and gathered.num_rows <= FEW:
-                skip, limit = shaped.window
-                return project(gathered.slice(skip, limit), shaped.direct, self._snapshot.properties)
+            literals = any(direct.kind is not None for direct in shaped.direct)
+            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
+                rows = gathered.slice(*shaped.window)
+                return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 
@@ -216,7 +221,7 @@ class QueryRun:
     def bindings(self, prepared: Prepared) -> Iterator[None]:
         """Run the match, and keep its bindings visible to the shaped SQL."""
         if prepared.plan is None:
-            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8)}):
+            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)}):
                 yield
             return
         with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
@@ -235,8 +240,10 @@ class QueryRun:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self._new_control()
             count = self.executor.count(plan, control)
+            # All bindings are equal: one row does where it may come with its number, or where that is not asked.
+            rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
             with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one, {int(count)} AS n FROM {rows}")
                 try:
                     yield
                 finally:
@@ -270,7 +277,7 @@ class QueryRun:
                 table = self._terms(block, columns, literals)
                 batches.append(table)
                 waiting += table.nbytes
-                if waiting > self._bindings_bytes:
+                if waiting > (_STREAM if spilled else self._bindings_bytes // 2):
                     self._spill(pa.concat_tables(batches), first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
@@ -278,7 +285,8 @@ class QueryRun:
                     self._spill(pa.concat_tables(batches), first=False)
                 yield None
                 return
-            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in columns})
+            numbered = ["n"] if needs.duplicates == "count" else []
+            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in (*columns, *numbered)})
             yield pa.concat_tables(batches) if batches else empty
         finally:
             if spilled:
@@ -294,6 +302,8 @@ class QueryRun:
             if name in literals:
                 values = self._snapshot.store.to_terms(values)
             arrays[column] = pa.array(np.ascontiguousarray(values))
+        if block.matches is not None:
+            arrays["n"] = pa.array(block.matches)
         return pa.table(arrays)
 
     def _spill(self, table: pa.Table, *, first: bool) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     import sqlalchemy
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: degrees and pairs of labels (:mod:`graphdb.storage.statistics`)."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -108,6 +109,20 @@ class Catalog:
                 self._connection.execute(_VIEW)
         except DBAPIError as error:
             raise StorageError(f"the tables of graphdb cannot be created: {error.orig}") from error
+
+    def upgrade(self) -> None:
+        """Bring a file that an older version wrote up to date: make the tables it lacks, and count what they hold."""
+        import numpy as np
+
+        from graphdb.storage import schema, statistics
+
+        if self.schema_version >= SCHEMA_VERSION:
+            return
+        with transaction(self._connection):
+            with self._engine().connect() as sql:
+                schema.metadata.create_all(sql, checkfirst=True)
+            statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
+            self.set_meta("schema_version", str(SCHEMA_VERSION))
 
     @property
     def schema_version(self) -> int:

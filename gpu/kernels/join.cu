@@ -360,6 +360,39 @@ extern "C" __global__ void row_offsets(const i64 *offsets, i64 rows, const u32 *
   out[row] = sum;
 }
 
+// Add up how many matches each row stands for: rows of the last table, by the row they came from.
+extern "C" __global__ void tally(const ID *origins, i64 rows, i64 *matches) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row < rows) atomicAdd((u64 *)matches + origins[row], (u64)1);
+}
+
+// The same where a row has as many matches as it has elements; without `origins`, it is its own.
+extern "C" __global__ void tally_rows(const i64 *offsets, i64 rows, const ID *origins, i64 *matches) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  i64 found = offsets[row + 1] - offsets[row];
+  if (found) atomicAdd((u64 *)matches + (origins ? (i64)origins[row] : row), (u64)found);
+}
+
+// 1 for each row that stands for some match.
+extern "C" __global__ void matched(const i64 *matches, i64 rows, i64 *out) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row < rows) out[row] = matches[row] > 0;
+}
+
+// Those rows, with their numbers: columns are (column of the table or CONSTANT, slot).
+extern "C" __global__ void keep_rows(const ID *table, i64 stride, i64 rows, const i64 *columns, i64 count,
+                                     const i64 *constants, const i64 *matches, const i64 *positions, ID *out,
+                                     i64 out_stride, i64 *out_matches) {
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row >= rows || !matches[row]) return;
+  i64 position = positions[row];
+  for (i64 c = 0; c < count; ++c)
+    out[c * out_stride + position] = columns[2 * c] >= 0 ? table[columns[2 * c] * stride + row]
+                                                         : (ID)constants[columns[2 * c + 1]];
+  out_matches[position] = matches[row];
+}
+
 // A prefix sum of a few values, by one block: [n + 1].
 extern "C" __global__ void __launch_bounds__(THREADS) sum_up(const i64 *values, i64 n, i64 *out) {
   __shared__ i64 sums[WARPS];

@@ -194,8 +194,12 @@ class ChoosingExecutor:
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         work = plan.cost
-        if counting and plan.counting is not None:
-            work = sum(part.cost for term in plan.counting.terms for part in term.parts)
+        if counting and plan.twins is not None:
+            work = float(plan.twins.choices[-1])
+        elif counting and plan.tree is not None:
+            work = plan.tree.cost
+        elif counting and plan.counting is not None:
+            work = plan.counting.cost
         if work < self.host.inline_cost:
             return work / HOST_RATE
         return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))

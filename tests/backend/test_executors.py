@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -22,8 +23,10 @@ from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import DataGraph
 from tests.backend.executors import EXECUTORS, opened
 from tests.oracle.strategies import Case, cases
+from tests.oracle.test_duplicates import ANY, OUTPUTS, counts_of, with_outputs
 from tests.oracle.test_matching import expected
 from tests.oracle.test_symmetry import symmetric_cases
+from tests.oracle.test_trees import labelled_cases, spaces
 
 EXAMPLES = settings(
     max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
@@ -84,6 +87,30 @@ def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bo
         mock.patch.object(join, "NARROW", 1e9 if narrow else 0.0),
     ):
         check(case, DataGraph(case.source, layer="hashed" if signatures else "direct"), executor)
+
+
+@EXAMPLES
+@given(case=ANY, names=OUTPUTS, order=st.one_of(st.none(), st.permutations(range(6))))
+def test_rows_that_stand_for_several_matches(executor: Any, case: Case, names: list[int], order: Any) -> None:
+    """Duplicates counted, or dropped: whichever steps come first, and however few of them make a row."""
+    case, graph = with_outputs(case, names), DataGraph(case.source)
+    want = expected(case)
+    own = None if order is None else tuple(v for v in order if v < len(case.pattern.vertices))
+    with mock.patch.object(passes, "rows_first", return_value=own) if own else nullcontext():
+        counted, dropped = (replace(case.pattern, duplicates=duplicates) for duplicates in ("count", "drop"))
+        assert counts_of(counted, graph, executor, "never") == want
+        assert counts_of(dropped, graph, executor, "never").keys() == want.keys()
+        limited = counts_of(replace(dropped, limit=3), graph, executor, "never")
+        assert limited.keys() <= want.keys()
+        assert len(limited) >= min(3, len(want))
+
+
+@EXAMPLES
+@given(case=st.one_of(labelled_cases(), cases(most_vertices=5)))
+def test_candidate_spaces(executor: Any, case: Case) -> None:
+    """Plans whose lists are a candidate space's, which holds candidates alone."""
+    with spaces():
+        check(case, DataGraph(case.source), executor)
 
 
 @pytest.mark.parametrize("mode", list(MatchMode))
