@@ -423,7 +423,7 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        if plan.counting is None:
+        if plan.counting is None or plan.counting.root >= 0:
             return None
         try:
             prepared = DeviceCount(self._device, self._graph, plan.counting, self._stop)

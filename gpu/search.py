@@ -26,7 +26,7 @@ from graphdb.gpu.specialise import search_text
 from graphdb.gpu.stream import Images, Table, stream
 from graphdb.plan.physical import PhysicalPlan
 
-PIECES = 64
+PIECES = 16
 """Tasks per warp that the work is dealt into, …"""
 LEAST = 1
 """… unless they had fewer elements than this."""

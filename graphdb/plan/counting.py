@@ -125,7 +125,7 @@ def counting_plan(
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
-        parts = parts_of(quotient, costs, MOST_CORE if instead_of < LONG else MOST_LARGE_CORE)
+        parts = parts_of(quotient, costs, MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE)
         if parts is None:
             return None
         cost += sum(part.cost for part in parts if part not in planned)
