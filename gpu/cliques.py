@@ -117,8 +117,8 @@ def book_of(part: Part) -> int:
 class DeviceCliques:
     """Counts cliques on one device; ``milliseconds`` is what the last run took there."""
 
-    def __init__(self, device: Device, graph: DeviceGraph, stop: StopFlag) -> None:
-        self._device, self._graph, self._stop = device, graph, stop
+    def __init__(self, device: Device, graph: DeviceGraph) -> None:
+        self._device, self._graph, self._stop = device, graph, StopFlag(device)
         self.milliseconds = 0.0
 
     def count(self, plan: CliqueCount, shape: Shape, watch: Watch) -> int:

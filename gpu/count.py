@@ -87,9 +87,9 @@ class DeviceCount:
     device: Device
     graph: DeviceGraph
     plan: CountingPlan
-    stop: StopFlag
     milliseconds: float = 0.0
     """After a run: the device's time, from the first kernel to the last."""
+    stop: StopFlag = field(init=False)
     _on: _OnDevice = field(init=False)
     _numbers: Mapping[Relation, int] = field(init=False)
     _weights: dict[Weight, tuple[Any, Values]] = field(init=False, default_factory=dict)
@@ -99,6 +99,7 @@ class DeviceCount:
     _scratch: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.stop = StopFlag(self.device)
         with self.device.active():
             self._on = self._ranked()
             self._numbers = {relation: number for number, relation in enumerate(self.plan.partitions)}
@@ -411,7 +412,7 @@ class Counter:
     """Counts without going through the matches, where a plan says how and the device has kernels for it."""
 
     def __init__(self, device: Device, graph: DeviceGraph) -> None:
-        self._device, self._graph, self._stop = device, graph, StopFlag(device)
+        self._device, self._graph = device, graph
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -419,14 +420,14 @@ class Counter:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
         shape = shape_for(plan.clique) if plan.clique is not None else None
         if plan.clique is not None and shape is not None:
-            cliques = DeviceCliques(self._device, self._graph, self._stop)
+            cliques = DeviceCliques(self._device, self._graph)
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
         if plan.counting is None or plan.counting.root >= 0:
             return None
         try:
-            prepared = DeviceCount(self._device, self._graph, plan.counting, self._stop)
+            prepared = DeviceCount(self._device, self._graph, plan.counting)
             counted = prepared.run(watch)
             self.milliseconds = prepared.milliseconds
         except Unsupported:

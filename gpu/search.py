@@ -79,7 +79,7 @@ class Search:
         depth: int | None = None,
         pool_rows: int = POOL_ROWS,
     ) -> None:
-        self.device, self.graph, self.stop = device, graph, StopFlag(device)
+        self.device, self.graph = device, graph
         self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
         self._depth = depth
@@ -139,6 +139,7 @@ class _Run:
 
     def __init__(self, search: Search, plan: PhysicalPlan, limit: int | None, *, counting: bool) -> None:
         self._search, self._plan, self._limit = search, plan, limit
+        self._stop = StopFlag(search.device)
         device = self._device = search.device
         second = plan.program.second
         depth = search.depth(plan) if limit is None else 0
@@ -179,7 +180,7 @@ class _Run:
                 *map(address, tables[:5]),
                 *(plan.program.resources, plan.program.type_label, address(tables[5])),
                 *(address(scan), len(scan), 0 if ends is None else address(ends) + 8, elements, piece),
-                *(cell, cell + 8, search.stop.address, cell + 16, -1 if limit is None else limit),
+                *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
                 *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
                 *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
                 *(self._ready.ctypes.data, self._taken.ctypes.data, address(taken_seen)),
@@ -251,8 +252,7 @@ class _Run:
     def close(self) -> None:
         """Stop the kernels if they run still."""
         if not self._end.done:
-            self._search.stop.set()
+            self._stop.set()
             self._end.synchronize()
-            self._search.stop.clear()
         else:
             self._search.milliseconds = self._device.milliseconds(self._begin, self._end)

@@ -28,7 +28,7 @@ from graphdb.execute.executor import Control
 from graphdb.gpu.cliques import DeviceCliques, shape_for
 from graphdb.gpu.count import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import Device, StopFlag
+from graphdb.gpu.launch import Device
 from graphdb.gpu.registers import Unsupported
 from graphdb.gpu.search import LEAST, Search
 from graphdb.grammar.syntax import MatchMode
@@ -57,9 +57,9 @@ class Runner:
 
     def __init__(self, **sizes: Any) -> None:
         self.device = Device(0)
-        self.graph, self.stop = DeviceGraph(self.device.memory), StopFlag(self.device)
+        self.graph = DeviceGraph(self.device.memory)
         self.searching = Search(self.device, self.graph, **sizes)
-        self.cliques = DeviceCliques(self.device, self.graph, self.stop)
+        self.cliques = DeviceCliques(self.device, self.graph)
 
     def search(self, plan: PhysicalPlan) -> Run:
         """The same by going through all matches, for at most some seconds."""
@@ -83,7 +83,7 @@ class Runner:
             return run
         if plan.counting is None:
             raise Unsupported("no plan to count without enumerating")
-        counter = DeviceCount(self.device, self.graph, plan.counting, self.stop)
+        counter = DeviceCount(self.device, self.graph, plan.counting)
 
         def count() -> tuple[int | None, float]:
             found = counter.run(Control())
