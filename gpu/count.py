@@ -33,6 +33,8 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
+COMPILING = 5e9
+"""Elements that a device goes through in the half second in which a kernel is compiled."""
 
 VARIANTS["count_weights"] = VARIANTS["clique_books"] = ({},)
 
@@ -413,8 +415,14 @@ class Counter:
 
     def __init__(self, device: Device, graph: DeviceGraph) -> None:
         self._device, self._graph = device, graph
+        self._known: set[Part] = set()
         self.milliseconds = 0.0
         """After a count: the device's time."""
+
+    def work(self, plan: CountingPlan) -> float:
+        """Elements that a count is expected to go through, and what it would while kernels are compiled."""
+        parts = {part for term in plan.terms for part in term.parts if part.levels or part.clique}
+        return plan.cost + COMPILING * len(parts - self._known)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
@@ -430,6 +438,7 @@ class Counter:
             prepared = DeviceCount(self._device, self._graph, plan.counting)
             counted = prepared.run(watch)
             self.milliseconds = prepared.milliseconds
+            self._known.update(part for term in plan.counting.terms for part in term.parts)
         except Unsupported:
             return None
         return counted

@@ -94,7 +94,7 @@ class GpuExecutor:
 
     def work(self, plan: PhysicalPlan, counting: bool) -> float:
         """Elements that a run (or with ``counting``, a count) is expected to go through."""
-        return plan.counting.cost if counting and plan.counting is not None else plan.cost
+        return self._counter.work(plan.counting) if counting and plan.counting is not None else plan.cost
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""

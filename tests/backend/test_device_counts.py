@@ -90,6 +90,16 @@ def test_patterns(executor: Any, name: str) -> None:
     assert counted(pattern_of(PATTERNS[name], label), graph, executor)
 
 
+def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
+    """What must be compiled first is left to the CPU where that takes less."""
+    graph, label = graph_of(40, 160, 1)
+    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+    assert plan.counting is not None
+    assert executor.work(plan, True) > 1e9
+    executor.count(plan)
+    assert executor.work(plan, True) == plan.counting.cost
+
+
 @pytest.mark.parametrize("size", [3, 4, 5, 6])
 def test_cliques(executor: Any, size: int) -> None:
     graph, label = graph_of(50, 600, 2)
