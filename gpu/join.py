@@ -38,6 +38,8 @@ OUT_BYTES = 32 << 20
 NARROW = 8.0
 """Entries of a partition that are read once for each element that a plan is expected to go through, at most, to leave
 those out that are no candidates."""
+TELLING = 3
+"""So many of the first levels say how far a run is."""
 FEW = 1 << 13
 """Values that one block sums up sooner than the library does."""
 FIRST = 1 << 14
@@ -233,6 +235,7 @@ class _Run:
         root = _Table(self._memory.empty(1, self._dtype), 1, 0, 1, self._width)
         if self._limit != 0:
             yield from self._extend(0, root, 0.0, 1.0)
+            self._control.report(1.0)
 
     def _enough(self) -> bool:
         return self._limit is not None and self.total >= self._limit
@@ -266,8 +269,8 @@ class _Run:
             if not counting:
                 yield from self._pieces(number, table, elements, marks, done, share)
             begin = end
-            if self._control.progress is not None and number < 2:
-                self._control.progress(done + share * begin / elements.total)
+            if number < TELLING and self._control.due:
+                self._control.report(done + share * begin / elements.total)
 
     def _pieces(
         self, number: int, table: _Table, elements: _Elements, marks: _Marks, done: float, share: float
