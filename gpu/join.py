@@ -114,15 +114,16 @@ class Join:
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
         """The plan's levels, with what they read on the device; kept as long as the plan."""
         clique = plan.clique if counting else None
+        kept = 0 if counting or plan.kept == len(plan.steps) else plan.kept
 
         def build() -> Levels:
             if clique is None:
-                return plan_levels(plan, self.graph, lambda partition, bits: self._narrow(plan, partition, bits))
+                return plan_levels(plan, self.graph, kept, lambda copy, bits: self._narrow(plan, copy, bits))
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
         with self.device.active():
-            return self.device.memory.keep(f"levels {clique is None}", plan, build)
+            return self.device.memory.keep(f"levels {kept}" if clique is None else "clique", plan, build)
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
         """A partition of candidates alone, where going through it once is no more than the plan does anyway.
