@@ -214,7 +214,6 @@ class _Run:
         self._tallies: Any = None
         self._matches: Any = None
         """Where matches are added up: of all rows, and of those that are gone through now."""
-        self._span = join.span if limit is None else max(min(join.span, FIRST) // join.tile, 1) * join.tile
         images = 1 if counting else plan.automorphisms * max(len(plan.outputs), 1)
         self._out_rows = max(join.out_bytes // (images * self._width), join.tile)
         steps = len(levels.levels)
@@ -222,7 +221,8 @@ class _Run:
         widest = max(self._row_bytes(level) for level in levels.levels)
         self._rows = max(min(join.rows, int(room * 0.7) // steps // widest), join.tile)
         # A bit per element, and for a share its value too, if it comes to the worst.
-        self._span = max(min(self._span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
+        self._widest = max(min(join.span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
+        self._span = self._widest if limit is None else min(self._widest, max(FIRST // join.tile, 1) * join.tile)
         control.rows = np.zeros(steps, np.int64)
         control.threads = 0
 
@@ -262,7 +262,7 @@ class _Run:
             self._control.check()
             end = min(begin + self._span, elements.total)
             if self._limit is not None:
-                self._span = min(2 * self._span, self._join.span)
+                self._span = min(2 * self._span, self._widest)
             marks = self._marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
             if number == self._last and not tallied:
