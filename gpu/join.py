@@ -38,6 +38,8 @@ OUT_BYTES = 32 << 20
 NARROW = 8.0
 """Entries of a partition that are read once for each element that a plan is expected to go through, at most, to leave
 those out that are no candidates."""
+TELLING = 3
+"""So many of the first levels say how far a run is."""
 FEW = 1 << 13
 """Values that one block sums up sooner than the library does."""
 FIRST = 1 << 14
@@ -112,15 +114,16 @@ class Join:
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
         """The plan's levels, with what they read on the device; kept as long as the plan."""
         clique = plan.clique if counting else None
+        kept = 0 if counting or plan.kept == len(plan.steps) else plan.kept
 
         def build() -> Levels:
             if clique is None:
-                return plan_levels(plan, self.graph, lambda partition, bits: self._narrow(plan, partition, bits))
+                return plan_levels(plan, self.graph, kept, lambda copy, bits: self._narrow(plan, copy, bits))
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
         with self.device.active():
-            return self.device.memory.keep(f"levels {clique is None}", plan, build)
+            return self.device.memory.keep(f"levels {kept}" if clique is None else "clique", plan, build)
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
         """A partition of candidates alone, where going through it once is no more than the plan does anyway.
@@ -211,7 +214,6 @@ class _Run:
         self._tallies: Any = None
         self._matches: Any = None
         """Where matches are added up: of all rows, and of those that are gone through now."""
-        self._span = join.span if limit is None else max(min(join.span, FIRST) // join.tile, 1) * join.tile
         images = 1 if counting else plan.automorphisms * max(len(plan.outputs), 1)
         self._out_rows = max(join.out_bytes // (images * self._width), join.tile)
         steps = len(levels.levels)
@@ -219,7 +221,8 @@ class _Run:
         widest = max(self._row_bytes(level) for level in levels.levels)
         self._rows = max(min(join.rows, int(room * 0.7) // steps // widest), join.tile)
         # A bit per element, and for a share its value too, if it comes to the worst.
-        self._span = max(min(self._span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
+        self._widest = max(min(join.span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
+        self._span = self._widest if limit is None else min(self._widest, max(FIRST // join.tile, 1) * join.tile)
         control.rows = np.zeros(steps, np.int64)
         control.threads = 0
 
@@ -233,6 +236,7 @@ class _Run:
         root = _Table(self._memory.empty(1, self._dtype), 1, 0, 1, self._width)
         if self._limit != 0:
             yield from self._extend(0, root, 0.0, 1.0)
+            self._control.report(1.0)
 
     def _enough(self) -> bool:
         return self._limit is not None and self.total >= self._limit
@@ -258,7 +262,7 @@ class _Run:
             self._control.check()
             end = min(begin + self._span, elements.total)
             if self._limit is not None:
-                self._span = min(2 * self._span, self._join.span)
+                self._span = min(2 * self._span, self._widest)
             marks = self._marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
             if number == self._last and not tallied:
@@ -266,8 +270,8 @@ class _Run:
             if not counting:
                 yield from self._pieces(number, table, elements, marks, done, share)
             begin = end
-            if self._control.progress is not None and number < 2:
-                self._control.progress(done + share * begin / elements.total)
+            if number < TELLING and self._control.due:
+                self._control.report(done + share * begin / elements.total)
 
     def _pieces(
         self, number: int, table: _Table, elements: _Elements, marks: _Marks, done: float, share: float

@@ -201,8 +201,8 @@ Narrow = Callable[[DevicePartition, int], DevicePartition | None]
 """Makes a partition of candidates alone, from the address of their bits; None where that is not worth it."""
 
 
-def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, narrow: Narrow) -> Levels:
-    """Copy what a plan reads to the device, and write its steps as levels."""
+def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, kept: int, narrow: Narrow) -> Levels:
+    """Copy what a plan reads to the device, and write its steps as levels, of which ``kept`` make a row (0: all)."""
     program = device_program(plan, graph)
     slots = len(plan.names)
     position = {int(row[0]): i for i, row in enumerate(program.steps)}
@@ -240,7 +240,6 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, narrow: Narrow) -> Level
     constants[:slots] = plan.program.constants
     upload, p = graph.memory.upload, plan.program
     tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
-    kept = plan.kept if plan.kept < len(levels) and not plan.count_only else 0
     known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, kept)
     outputs = tuple(p.outputs.tolist())
     return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs))

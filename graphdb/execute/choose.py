@@ -198,7 +198,7 @@ class ChoosingExecutor:
             work = float(plan.twins.choices[-1])
         elif counting and plan.tree is not None:
             work = plan.tree.cost
-        elif counting and plan.counting is not None:
+        elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
         if work < self.host.inline_cost:
             return work / HOST_RATE

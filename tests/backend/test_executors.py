@@ -101,6 +101,7 @@ def test_rows_that_stand_for_several_matches(executor: Any, case: Case, names: l
         assert counts_of(counted, graph, executor, "never") == want
         assert counts_of(dropped, graph, executor, "never").keys() == want.keys()
         limited = counts_of(replace(dropped, limit=3), graph, executor, "never")
+        assert executor.count(make_plan(counted, graph, counting="never")) == want.total()
         assert limited.keys() <= want.keys()
         assert len(limited) >= min(3, len(want))
 
