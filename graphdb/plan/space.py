@@ -240,7 +240,10 @@ def _initial(
     rows: dict[Relation, int],
     towards: dict[tuple[int, Relation], set[int]],
 ) -> Ints:
-    """The candidates to begin with: the vertex's own, or all that have the rarest of its edges; tests are no edges."""
+    """The candidates to begin with: the vertex's own, or all that have the rarest of its edges.
+
+    A vertex that only edge tests speak of ranges over the universe: a test binds no literal.
+    """
     candidates = pattern.vertices[vertex].candidates
     if candidates is not None:
         return candidates
