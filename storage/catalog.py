@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
     import sqlalchemy
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -117,6 +117,15 @@ class Catalog:
             raise StorageError("the file has no schema version: it is damaged or not a graphdb database")
         return int(value)
 
+    def migrate(self) -> None:
+        """Bring a file that an older version wrote to this version's tables, in one transaction."""
+        from graphdb.storage.migrations import migrate
+
+        found = self.schema_version
+        if found < SCHEMA_VERSION:
+            with transaction(self._connection):
+                migrate(self._connection, found, SCHEMA_VERSION)
+
     # --- small tables ---
 
     def meta(self, key: str) -> str | None:
@@ -133,6 +142,11 @@ class Catalog:
     def prefixes(self) -> dict[str, str]:
         """Return the declared prefixes and their IRIs, by name."""
         return dict(self._rows("SELECT prefix, iri FROM _graphdb.prefix ORDER BY prefix"))
+
+    def add_prefixes(self, prefixes: dict[str, str]) -> None:
+        """Declare prefixes where their names are free."""
+        for name, iri in prefixes.items():
+            self._connection.execute("INSERT INTO _graphdb.prefix VALUES (?, ?) ON CONFLICT DO NOTHING", [name, iri])
 
     def set_prefix(self, name: str, iri: str) -> None:
         """Declare a prefix, or declare it anew."""

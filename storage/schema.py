@@ -67,6 +67,26 @@ triple = Table(
 )
 """Unique; each load's new triples sorted by (label, subject, object), so that zone maps prune by label."""
 
+quad = Table(
+    "quad",
+    metadata,
+    Column("graph", BigInteger, nullable=False),
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+)
+"""Which triples came in a named graph: the graph that is queried is the union of all."""
+
+reifier = Table(
+    "reifier",
+    metadata,
+    Column("reifier", BigInteger, nullable=False),
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+)
+"""Resources that stand for an edge, whose properties are theirs: see :mod:`graphdb.storage.append`."""
+
 edge_label = Table(
     "edge_label",
     metadata,

@@ -9,7 +9,14 @@ LITERAL_BASE = 1 << 40
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDF_TYPE = RDF + "type"
+RDF_REIFIES = RDF + "reifies"
 XSD = "http://www.w3.org/2001/XMLSchema#"
+
+OWN = "graph:"
+"""The namespace of names that come without one: of ``CREATE``, and of tables, edge lists and networks."""
+
+IRI, BLANK, PLAIN, TAGGED, TYPED, DATATYPE, LANGUAGE = range(7)
+"""What a term of a batch is; the last two are no terms themselves but the notes of literals."""
 
 
 class Kind(IntEnum):

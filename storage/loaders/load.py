@@ -19,17 +19,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from graphdb.errors import LoadError
-from graphdb.storage import dictionary, statistics
+from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import BLOCK, DataFile, blocks, find
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.loaders.ntriples import BadLine, Batch
+    from graphdb.storage.loaders.ntriples import BadLine
 
 T = TypeVar("T")
 
@@ -136,7 +134,6 @@ class _Load:
         self._bytes = 0
         self._total = sum(file.size for file in files)
         self._reported = 0.0
-        self._labels = np.empty(0, np.int64)
         self.triples = 0
         self.errors = 0
 
@@ -144,7 +141,7 @@ class _Load:
         """Load all files and return how many triples are new."""
         from graphdb.storage.loaders.ntriples import Parser
 
-        self._connection.execute("CREATE TEMP TABLE _graphdb_staged (label BIGINT, subject BIGINT, object BIGINT)")
+        appender = Appender(self._connection)
         parser = Parser(stop=not self._skip)
         number = self._catalog.next_source()
         before = 0
@@ -158,15 +155,14 @@ class _Load:
                 if bad:
                     self._note(bad)
                 if parser.size > BATCH:
-                    self._wait("storing terms", self._store, parser.take())
+                    self._wait("storing terms", appender.add, parser.take())
             self._catalog.add_source(number, file.name, self.triples - in_file)
             number += 1
             before += file.size
             self._bytes = before
-        self._wait("storing terms", self._store, parser.take())
-        new = self._wait("sorting triples", self._append)
-        self._wait("counting", statistics.refresh, self._connection, self._labels)
-        self._connection.execute("DROP TABLE temp._graphdb_staged")
+        self._wait("storing terms", appender.add, parser.take())
+        new = self._wait("sorting triples", appender.append)
+        self._wait("counting", appender.count)
         self._report("done", force=True)
         return new
 
@@ -201,33 +197,6 @@ class _Load:
         finally:
             self._connection.unregister("_graphdb_bad")
 
-    def _store(self, batch: Batch) -> None:
-        """Number the batch's terms and stage its triples."""
-        import pyarrow as pa
-
-        ids = _ids(self._connection, batch)
-        subjects, labels, objects = (ids[column] for column in batch.triples.T)
-        self._labels = np.union1d(self._labels, ids[np.unique(batch.triples[:, 1])])
-        self._connection.register("_graphdb_batch", pa.table({"label": labels, "subject": subjects, "object": objects}))
-        try:
-            self._connection.execute("INSERT INTO temp._graphdb_staged SELECT * FROM _graphdb_batch")
-        finally:
-            self._connection.unregister("_graphdb_batch")
-
-    def _append(self) -> int:
-        """Append the staged triples that are not there yet, sorted, and return their number."""
-        [(appending,)] = self._connection.execute("SELECT EXISTS (FROM _graphdb.triple)").fetchall()
-        known = (
-            "EXCEPT SELECT label, subject, object FROM _graphdb.triple"
-            " WHERE label IN (SELECT unnest($labels::BIGINT[]))"
-        )
-        [(appended,)] = self._connection.execute(
-            "INSERT INTO _graphdb.triple SELECT DISTINCT label, subject, object FROM temp._graphdb_staged "
-            f"{known if appending else ''} ORDER BY label, subject, object",
-            {"labels": self._labels.tolist()} if appending else None,
-        ).fetchall()
-        return int(appended)
-
     def _wait(self, phase: str, work: Callable[..., T], *arguments: object) -> T:
         """Do ``work`` in the worker; meanwhile report, and stop DuckDB where the load is to end."""
         self._report(phase)
@@ -249,20 +218,3 @@ class _Load:
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now
             self._progress(self._bytes, self._total, self.triples, phase)
-
-
-def _ids(connection: duckdb.DuckDBPyConnection, batch: Batch) -> dictionary.Ids:
-    """Return the dictionary's id of each term of ``batch`` (int64[terms]; -1 for annotations)."""
-    import pyarrow as pa
-
-    from graphdb.storage.loaders import ntriples_kernels as what
-
-    ids = np.full(len(batch.kinds), -1, np.int64)
-    resources = np.flatnonzero(batch.kinds <= what.BLANK)
-    ids[resources] = dictionary.number_resources(connection, batch.text.take(pa.array(resources)))
-    literals = np.flatnonzero((batch.kinds >= what.PLAIN) & (batch.kinds <= what.TYPED))
-    kinds, annotations = batch.kinds[literals], batch.annotations[literals]
-    datatype = batch.text.take(pa.array(annotations, mask=kinds != what.TYPED))
-    language = batch.text.take(pa.array(annotations, mask=kinds != what.TAGGED))
-    ids[literals] = dictionary.number_literals(connection, batch.text.take(pa.array(literals)), datatype, language)
-    return ids

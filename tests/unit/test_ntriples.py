@@ -7,9 +7,10 @@ import pathlib
 
 import pytest
 
-from graphdb.storage.loaders import ntriples_kernels as kernels
+from graphdb.storage import terms as kernels
+from graphdb.storage.append import Batch
 from graphdb.storage.loaders.files import blocks, find
-from graphdb.storage.loaders.ntriples import BadLine, Batch, Parser
+from graphdb.storage.loaders.ntriples import BadLine, Parser
 
 Term = tuple[str, ...]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.storage.loaders import ntriples_kernels as kernels
+from graphdb.storage import terms as kernels
 from graphdb.storage.loaders.ntriples import Parser
 
 Term = tuple[str, str, str]

@@ -1,0 +1,213 @@
+"""Appending to the graph: terms and triples in, numbered and without repeats, within the caller's transaction.
+
+What writes triples goes this way: a load, statements that create, patches.  An :class:`Appender` is given batches of
+terms with triples of their numbers (:class:`Batch`: what parsers make), rows of text as the view ``triples`` shows them
+(:meth:`Appender.add_rows`), or triples of ids that are known (:meth:`Appender.add_ids`), in any order and as often as
+one likes; :meth:`Appender.finish` appends those that are new, sorted by (label, subject, object), and brings the
+statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
+
+Edges with identity.  The triples of a graph are a set.  An edge that has properties, or that there is more than once,
+is *reified*, as RDF 1.2 does it: a row of the table ``reifier`` says that the resource ``reifier`` stands for the
+edge (subject, label, object), and the properties of the edge are the triples of that resource.  Parallel edges are
+several reifiers of one triple; the ordinal of an edge is the rank of its reifier among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage import dictionary, statistics
+from graphdb.storage.terms import BLANK, IRI, PLAIN, RDF, TAGGED, TYPED, XSD
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+# What rows of text hold; xsd:string and rdf:langString are what a literal is without a datatype of its own.
+_TYPED = f"nullif(nullif(datatype, '{XSD}string'), '{RDF}langString')"
+_RESOURCES = """
+SELECT DISTINCT iri FROM (
+    SELECT subject AS iri FROM _graphdb_rows UNION ALL SELECT predicate FROM _graphdb_rows
+    UNION ALL SELECT object FROM _graphdb_rows WHERE datatype IS NULL
+)
+"""
+_LITERALS = f"""
+SELECT DISTINCT object AS lexical, {_TYPED} AS datatype, lower(language) AS language
+FROM _graphdb_rows WHERE datatype IS NOT NULL
+"""
+_NUMBERED = f"""
+SELECT subject.id AS subject, label.id AS label, coalesce(resource.id, literal.id) AS object
+FROM _graphdb_rows AS row
+JOIN _graphdb_iris AS subject ON subject.iri = row.subject
+JOIN _graphdb_iris AS label ON label.iri = row.predicate
+LEFT JOIN _graphdb_iris AS resource ON row.datatype IS NULL AND resource.iri = row.object
+LEFT JOIN _graphdb_values AS literal ON row.datatype IS NOT NULL AND literal.lexical = row.object
+    AND literal.datatype IS NOT DISTINCT FROM {_TYPED.replace("datatype,", "row.datatype,")}
+    AND literal.language IS NOT DISTINCT FROM lower(row.language)
+"""
+
+Ids = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+
+
+def _none(width: int) -> Numbers:
+    return np.empty((0, width), np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Distinct terms, and triples as numbers of those terms.
+
+    Parameters
+    ----------
+    text
+        The terms' strings, as an Arrow array (large_string).
+    kinds : uint8[terms]
+        What each is: IRI, BLANK, PLAIN, TAGGED, TYPED or, for notes of literals, DATATYPE and LANGUAGE; see
+        :mod:`graphdb.storage.terms`.  A blank node's string begins with ``_:``.
+    annotations : int32[terms]
+        The number of a literal's datatype or language (in lower case), else -1.
+    triples : int32[triples, 3]
+        Subjects, predicates, objects.
+    quads : int32[quads, 4]
+        Those of the triples that stand in a named graph: subjects, predicates, objects, graphs.
+    reified : int32[reified, 4]
+        Reifiers, and the subjects, predicates and objects that they reify; these triples need not be in the graph.
+    """
+
+    text: pa.LargeStringArray
+    kinds: NDArray[np.uint8]
+    annotations: Numbers
+    triples: Numbers
+    quads: Numbers = field(default_factory=lambda: _none(4))
+    reified: Numbers = field(default_factory=lambda: _none(4))
+
+
+class Appender:
+    """Appends triples in the transaction that is open on ``connection``; one at a time."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._labels = np.empty(0, np.int64)
+        self._staged: set[str] = set()
+
+    def add(self, batch: Batch) -> None:
+        """Number the batch's terms and stage its triples."""
+        ids = _ids(self._connection, batch)
+        self.add_ids(*(ids[column] for column in batch.triples.T))
+        self._stage("quad", ("subject", "label", "object", "graph"), [ids[column] for column in batch.quads.T])
+        names = "reifier", "subject", "label", "object"
+        self._stage("reifier", names, [ids[column] for column in batch.reified.T])
+
+    def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
+        """Stage triples of term ids (int64[triples] each)."""
+        self._labels = np.union1d(self._labels, labels)
+        self._stage("triple", ("subject", "label", "object"), [subjects, labels, objects])
+
+    def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids) -> None:
+        """Stage that resources stand for edges (int64[edges] each); the edges' triples are added by themselves."""
+        self._stage("reifier", ("reifier", "subject", "label", "object"), [reifiers, subjects, labels, objects])
+
+    def add_rows(self, rows: pa.Table) -> None:
+        """Stage triples as text.
+
+        The string columns are those of the view ``triples``: ``subject``, ``predicate``, ``object``, ``datatype`` (NULL
+        where the object is a resource) and ``language``.  A blank node's text begins with ``_:``.
+        """
+        with _registered(self._connection, "_graphdb_rows", rows):
+            resources = self._connection.sql(_RESOURCES).to_arrow_table()
+            literals = self._connection.sql(_LITERALS).to_arrow_table()
+            columns = [literals[name].combine_chunks() for name in ("lexical", "datatype", "language")]
+            literal_ids = dictionary.number_literals(self._connection, *columns)
+            ids = dictionary.number_resources(self._connection, resources["iri"].combine_chunks())
+            with (
+                _registered(self._connection, "_graphdb_iris", resources.append_column("id", [ids])),
+                _registered(self._connection, "_graphdb_values", literals.append_column("id", [literal_ids])),
+            ):
+                found = self._connection.execute(_NUMBERED).fetchnumpy()
+        self.add_ids(found["subject"], found["label"], found["object"])
+
+    def finish(self) -> int:
+        """Append what is staged and not there yet, and count it; return how many triples were new."""
+        new = self.append()
+        self.count()
+        return new
+
+    def append(self) -> int:
+        """The first half of :meth:`finish`: append what is staged and not there yet."""
+        new = self._append("triple", "label, subject, object", self._labels)
+        self._append("quad", "graph, label, subject, object")
+        self._append("reifier", "reifier, label, subject, object")
+        return new
+
+    def count(self) -> None:
+        """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
+        statistics.refresh(self._connection, self._labels)
+        self._labels = np.empty(0, np.int64)
+
+    def _stage(self, table: str, names: tuple[str, ...], columns: list[Ids]) -> None:
+        """Keep rows of ids for :meth:`finish`."""
+        import pyarrow as pa
+
+        if not columns or not len(columns[0]):
+            return
+        if table not in self._staged:
+            self._staged.add(table)
+            self._connection.execute(
+                f"CREATE TEMP TABLE _graphdb_{table} ({', '.join(f'{name} BIGINT' for name in names)})"
+            )
+        with _registered(self._connection, "_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
+            self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
+
+    def _append(self, table: str, columns: str, labels: Ids | None = None) -> int:
+        """Append the staged rows that ``table`` does not have, sorted by ``columns``; all have one of ``labels``."""
+        if table not in self._staged:
+            return 0
+        self._staged.remove(table)
+        [(appending,)] = self._connection.execute(f"SELECT EXISTS (FROM _graphdb.{table})").fetchall()
+        known = ""
+        parameters = {}
+        if appending:
+            known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}"
+            if labels is not None:
+                known += " WHERE label IN (SELECT unnest($labels::BIGINT[]))"
+                parameters = {"labels": labels.tolist()}
+        order = ", ".join(f"{column} ASC" for column in columns.split(", "))
+        [(appended,)] = self._connection.execute(
+            f"INSERT INTO _graphdb.{table} BY NAME SELECT DISTINCT {columns} FROM temp._graphdb_{table} {known} "
+            f"ORDER BY {order}",
+            parameters or None,
+        ).fetchall()
+        self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        return int(appended)
+
+
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> Iterator[None]:
+    """Let SQL see an Arrow table under ``name`` for a piece of work."""
+    connection.register(name, table)
+    try:
+        yield
+    finally:
+        connection.unregister(name)
+
+
+def _ids(connection: duckdb.DuckDBPyConnection, batch: Batch) -> Ids:
+    """Return the dictionary's id of each term of ``batch`` (int64[terms]; -1 for notes)."""
+    import pyarrow as pa
+
+    ids = np.full(len(batch.kinds), -1, np.int64)
+    resources = np.flatnonzero((batch.kinds == IRI) | (batch.kinds == BLANK))
+    ids[resources] = dictionary.number_resources(connection, batch.text.take(pa.array(resources)))
+    literals = np.flatnonzero((batch.kinds >= PLAIN) & (batch.kinds <= TYPED))
+    kinds, annotations = batch.kinds[literals], batch.annotations[literals]
+    datatype = batch.text.take(pa.array(annotations, mask=kinds != TYPED))
+    language = batch.text.take(pa.array(annotations, mask=kinds != TAGGED))
+    ids[literals] = dictionary.number_literals(connection, batch.text.take(pa.array(literals)), datatype, language)
+    return ids

@@ -1,0 +1,31 @@
+"""Migrations: what brings a file that an older version wrote to the tables of this one.
+
+Each is a few statements, frozen as they were when the version came out; :func:`migrate` runs those that a file lacks,
+in one transaction with the new version's number, so that a file is of one version or of the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    # Named graphs and edges with identity.
+    1: (
+        "CREATE TABLE _graphdb.quad (graph BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
+        "object BIGINT NOT NULL)",
+        "CREATE TABLE _graphdb.reifier (reifier BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
+        "object BIGINT NOT NULL)",
+    ),
+}
+"""By the version that they start from: what leads to the next one."""
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, found: int, wanted: int) -> None:
+    """Bring the tables from version ``found`` to ``wanted``, in the caller's transaction."""
+    for version in range(found, wanted):
+        for statement in MIGRATIONS[version]:
+            connection.execute(statement)
+    connection.execute("UPDATE _graphdb.meta SET value = ? WHERE key = 'schema_version'", [str(wanted)])
