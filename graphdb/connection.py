@@ -32,6 +32,8 @@ class Connection:
         DuckDB's threads; None for all cores.
     memory_limit
         DuckDB's share of memory in bytes; None for DuckDB's own default.
+    spill
+        The directory that DuckDB spills to; None for its own default, beside the file.
 
     Raises
     ------
@@ -39,7 +41,9 @@ class Connection:
         The file is not a database, is locked by another process, or cannot be created there.
     """
 
-    def __init__(self, path: str, threads: int | None = None, memory_limit: int | None = None) -> None:
+    def __init__(
+        self, path: str, threads: int | None = None, memory_limit: int | None = None, spill: str | None = None
+    ) -> None:
         import duckdb
 
         if not path:
@@ -55,6 +59,8 @@ class Connection:
             config["threads"] = threads
         if memory_limit is not None:
             config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
+        if spill is not None:
+            config["temp_directory"] = spill
         try:
             self.raw = duckdb.connect(path, config=config)
         except duckdb.Error as error:

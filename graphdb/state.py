@@ -39,12 +39,17 @@ class State:
         A database file, or ``":memory:"``.
     duckdb_bytes
         DuckDB's memory limit; None for its own default.
+    spill
+        The directory for what does not fit into memory; None for one beside the file.
     """
 
-    def __init__(self, path: str, threads: int, budget: Budget, duckdb_bytes: int | None) -> None:
+    def __init__(
+        self, path: str, threads: int, budget: Budget, duckdb_bytes: int | None, spill: str | None = None
+    ) -> None:
         self.path = path
         self.budget = budget
-        self.connection = Connection(path, threads, duckdb_bytes)
+        self.spill = spill
+        self.connection = Connection(path, threads, duckdb_bytes, spill)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False

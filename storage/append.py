@@ -7,14 +7,14 @@ one likes; :meth:`Appender.finish` appends those that are new, sorted by (label,
 statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
 
 Edges with identity.  The triples of a graph are a set.  An edge that has properties, or that there is more than once,
-is *reified*, as RDF 1.2 does it: a row of the table ``reifier`` says that the resource ``reifier`` stands for the
-edge (subject, label, object), and the properties of the edge are the triples of that resource.  Parallel edges are
-several reifiers of one triple; the ordinal of an edge is the rank of its reifier among them.
+is *reified*, as RDF 1.2 does it: a resource, its reifier, stands for it.  Each reifier of a triple becomes a row of the
+table ``edge`` with an ordinal of its own, the reifier's literals become the edge's properties (``edge_property``), and
+the table ``reifier`` keeps which resource it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import dictionary, statistics
-from graphdb.storage.terms import BLANK, IRI, PLAIN, RDF, TAGGED, TYPED, XSD
+from graphdb.storage.terms import BLANK, IRI, LITERAL_BASE, PLAIN, RDF, TAGGED, TYPED, XSD
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,6 +52,50 @@ LEFT JOIN _graphdb_values AS literal ON row.datatype IS NOT NULL AND literal.lex
     AND literal.language IS NOT DISTINCT FROM lower(row.language)
 """
 
+_NEW_EDGES = """
+CREATE TEMP TABLE _graphdb_edge AS
+WITH fresh AS (
+    SELECT DISTINCT reifier, label, subject, object FROM temp._graphdb_reifier
+    EXCEPT SELECT reifier, label, subject, object FROM _graphdb.reifier
+),
+last AS (
+    SELECT label, subject, object, max(ordinal) AS ordinal FROM _graphdb.edge
+    SEMI JOIN fresh USING (label, subject, object) GROUP BY label, subject, object
+)
+SELECT reifier, label, subject, object, coalesce(last.ordinal, -1)
+    + row_number() OVER (PARTITION BY label, subject, object ORDER BY reifier ASC) AS ordinal
+FROM fresh LEFT JOIN last USING (label, subject, object)
+"""
+_PROPERTIES = f"""
+INSERT INTO _graphdb.edge_property BY NAME
+SELECT DISTINCT edge.label, edge.subject, edge.object, edge.ordinal, row.label AS key, row.object AS value
+FROM temp._graphdb_triple AS row JOIN _graphdb.reifier AS edge ON row.subject = edge.reifier
+WHERE row.object >= {LITERAL_BASE}
+EXCEPT SELECT label, subject, object, ordinal, key, value FROM _graphdb.edge_property
+"""
+
+DEFAULT_GRAPH = -1
+"""The graph that a triple is in which is in a named one as well; one without rows in ``quad`` is in this one only."""
+
+_COLUMNS = {
+    "triple": ("subject", "label", "object"),
+    "quad": ("subject", "label", "object", "graph"),
+    "reifier": ("reifier", "subject", "label", "object"),
+}
+"""Tables of staged rows."""
+
+_IN_DEFAULT = """
+INSERT INTO temp._graphdb_quad BY NAME
+WITH named AS (
+    SELECT subject, label, object FROM temp._graphdb_quad UNION SELECT subject, label, object FROM _graphdb.quad
+),
+plain AS (
+    SELECT subject, label, object FROM temp._graphdb_triple
+    UNION SELECT subject, label, object FROM _graphdb.triple ANTI JOIN _graphdb.quad USING (subject, label, object)
+)
+SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
+"""
+
 Ids = NDArray[np.int64]
 Numbers = NDArray[np.int32]
 
@@ -74,9 +118,9 @@ class Batch:
     annotations : int32[terms]
         The number of a literal's datatype or language (in lower case), else -1.
     triples : int32[triples, 3]
-        Subjects, predicates, objects.
+        Subjects, predicates, objects of the triples in the default graph.
     quads : int32[quads, 4]
-        Those of the triples that stand in a named graph: subjects, predicates, objects, graphs.
+        Subjects, predicates, objects, graphs of those in named graphs.
     reified : int32[reified, 4]
         Reifiers, and the subjects, predicates and objects that they reify; these triples need not be in the graph.
     """
@@ -101,18 +145,22 @@ class Appender:
         """Number the batch's terms and stage its triples."""
         ids = _ids(self._connection, batch)
         self.add_ids(*(ids[column] for column in batch.triples.T))
-        self._stage("quad", ("subject", "label", "object", "graph"), [ids[column] for column in batch.quads.T])
-        names = "reifier", "subject", "label", "object"
-        self._stage("reifier", names, [ids[column] for column in batch.reified.T])
+        self.add_quads(*(ids[column] for column in batch.quads.T))
+        self.add_reifiers(*(ids[column] for column in batch.reified.T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
         self._labels = np.union1d(self._labels, labels)
-        self._stage("triple", ("subject", "label", "object"), [subjects, labels, objects])
+        self._stage("triple", [subjects, labels, objects])
+
+    def add_quads(self, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:
+        """Stage triples in named graphs (int64[quads] each)."""
+        self._labels = np.union1d(self._labels, labels)
+        self._stage("quad", [subjects, labels, objects, graphs])
 
     def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage that resources stand for edges (int64[edges] each); the edges' triples are added by themselves."""
-        self._stage("reifier", ("reifier", "subject", "label", "object"), [reifiers, subjects, labels, objects])
+        self._stage("reifier", [reifiers, subjects, labels, objects])
 
     def add_rows(self, rows: pa.Table) -> None:
         """Stage triples as text.
@@ -141,39 +189,79 @@ class Appender:
 
     def append(self) -> int:
         """The first half of :meth:`finish`: append what is staged and not there yet."""
-        new = self._append("triple", "label, subject, object", self._labels)
-        self._append("quad", "graph, label, subject, object")
-        self._append("reifier", "reifier, label, subject, object")
-        return new
+        if "reifier" in self._staged:
+            self._staged.remove("reifier")
+            self._append_edges()
+        elif "triple" in self._staged and self._has("reifier"):
+            self._take_properties()
+        if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
+            self._append_graphs()
+        return self._append("triple", "label, subject, object", self._labels)
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
         statistics.refresh(self._connection, self._labels)
         self._labels = np.empty(0, np.int64)
 
-    def _stage(self, table: str, names: tuple[str, ...], columns: list[Ids]) -> None:
+    def _stage(self, table: str, columns: Sequence[Ids]) -> None:
         """Keep rows of ids for :meth:`finish`."""
         import pyarrow as pa
 
-        if not columns or not len(columns[0]):
-            return
-        if table not in self._staged:
+        names = _COLUMNS[table]
+        if table not in self._staged and not (columns and not len(columns[0])):
             self._staged.add(table)
             self._connection.execute(
                 f"CREATE TEMP TABLE _graphdb_{table} ({', '.join(f'{name} BIGINT' for name in names)})"
             )
+        if not columns or not len(columns[0]):
+            return
         with _registered(self._connection, "_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
+
+    def _append_graphs(self) -> None:
+        """Note which triples are in which graphs, and make those of named graphs triples like all others."""
+        for table in ("triple", "quad"):
+            self._stage(table, ())
+        self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
+        self._connection.execute(
+            "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
+            " WHERE graph <> $default",
+            {"default": DEFAULT_GRAPH},
+        )
+        self._append("quad", "graph, label, subject, object")
+
+    def _append_edges(self) -> None:
+        """Give each new reifier an edge of its own, and the edges their properties."""
+        self._connection.execute(_NEW_EDGES)
+        self._connection.execute("INSERT INTO _graphdb.reifier BY NAME SELECT * FROM temp._graphdb_edge")
+        self._connection.execute(
+            "INSERT INTO _graphdb.edge BY NAME SELECT label, subject, object, ordinal FROM temp._graphdb_edge"
+        )
+        self._connection.execute("DROP TABLE temp._graphdb_edge")
+        self._connection.execute("DROP TABLE temp._graphdb_reifier")
+        if "triple" in self._staged:
+            self._take_properties()
+
+    def _take_properties(self) -> None:
+        """Make the staged literals of reifiers properties of their edges."""
+        self._connection.execute(_PROPERTIES)
+        self._connection.execute(
+            f"DELETE FROM temp._graphdb_triple WHERE object >= {LITERAL_BASE}"
+            " AND subject IN (SELECT reifier FROM _graphdb.reifier)"
+        )
+
+    def _has(self, table: str) -> bool:
+        [(any_row,)] = self._connection.execute(f"SELECT EXISTS (FROM _graphdb.{table})").fetchall()
+        return bool(any_row)
 
     def _append(self, table: str, columns: str, labels: Ids | None = None) -> int:
         """Append the staged rows that ``table`` does not have, sorted by ``columns``; all have one of ``labels``."""
         if table not in self._staged:
             return 0
         self._staged.remove(table)
-        [(appending,)] = self._connection.execute(f"SELECT EXISTS (FROM _graphdb.{table})").fetchall()
         known = ""
         parameters = {}
-        if appending:
+        if self._has(table):
             known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}"
             if labels is not None:
                 known += " WHERE label IN (SELECT unnest($labels::BIGINT[]))"

@@ -16,8 +16,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     1: (
         "CREATE TABLE _graphdb.quad (graph BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
         "object BIGINT NOT NULL)",
+        "CREATE TABLE _graphdb.edge (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
+        "ordinal BIGINT NOT NULL)",
+        "CREATE TABLE _graphdb.edge_property (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
+        "ordinal BIGINT NOT NULL, key BIGINT NOT NULL, value BIGINT NOT NULL)",
         "CREATE TABLE _graphdb.reifier (reifier BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
-        "object BIGINT NOT NULL)",
+        "object BIGINT NOT NULL, ordinal BIGINT NOT NULL)",
     ),
 }
 """By the version that they start from: what leads to the next one."""

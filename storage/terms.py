@@ -12,8 +12,11 @@ RDF_TYPE = RDF + "type"
 RDF_REIFIES = RDF + "reifies"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
-OWN = "graph:"
-"""The namespace of names that come without one: of ``CREATE``, and of tables, edge lists and networks."""
+DEFAULT_NAMESPACE = "urn:graphdb:"
+"""Where names live that no RDF gave an IRI; they are written bare."""
+
+VERTEX = "urn:x-graphdb:vertex"
+"""The class of every vertex that CREATE made: a vertex without labels, properties and edges is there by this alone."""
 
 IRI, BLANK, PLAIN, TAGGED, TYPED, DATATYPE, LANGUAGE = range(7)
 """What a term of a batch is; the last two are no terms themselves but the notes of literals."""

@@ -6,13 +6,12 @@ over them in a :class:`Batch`; the caller takes the batch when it is big enough 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from graphdb.storage.append import Batch
 from graphdb.storage.loaders import ntriples_kernels as kernels
 from graphdb.storage.loaders import scan_kernels as scan
+from graphdb.storage.loaders.streams import BadLine
 from graphdb.storage.terms import DATATYPE
 
 _XSD_STRING = np.frombuffer(b"http://www.w3.org/2001/XMLSchema#string", np.uint8)
@@ -64,18 +63,6 @@ _MESSAGES: dict[int, tuple[str, str | None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line that breaks the grammar: its file, its number, the place in it (in characters, from 1), and why."""
-
-    source: str
-    line: int
-    column: int
-    message: str
-    hint: str | None
-    text: str
-
-
 class Parser:
     """Collects the triples of N-Triples text.
 
@@ -125,7 +112,7 @@ class Parser:
         terms = int(self._state[kernels.TERMS])
         return int(self._terms[terms, kernels.START]) + 50 * terms + 16 * self.triples
 
-    def feed(self, block: bytes) -> list[BadLine]:
+    def feed(self, block: bytes | memoryview) -> list[BadLine]:
         """Parse whole lines and return the bad ones."""
         text = np.frombuffer(block, np.uint8)
         self._state[kernels.POSITION] = 0
@@ -169,12 +156,13 @@ class Parser:
         (reifying,) = np.nonzero(rows[:, 1] == kernels.REIFIED)
         reified = np.column_stack([rows[reifying, :1], rows[reifying + 1, :3]])
         rows = np.delete(rows, np.concatenate([reifying, reifying + 1]), axis=0) if len(reifying) else rows.copy()
+        named = rows[:, 3] >= 0
         batch = Batch(
             text,
             (tags & 7).astype(np.uint8),
             ((tags >> 3) - 1).astype(np.int32),
-            np.ascontiguousarray(rows[:, :3]),
-            rows[rows[:, 3] >= 0],
+            np.ascontiguousarray(rows[~named, :3]),
+            rows[named],
             reified,
         )
         self._begin()
@@ -206,11 +194,11 @@ class Parser:
         self._slots = np.full(2 * len(self._slots), -1, np.int32)
         kernels.rehash(self._terms, int(self._state[kernels.TERMS]), self._slots)
 
-    def _describe(self, block: bytes, row: list[int]) -> BadLine:
+    def _describe(self, block: bytes | memoryview, row: list[int]) -> BadLine:
         line, start, end, place, error = row
         message, hint = _MESSAGES[error]
-        before = block[start:place].decode("utf-8", "replace")
-        if line == 1 and block.startswith(b"\xef\xbb\xbf", start) and place == start:
+        before = bytes(block[start:place]).decode("utf-8", "replace")
+        if line == 1 and bytes(block[start : start + 3]) == b"\xef\xbb\xbf" and place == start:
             hint = "the file begins with a byte order mark; remove it"
-        text = block[start:end].decode("utf-8", "replace")
+        text = bytes(block[start:end]).decode("utf-8", "replace")
         return BadLine(self._source, line, len(before) + 1, message, hint, text)

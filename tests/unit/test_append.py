@@ -68,8 +68,14 @@ def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
     appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge)
     appender.finish()
     connection.commit()
-    expected = {(number[name], number["ex:knows"], number["ex:a"], number["ex:b"]) for name in ("_:1", "_:2")}
-    assert set(connection.execute("FROM _graphdb.reifier").fetchall()) == expected
+    a, knows, b = (number[name] for name in ("ex:a", "ex:knows", "ex:b"))
+    assert sorted(connection.execute("FROM _graphdb.edge").fetchall()) == [(knows, a, b, 0), (knows, a, b, 1)]
+    [(ordinal, value)] = connection.execute(
+        "SELECT ordinal, lexical FROM _graphdb.edge_property JOIN _graphdb.literal ON id = value"
+    ).fetchall()
+    reifiers = dict(connection.execute("SELECT ordinal, reifier FROM _graphdb.reifier").fetchall())
+    assert (reifiers[ordinal], value) == (number["_:1"], "1")
+    assert len(connection.execute("FROM main.triples").fetchall()) == 2
 
 
 VERSION_1 = """
