@@ -46,6 +46,9 @@ def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int =
         pyoxigraph.serialize(quads, target, pyoxigraph.RdfFormat.N_QUADS)  # type: ignore[arg-type]
     except SyntaxError as error:
         raise source.describe(error).error() from None
+    except MemoryError:
+        hint = f"is this a {file.format.name} file?"
+        raise LoadError("a token or statement is too long", source=file.name, hint=hint) from None
     except ValueError as error:
         raise LoadError(str(error), source=file.name) from None
     target.close(dict(parser.prefixes))
