@@ -40,6 +40,7 @@ def connect(
     memory_limit: int | str | None = None,
     threads: int | None = None,
     spill: str | os.PathLike[str] | None = None,
+    read_only: bool = False,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -55,13 +56,15 @@ def connect(
         How many threads work; by default one per core.
     spill
         The directory for what does not fit into memory; by default one beside the file.
+    read_only
+        Open a file for reading only, which several processes may at a time.
 
     Raises
     ------
     GraphDBError
         The file cannot be opened, is no database, or is open in another process; or an argument is wrong.
     """
-    return Database(path, device=device, memory_limit=memory_limit, threads=threads, spill=spill)
+    return Database(path, device=device, memory_limit=memory_limit, threads=threads, spill=spill, read_only=read_only)
 
 
 class Database:
@@ -75,6 +78,7 @@ class Database:
         memory_limit: int | str | None = None,
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -86,7 +90,10 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, budget.duckdb if memory_limit else None, spilled)
+        limit = budget.duckdb if memory_limit else None
+        self._state = State(self.path, self.threads, budget, limit, spilled, read_only)
+        self.unfinished = self._state.unfinished()
+        """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None
 
     # --- statements

@@ -44,12 +44,19 @@ class State:
     """
 
     def __init__(
-        self, path: str, threads: int, budget: Budget, duckdb_bytes: int | None, spill: str | None = None
+        self,
+        path: str,
+        threads: int,
+        budget: Budget,
+        duckdb_bytes: int | None,
+        spill: str | None = None,
+        read_only: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
-        self.connection = Connection(path, threads, duckdb_bytes, spill)
+        self.read_only = read_only
+        self.connection = Connection(path, threads, duckdb_bytes, spill, read_only)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
@@ -84,15 +91,37 @@ class State:
             with self.connection.guard() as raw:
                 catalog = Catalog(raw)
                 if not catalog.exists():
+                    if self.read_only:
+                        raise StorageError(
+                            f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
+                        )
                     catalog.create()
                 elif catalog.schema_version > SCHEMA_VERSION:
                     raise StorageError(
                         f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
                     )
-                else:
+                elif catalog.schema_version < SCHEMA_VERSION:
+                    if self.read_only:
+                        raise StorageError(
+                            f"'{self.path}' was written by an older version of graphdb",
+                            hint="open it for writing once, to bring it up to date",
+                        )
                     catalog.migrate()
             self._lazy_catalog = catalog
         return self._lazy_catalog
+
+    def unfinished(self) -> str | None:
+        """What was begun on this file and never ended, because its process was killed; it left nothing."""
+        from graphdb.storage.catalog import Catalog
+
+        with self.connection.guard() as raw:
+            catalog = Catalog(raw)
+            if not catalog.exists():
+                return None
+            found = catalog.unfinished()
+            if found and not self.read_only:
+                catalog.end_work()
+        return found
 
     def names(self) -> Names:
         """The names that statements see."""

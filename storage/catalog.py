@@ -8,6 +8,7 @@ There is one DuckDB connection: SQLAlchemy is handed the caller's, and every sta
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -173,6 +174,21 @@ class Catalog:
             )
         ]
 
+    # --- work under way ---
+
+    def begin_work(self, what: str) -> None:
+        """Note, outside of any transaction, that something long begins; whoever finds the note knows it was killed."""
+        self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES ('work', ?)", [what])
+
+    def end_work(self) -> None:
+        """Take the note away; within the transaction of the work, it goes with the work's success."""
+        self._connection.execute("DELETE FROM _graphdb.meta WHERE key = 'work'")
+
+    def unfinished(self) -> str | None:
+        """What a process that is no more had begun and never ended."""
+        found = self.meta("work")
+        return None if found is None or f"(process {os.getpid()}," in found else found
+
     # --- sources and load errors ---
 
     def next_source(self) -> int:
@@ -194,13 +210,20 @@ class Catalog:
 
     def _put(self, table: sqlalchemy.Table, key: dict[str, str], value: dict[str, str]) -> None:
         """Insert a row, or update the one with this key."""
+        from sqlalchemy.exc import DBAPIError
+
         [(column, wanted)] = key.items()
-        with self._engine().connect() as sql:
-            updated = sql.execute(
-                table.update().where(table.c[column] == wanted).values(value).returning(table.c[column])
-            )
-            if not updated.fetchall():
-                sql.execute(table.insert(), [key | value])
+        try:
+            with self._engine().connect() as sql:
+                updated = sql.execute(
+                    table.update().where(table.c[column] == wanted).values(value).returning(table.c[column])
+                )
+                if not updated.fetchall():
+                    sql.execute(table.insert(), [key | value])
+        except DBAPIError as error:
+            if error.orig is not None:
+                raise error.orig from None  # DuckDB's own, which the connection's owner knows
+            raise
 
     def _engine(self) -> sqlalchemy.Engine:
         """Return SQLAlchemy's engine over our one connection."""

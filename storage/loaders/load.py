@@ -137,17 +137,28 @@ def load(
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
     with _spill(options.spill) as folder:
         sources = list(_sources(data, options, folder))
+        catalog.begin_work(_described(sources))
         connection.begin()
         loading = _Load(connection, catalog, sources, options.on_error == "skip", progress, cancel)
         try:
             with ThreadPoolExecutor(1, "graphdb-load") as loading.worker:
                 new = loading.run()
+            catalog.end_work()
             connection.commit()
         except BaseException:
             with suppress(duckdb.Error):
                 connection.rollback()
+            with suppress(duckdb.Error):
+                catalog.end_work()
             raise
     return LoadReport(loading.triples, new, len(sources), loading.errors, time.perf_counter() - started)
+
+
+def _described(sources: list[_Source]) -> str:
+    """What a load loads, for those who find that it was killed."""
+    names = ", ".join(source.name for source in sources[:3])
+    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
+    return f"loading {names}{more} (process {os.getpid()}, {time.strftime('%Y-%m-%d %H:%M:%S')})"
 
 
 @contextmanager
