@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 COMMANDS = """commands:
   graphdb [FILE]               the shell, on a database file or in memory
   graphdb load FILE DATA…      load RDF, tables and edge lists into a database
+  graphdb export FILE TARGET   write the graph to a file, in the format that its name tells
   graphdb query FILE TEXT      run a statement and print its answer
   graphdb sql FILE TEXT        run SQL of DuckDB's
   graphdb demo [FILE]          see it work on a data set that comes along
@@ -104,6 +105,14 @@ def _load(given: argparse.Namespace) -> int:
     return 0
 
 
+def _export(given: argparse.Namespace) -> int:
+    with _open(given, must_exist=True) as database:
+        start = time.perf_counter()
+        count = database.export(given.target, format=given.format)
+    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}")
+    return 0
+
+
 def _query(given: argparse.Namespace) -> int:
     from graphdb.shell import Shell
 
@@ -170,6 +179,13 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             made.add_argument("--type", metavar="NAME", help="the label of a table's edges")
             _resources(made)
             return _load, made
+        case "export":
+            made = parser("export", "Write the graph to a file: RDF, GraphML, or a folder of Parquet tables.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument("target", metavar="TARGET", help="the file; .gz and .zst compress")
+            made.add_argument("--format", help="the format, where the name does not tell it")
+            _resources(made)
+            return _export, made
         case "query" | "sql":
             made = parser(word, "Run a statement on a database and print its answer.")
             made.add_argument("file", metavar="FILE", help="the database")

@@ -191,6 +191,38 @@ class Database:
         with self._state.hold():
             return self._statements().load(data, options, progress)
 
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> int:
+        """Write the graph to a file; what was there is replaced once it is whole.  For results: SQL's ``COPY``.
+
+        Parameters
+        ----------
+        path
+            N-Triples (``.nt``), N-Quads (``.nq``), Turtle (``.ttl``), TriG (``.trig``), GraphML (``.graphml``), with
+            ``.gz`` or ``.zst`` compressed; or a folder of Parquet tables (``.parquet``).  All but GraphML load again as
+            the same graph: ``load("graph.parquet/*")``.
+        format
+            The format, where the name does not tell.
+
+        Returns
+        -------
+        How many statements (or rows, or vertices and edges) were written.
+        """
+        from graphdb.storage.writers.export import export
+
+        state = self._state
+        with state.hold(), state.at_home(), state.connection.guard() as raw:
+            state.catalog()
+            return export(raw, path, format, self.prefixes())
+
+    def to_networkx(self) -> Any:
+        """Return the graph as a ``networkx.MultiDiGraph``: see :mod:`graphdb.storage.writers.networks`."""
+        from graphdb.storage.writers.networks import to_networkx
+
+        state = self._state
+        with state.hold(), state.at_home(), state.connection.guard() as raw:
+            state.catalog()
+            return to_networkx(raw)
+
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""
         if self._lazy_statements is not None:

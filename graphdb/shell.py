@@ -39,6 +39,7 @@ ROWS_SHOWN = 100
 
 DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".exit": ((), "leave"),
+    ".export": (("FILE",), "write the graph to a file: .nt, .nq, .ttl, .trig, .graphml, .parquet"),
     ".help": ((), "show this"),
     ".mode": (tuple(render.MODES), "how rows are printed"),
     ".prefixes": ((), "prefixes and what they stand for"),
@@ -229,6 +230,11 @@ class Shell:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
                 with Path(argument).expanduser().open(encoding="utf-8") as lines:
                     return self.run_lines(lines) == 0
+            case ".export":
+                if not argument:
+                    raise GraphDBError(".export needs a file", hint=".export graph.ttl.gz")
+                count = self._wait(self._worker.submit(self.database.export, Path(argument).expanduser()))
+                self._print(f"{render.plural(count, 'statement')} to {argument}")
             case ".schema":
                 self._print_all(self._wait(self._worker.submit(lambda: list(schema(self.database)))))
             case ".tables":

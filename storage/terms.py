@@ -51,3 +51,10 @@ class Kind(IntEnum):
     """xsd:time without a time zone, to the microsecond: ``time``."""
     OTHER = 10
     """Any other datatype; the value is the lexical form."""
+
+
+def escaped(text: str) -> str:
+    """SQL for a text with the escapes of N-Triples; ``text`` is SQL."""
+    for character, written in (("'\\'", "'\\\\'"), ("'\"'", "'\\\"'"), ("chr(10)", "'\\n'"), ("chr(13)", "'\\r'")):
+        text = f"replace({text}, {character}, {written})"
+    return text

@@ -6,6 +6,8 @@ The headers say what a column is, in the convention of property-graph imports::
     :LABEL                           its labels, separated by ';' (or a list)
     :START_ID  :END_ID               the ends of the row's edge, which may name a group too
     :TYPE                            its edge label
+    :REIFIER                         the resource that the edge is called by, if it has one
+    :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
     :IGNORE                          nothing
     age:int  names:string[]  since   a property, with or without its type
 
@@ -25,11 +27,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from graphdb.connection import quoted
 from graphdb.errors import LoadError
+from graphdb.storage.arrow import string_bytes
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, EDGE_LIST, LABELLED
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, VERTEX, XSD
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, VERTEX, XSD, escaped
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,7 +46,7 @@ _BAD = 4096
 """Bad rows that are told at most."""
 
 _IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
-_BLANK = "_:[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?"
+_BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
 _UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
 
 _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
@@ -51,7 +55,8 @@ _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGI
           "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
-_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE"}
+_REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "VALUE", "DATATYPE", "LANGUAGE"}
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
@@ -102,6 +107,16 @@ def name_iri(name: str) -> str:
     if re.fullmatch(_IRI, name):
         return name
     return DEFAULT_NAMESPACE + (quote(name, safe="/:@!$&'()*+,;=~") if re.search(_UNSAFE, name) else name)
+
+
+def bare_name(iri: str) -> str:
+    """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other IRI.
+
+    >>> bare_name("urn:graphdb:name"), bare_name("urn:graphdb:x:y"), bare_name("http://x/y")
+    ('name', 'urn:graphdb:x:y', 'http://x/y')
+    """
+    name = iri.removeprefix(DEFAULT_NAMESPACE)
+    return name if name_iri(name) == iri else iri
 
 
 def read_table(
@@ -289,6 +304,8 @@ class _Table:
             by_role.setdefault(column.role, []).append((column, type))
         if "START_ID" in by_role and "END_ID" in by_role:
             text, needed = self._edges(by_role, distinct)
+        elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
+            text, needed = self._literals(by_role)
         elif "ID" in by_role:
             text, needed = self._nodes(by_role)
         else:
@@ -309,7 +326,7 @@ class _Table:
         sql = f"SELECT {_LINE} FROM ({text}) WHERE NOT ({missing}) AND {_LINE} IS NOT NULL"
         reader = self._connection.sql(sql, params=self._parameters).to_arrow_reader(ROWS)
         for batch in reader:
-            self._put(Block(_bytes(batch.column(0)), 0))
+            self._put(Block(string_bytes(batch.column(0)), 0))
         self._put(Block(b"", self._size))
         self._parameters = {}
 
@@ -348,19 +365,40 @@ class _Table:
                 hint="name a column :TYPE, or state type='…'",
             )
         edge = f"{_vertex(start)} || ' ' || {label} || ' ' || {_vertex(end)}"
+        rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
         properties = by_role.get("", [])
-        numbered = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
+        named = by_role.get("REIFIER", [])
+        if distinct and not properties and not named:
+            return f"SELECT *, {_ID} || ' .\n' AS {_LINE} FROM ({rows})", needed
         reifier = f"'_:t{self._number}e' || {_NUMBER}"
-        reified = f"{reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n'"
-        if properties:
-            told = [f"coalesce({self._property(reifier, column, type)}, '')" for column, type in properties]
-            line = f"{_ID} || ' .\n' || {reified} || {' || '.join(told)}"
-        elif distinct:
-            line = f"{_ID} || ' .\n'"
-        else:
-            numbered = f"SELECT *, count(*) OVER (PARTITION BY {_ID}) AS {_BODY} FROM ({numbered})"
-            line = f"{_ID} || ' .\n' || CASE WHEN {_BODY} > 1 THEN {reified} ELSE '' END"
-        return f"SELECT *, {line} AS {_LINE} FROM ({numbered})", needed
+        wanted = []
+        if named:
+            ((name, _), *_) = named
+            reifier = f"coalesce({_vertex(name)}, {reifier})"
+            wanted.append(f"{quoted(name.column)} IS NOT NULL")
+        if not distinct:
+            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}) AS {_COPIES} FROM ({rows})"
+            wanted.append(f"{_COPIES} > 1")
+        rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
+        told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
+        rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
+        reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n' || {_BODY}"
+        condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
+        line = f"{_ID} || ' .\n' || CASE WHEN {condition} THEN {reified} ELSE '' END"
+        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", needed
+
+    def _literals(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
+        """SQL for the lines of literals that have a row each."""
+        columns = {role: found[0][0] for role, found in by_role.items()}
+        start, kind, value = (columns[role] for role in ("START_ID", "TYPE", "VALUE"))
+        tags = "''"
+        if "DATATYPE" in columns:
+            tags = f"coalesce('^^<' || {quoted(columns['DATATYPE'].column)} || '>', {tags})"
+        if "LANGUAGE" in columns:
+            tags = f"coalesce('@' || {quoted(columns['LANGUAGE'].column)}, {tags})"
+        literal = f"'\"' || {escaped(quoted(value.column) + '::VARCHAR')} || '\"' || {tags}"
+        line = f"{_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} || ' .\n'"
+        return f"SELECT *, {line} AS {_LINE} FROM frame", [start, kind, value]
 
     def _property(self, subject: str, column: Column, type: str) -> str:
         """SQL for the lines of a property, NULL where it has none."""
@@ -388,11 +426,6 @@ class _Table:
 
 
 # --- SQL -------------------------------------------------------------------------------------------------------
-
-
-def quoted(identifier: str) -> str:
-    """Return an identifier in SQL's quotes."""
-    return '"' + identifier.replace('"', '""') + '"'
 
 
 def _text(value: str) -> str:
@@ -428,9 +461,10 @@ def _vertex(column: Column) -> str:
 
 
 def _name(value: str) -> str:
-    """SQL for the IRI of a label: see :func:`name_iri`."""
+    """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node too."""
     return (
-        f"CASE WHEN regexp_full_match({value}, {_text(_IRI)}) THEN '<' || {value} || '>' "
+        f"CASE WHEN regexp_full_match({value}, {_text(_BLANK)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(_IRI)}) THEN '<' || {value} || '>' "
         f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
     )
 
@@ -467,32 +501,12 @@ def _literal(value: str, type: str) -> str:
         case "BLOB":
             return _as(f"base64({value})", "base64Binary")
     if base.startswith(("STRUCT", "MAP", "JSON", "UNION")):
-        return f"'\"' || {_escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
-    return f"'\"' || {_escaped(text)} || '\"'"
+        return f"'\"' || {escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
+    return f"'\"' || {escaped(text)} || '\"'"
 
 
 def _as(text: str, datatype: str) -> str:
     return f"'\"' || {text} || '\"^^<{XSD}{datatype}>'"
-
-
-def _escaped(text: str) -> str:
-    for character, written in (("'\\'", "'\\\\'"), ("'\"'", "'\\\"'"), ("chr(10)", "'\\n'"), ("chr(13)", "'\\r'")):
-        text = f"replace({text}, {character}, {written})"
-    return text
-
-
-def _bytes(lines: pa.Array) -> memoryview:
-    """Return the bytes of a string array, which lie side by side."""
-    import numpy as np
-    import pyarrow as pa
-
-    lines = lines.cast(pa.large_string())
-    if not len(lines):
-        return memoryview(b"")
-    buffers: Any = lines.buffers()
-    _, offsets, data = buffers
-    at = np.frombuffer(offsets, np.int64)[lines.offset : lines.offset + len(lines) + 1]
-    return memoryview(data)[at[0] : at[-1]] if data is not None else memoryview(b"")
 
 
 def _failure(error: Exception, name: str) -> LoadError:
