@@ -187,7 +187,9 @@ class Database:
         from graphdb.storage.loaders.load import Options
         from graphdb.storage.loaders.tables import Mapping as Headers
 
-        options = Options(format, on_error, base, Headers(columns or {}, label, type), self._state.spill)
+        options = Options(
+            format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
+        )
         with self._state.hold():
             return self._statements().load(data, options, progress)
 

@@ -108,7 +108,7 @@ class Statements:
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.load import Options
 
-        options = Options(statement.format, statement.on_error, spill=self._state.spill)
+        options = Options(statement.format, statement.on_error, spill=self._state.spill, batch=self._state.batch)
         return self.load(statement.paths, options)
 
     def load(

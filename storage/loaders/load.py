@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, cycle
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,16 +29,21 @@ from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.formats import N_QUADS, Family
 from graphdb.storage.loaders.objects import is_object, tables
-from graphdb.storage.loaders.streams import BadLine, Put, blocks, read_lines
+from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
 from graphdb.storage.loaders.tables import Mapping
 
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.storage.loaders.ntriples import Parser
+
 T = TypeVar("T")
 
-BATCH = 512 << 20
-"""Bytes of terms and triples that are collected before they go to DuckDB."""
+BATCH = 256 << 20
+"""Bytes of terms and triples that are collected before they go to DuckDB, where nothing else is said."""
+
+_LANES = 4
+"""Threads that parse, at most."""
 
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel``."""
@@ -78,6 +84,8 @@ class Options:
         What the columns of tables are, where their headers do not say it.
     spill
         The directory for what does not fit into memory.
+    batch
+        Bytes of terms and triples that are collected before they go to DuckDB.
     """
 
     format: str | None = None
@@ -85,6 +93,15 @@ class Options:
     base: str | None = None
     mapping: Mapping = field(default_factory=Mapping)
     spill: str | None = None
+    batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """A parser and its thread."""
+
+    parser: Parser
+    thread: ThreadPoolExecutor
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +156,12 @@ def load(
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options.on_error == "skip", progress, cancel)
+        loading = _Load(connection, catalog, sources, options, progress, cancel)
         try:
-            with ThreadPoolExecutor(1, "graphdb-load") as loading.worker:
+            try:
                 new = loading.run()
+            finally:
+                loading.close()
             catalog.end_work()
             connection.commit()
         except BaseException:
@@ -201,63 +220,111 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
 
 
 class _Load:
-    """One load under way.  DuckDB works in ``worker``, so that this thread can report, and stop it."""
+    """One load under way.
 
-    worker: ThreadPoolExecutor
+    Blocks are dealt out to lanes, each a thread with a parser of its own; their results are taken in the order of the
+    file.  One more thread stores the batches that are full, in DuckDB, while the lanes go on.  This thread deals,
+    reports, and stops them.
+    """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
         catalog: Catalog,
         sources: list[_Source],
-        skip: bool,
+        options: Options,
         progress: Progress | None,
         cancel: threading.Event | None,
     ) -> None:
+        from graphdb.storage.loaders.ntriples import Parser
+
         self._connection = connection
         self._catalog = catalog
         self._sources = sources
-        self._skip = skip
+        self._skip = options.on_error == "skip"
         self._progress = progress
         self._cancel = cancel
         self._bytes = 0
         self._total = sum(source.size for source in sources)
         self._reported = 0.0
+        [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
+        lanes = min(int(threads), _LANES)
+        self._lanes = [_Lane(Parser(stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)]
+        self._store = ThreadPoolExecutor(1, "graphdb-store")
+        self._appender = Appender(connection)
+        self._stored: Future[Any] | None = None
+        self._batch = (options.batch or BATCH) // lanes
         self.triples = 0
         self.errors = 0
 
+    def close(self) -> None:
+        """End the threads; what DuckDB is at is interrupted."""
+        for lane in self._lanes:
+            lane.thread.shutdown(cancel_futures=True)
+        while self._stored is not None and not self._stored.done():
+            self._connection.interrupt()
+            wait([self._stored], _TICK)
+        self._store.shutdown()
+
     def run(self) -> int:
         """Load everything and return how many triples are new."""
-        from graphdb.storage.loaders.ntriples import Parser
-
-        appender = Appender(self._connection)
-        parser = Parser(stop=not self._skip)
         first = self._catalog.next_source()
         before = 0
         for number, source in enumerate(self._sources, first):
-            # The blank nodes of tables belong to the load: edge tables name those of node tables.
-            parser.open(source.name, first if source.table else number, quads=source.quads)
+            for lane in self._lanes:
+                # The blank nodes of tables belong to the load: edge tables name those of node tables.
+                lane.parser.open(source.name, first if source.table else number, quads=source.quads)
             in_source = self.triples
-            for block in blocks(source.produce):
-                if block.bad:
-                    self._note(block.bad)
-                if block.prefixes:
-                    self._catalog.add_prefixes(dict(block.prefixes))
-                bad = self._wait("parsing", parser.feed, block.text)
-                self._bytes = before + min(block.consumed, source.size)
-                self.triples += parser.fresh
-                if bad:
-                    self._note(bad)
-                if parser.size > BATCH:
-                    self._wait("storing terms", appender.add, parser.take())
+            self._read(source, before)
+            self._settle("storing terms")
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        self._wait("storing terms", appender.add, parser.take())
-        new = self._wait("sorting triples", appender.append)
-        self._wait("counting", appender.count)
+        for lane in self._lanes:
+            self._take(lane)
+        self._settle("storing terms")
+        new = self._work("sorting triples", self._appender.append)
+        self._work("counting", self._appender.count)
         self._report("done", force=True)
         return new
+
+    def _read(self, source: _Source, before: int) -> None:
+        """Deal the blocks of a source out to the lanes."""
+        dealt: deque[tuple[_Lane, Block, Future[list[BadLine]]]] = deque()
+        line = 0
+        for block, lane in zip(blocks(source.produce), cycle(self._lanes)):
+            if len(dealt) == len(self._lanes):
+                self._parsed(*dealt.popleft(), source, before)
+            if block.bad:
+                self._note(block.bad)
+            if block.prefixes:
+                self._settle("storing terms")
+                self._catalog.add_prefixes(dict(block.prefixes))
+            dealt.append((lane, block, lane.thread.submit(lane.parser.feed, block.text, line)))
+            line += block.lines
+        while dealt:
+            self._parsed(*dealt.popleft(), source, before)
+
+    def _parsed(self, lane: _Lane, block: Block, future: Future[list[BadLine]], source: _Source, before: int) -> None:
+        """Take what a lane has made of a block."""
+        bad = self._wait("parsing", future)
+        self._bytes = before + min(block.consumed, source.size)
+        self.triples += lane.parser.fresh
+        if bad:
+            self._note(bad)
+        if lane.parser.size > self._batch:
+            self._take(lane)
+
+    def _take(self, lane: _Lane) -> None:
+        """Store a lane's batch, once the one before is stored."""
+        self._settle("storing terms")
+        self._stored = self._store.submit(self._appender.add, lane.parser.take())
+
+    def _settle(self, phase: str) -> None:
+        """Wait until nothing is being stored: DuckDB's connection is free then."""
+        if self._stored is not None:
+            self._wait(phase, self._stored)
+            self._stored = None
 
     def _note(self, bad: list[BadLine]) -> None:
         """Stop at the first bad line, or write all of them to the table ``load_errors``."""
@@ -265,6 +332,7 @@ class _Load:
 
         if not self._skip:
             raise bad[0].error()
+        self._settle("storing terms")
         self.errors += len(bad)
         self._catalog.create_load_errors()
         columns = {
@@ -280,19 +348,20 @@ class _Load:
         finally:
             self._connection.unregister("_graphdb_bad")
 
-    def _wait(self, phase: str, work: Callable[..., T], *arguments: object) -> T:
-        """Do ``work`` in the worker; meanwhile report, and stop DuckDB where the load is to end."""
+    def _work(self, phase: str, work: Callable[[], T]) -> T:
+        """Let DuckDB work."""
+        future = self._store.submit(work)
+        self._stored = future
+        result = self._wait(phase, future)
+        self._stored = None
+        return result
+
+    def _wait(self, phase: str, future: Future[T]) -> T:
+        """Wait for a result, and report meanwhile."""
         self._report(phase)
-        future: Future[T] = self.worker.submit(work, *arguments)
-        try:
-            while not wait([future], _TICK).done:
-                self._report(phase)
-            return future.result()
-        except BaseException:
-            while not future.done():
-                self._connection.interrupt()
-                wait([future], _TICK)
-            raise
+        while not wait([future], _TICK).done:
+            self._report(phase)
+        return future.result()
 
     def _report(self, phase: str, *, force: bool = False) -> None:
         if self._cancel is not None and self._cancel.is_set():

@@ -112,8 +112,13 @@ class Parser:
         terms = int(self._state[kernels.TERMS])
         return int(self._terms[terms, kernels.START]) + 50 * terms + 16 * self.triples
 
-    def feed(self, block: bytes | memoryview) -> list[BadLine]:
-        """Parse whole lines and return the bad ones."""
+    def feed(self, block: bytes | memoryview, lines: int | None = None) -> list[BadLine]:
+        """Parse whole lines and return the bad ones.
+
+        ``lines`` says how many lines come before it in its file; by default those that this parser has seen.
+        """
+        if lines is not None:
+            self._lines = lines
         text = np.frombuffer(block, np.uint8)
         self._state[kernels.POSITION] = 0
         self._state[kernels.LINE] = self._lines

@@ -58,6 +58,13 @@ class Block:
     bad: list[BadLine] = field(default_factory=list)
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def lines(self) -> int:
+        """How many line ends (LF, CR, CR LF) it has."""
+        text = bytes(self.text)
+        feeds, returns = text.count(b"\n"), text.count(b"\r")
+        return feeds + returns - text.count(b"\r\n") if returns else feeds
+
 
 class Stopped(Exception):
     """Nobody waits for more blocks."""
