@@ -56,7 +56,7 @@ class State:
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
-        self.batch = min(budget.bindings // 2, 256 << 20)
+        self.batch = min(budget.bindings // 4, 256 << 20)
         """Bytes that a load collects before they go to DuckDB."""
         self.connection = Connection(path, threads, duckdb_bytes, spill, read_only)
         self.prepared: dict[object, Any] = {}

@@ -14,15 +14,16 @@ the table ``reifier`` keeps which resource it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage import dictionary, statistics
+from graphdb.storage import statistics
+from graphdb.storage.arrow import Windows
+from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import BLANK, IRI, LITERAL_BASE, PLAIN, RDF, TAGGED, TYPED, XSD
 
 if TYPE_CHECKING:
@@ -138,12 +139,15 @@ class Appender:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
+        self._windows = Windows(connection)
+        self.terms = Numbering(connection, self._windows)
+        """Gives terms the ids that :meth:`add_ids` and its kin take."""
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
 
     def add(self, batch: Batch) -> None:
         """Number the batch's terms and stage its triples."""
-        ids = _ids(self._connection, batch)
+        ids = _ids(self.terms, batch)
         self.add_ids(*(ids[column] for column in batch.triples.T))
         self.add_quads(*(ids[column] for column in batch.quads.T))
         self.add_reifiers(*(ids[column] for column in batch.reified.T))
@@ -168,15 +172,15 @@ class Appender:
         The string columns are those of the view ``triples``: ``subject``, ``predicate``, ``object``, ``datatype`` (NULL
         where the object is a resource) and ``language``.  A blank node's text begins with ``_:``.
         """
-        with _registered(self._connection, "_graphdb_rows", rows):
+        with self._windows.show("_graphdb_rows", rows):
             resources = self._connection.sql(_RESOURCES).to_arrow_table()
             literals = self._connection.sql(_LITERALS).to_arrow_table()
             columns = [literals[name].combine_chunks() for name in ("lexical", "datatype", "language")]
-            literal_ids = dictionary.number_literals(self._connection, *columns)
-            ids = dictionary.number_resources(self._connection, resources["iri"].combine_chunks())
+            literal_ids = self.terms.literals(*columns)
+            ids = self.terms.resources(resources["iri"].combine_chunks())
             with (
-                _registered(self._connection, "_graphdb_iris", resources.append_column("id", [ids])),
-                _registered(self._connection, "_graphdb_values", literals.append_column("id", [literal_ids])),
+                self._windows.show("_graphdb_iris", resources.append_column("id", [ids])),
+                self._windows.show("_graphdb_values", literals.append_column("id", [literal_ids])),
             ):
                 found = self._connection.execute(_NUMBERED).fetchnumpy()
         self.add_ids(found["subject"], found["label"], found["object"])
@@ -189,6 +193,7 @@ class Appender:
 
     def append(self) -> int:
         """The first half of :meth:`finish`: append what is staged and not there yet."""
+        self.terms.store()
         if "reifier" in self._staged:
             self._staged.remove("reifier")
             self._append_edges()
@@ -196,7 +201,9 @@ class Appender:
             self._take_properties()
         if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
             self._append_graphs()
-        return self._append("triple", "label, subject, object", self._labels)
+        new = self._append("triple", "label, subject, object", self._labels)
+        self._windows.close()
+        return new
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
@@ -215,7 +222,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with _registered(self._connection, "_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
+        with self._windows.show("_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _append_graphs(self) -> None:
@@ -276,26 +283,21 @@ class Appender:
         return int(appended)
 
 
-@contextmanager
-def _registered(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> Iterator[None]:
-    """Let SQL see an Arrow table under ``name`` for a piece of work."""
-    connection.register(name, table)
-    try:
-        yield
-    finally:
-        connection.unregister(name)
-
-
-def _ids(connection: duckdb.DuckDBPyConnection, batch: Batch) -> Ids:
+def _ids(terms: Numbering, batch: Batch) -> Ids:
     """Return the dictionary's id of each term of ``batch`` (int64[terms]; -1 for notes)."""
     import pyarrow as pa
+    from pyarrow import compute
+
+    def text(numbers: pa.Array) -> pa.Array:
+        # Arrow's own pool would keep such large pieces for itself.
+        return compute.take(batch.text, numbers, memory_pool=pa.system_memory_pool())
 
     ids = np.full(len(batch.kinds), -1, np.int64)
     resources = np.flatnonzero((batch.kinds == IRI) | (batch.kinds == BLANK))
-    ids[resources] = dictionary.number_resources(connection, batch.text.take(pa.array(resources)))
+    ids[resources] = terms.resources(text(pa.array(resources)))
     literals = np.flatnonzero((batch.kinds >= PLAIN) & (batch.kinds <= TYPED))
     kinds, annotations = batch.kinds[literals], batch.annotations[literals]
-    datatype = batch.text.take(pa.array(annotations, mask=kinds != TYPED))
-    language = batch.text.take(pa.array(annotations, mask=kinds != TAGGED))
-    ids[literals] = dictionary.number_literals(connection, batch.text.take(pa.array(literals)), datatype, language)
+    datatype = text(pa.array(annotations, mask=kinds != TYPED))
+    language = text(pa.array(annotations, mask=kinds != TAGGED))
+    ids[literals] = terms.literals(text(pa.array(literals)), datatype, language)
     return ids

@@ -63,7 +63,8 @@ def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
     appender.add_rows(
         _table([ROWS[0], ("_:1", "ex:since", "1", XSD + "integer", None), ("_:2", "ex:p", "_:2", None, None)])
     )
-    number = dict(connection.execute("SELECT iri, id FROM _graphdb.resource").fetchall())
+    names = ["ex:a", "ex:knows", "ex:b", "_:1", "_:2"]
+    number = dict(zip(names, appender.terms.resources(pa.array(names)).tolist(), strict=True))
     edge = [np.full(2, number[name]) for name in ("ex:a", "ex:knows", "ex:b")]
     appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge)
     appender.finish()
