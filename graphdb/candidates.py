@@ -16,6 +16,7 @@ from graphdb.connection import Connection
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
+from graphdb.lookup import Lookup
 from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.names import Names
@@ -45,6 +46,7 @@ class Snapshot:
     store: TripleStore
     graph: DataGraph
     properties: Properties
+    lookup: Lookup
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -279,4 +281,5 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
                 ).fetchall()
             )
         store = TripleStore(raw, connection.lock)
-    return Snapshot(connection, names, store, DataGraph(store, graph_bytes), Properties(connection, scales))
+    graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    return Snapshot(connection, names, store, graph, properties, Lookup(connection, store, graph_bytes // 8))

@@ -23,6 +23,7 @@ from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.project import FEW, project
+from graphdb.result import Counted
 from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -182,33 +183,26 @@ class QueryRun:
 
     # --- running
 
-    def run(self, prepared: Prepared) -> pa.Table:
+    def run(self, prepared: Prepared) -> pa.Table | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if prepared.plan is not None and prepared.wanted.count_only:
-            return self._counted(prepared.plan, prepared.shaped)
+            self.control = control = self._new_control()
+            shaped = prepared.shaped  # what only counts needs no SQL
+            return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
             return self._projected(prepared.plan, prepared)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
-
-    def _counted(self, plan: PhysicalPlan, shaped: Shaped) -> pa.Table:
-        """Run a match for the number of its rows alone: the result needs no SQL."""
-        import pyarrow as pa
-
-        self.control = control = self._new_control()
-        count = pa.array([self.executor.count(plan, control)], pa.int64())
-        table = pa.table({f"c{i}": count for i in range(len(shaped.columns))})
-        skip, limit = shaped.window
-        return table.slice(skip, limit)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
         shaped = prepared.shaped
         assert shaped.direct is not None
         with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
-            if gathered is not None and gathered.num_rows <= FEW:
-                skip, limit = shaped.window
-                return project(gathered.slice(skip, limit), shaped.direct, self._snapshot.properties)
+            literals = any(direct.kind is not None for direct in shaped.direct)
+            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
+                rows = gathered.slice(*shaped.window)
+                return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 

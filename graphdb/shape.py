@@ -21,7 +21,7 @@ from graphdb.pattern.bind import BoundPattern, variables_in, walk
 from graphdb.project import Direct
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import EDGE, Base, Column, Type
+from graphdb.values import EDGE, Base, Column, Type, single_kind
 
 BINDINGS = "_bindings"
 """The view that holds the bindings while the shaped query runs."""
@@ -202,8 +202,13 @@ class Shaper:
             if not isinstance(base, ast.Variable) or base.name not in self._bound.vertex_of:
                 return None
             number = self._bound.vertex_of[base.name]
-            if self._bound.vertices[number].kinds:
-                return None
+            info = self._bound.vertices[number]
+            if info.kinds:
+                kind = single_kind(info.kinds)
+                if info.resource or kind is None or base is not expression:
+                    return None
+                found.append(Direct(f"v{number}", kind=kind))
+                continue
             label = None
             if isinstance(expression, ast.Property):
                 label = self._snapshot.names.property(expression.key.words, self._text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _OPEN: WeakSet[State] = WeakSet()
 """All open databases of this process: two may have the same file."""
 _OPEN_LOCK = threading.Lock()
+_AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
 class State:
@@ -138,12 +139,12 @@ class State:
             self._lazy_snapshot = take_snapshot(self.connection, self.catalog(), self.budget.graph)
         return self._lazy_snapshot
 
-    @contextmanager
-    def at_home(self) -> Iterator[tuple[str, ...]]:
+    def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
         """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
-        if not self.moved:
-            yield ()
-            return
+        return self._visiting() if self.moved else _AT_HOME
+
+    @contextmanager
+    def _visiting(self) -> Iterator[tuple[str, ...]]:
         ((database, schema, path),) = self.connection.rows(
             "SELECT current_database(), current_schema(), current_setting('search_path')"
         )
@@ -176,6 +177,11 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    def set_differently(self) -> None:
+        """Drop what depends on DuckDB's settings."""
+        if self._lazy_snapshot is not None:
+            self._lazy_snapshot.lookup.drop()
+
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
@@ -185,10 +191,13 @@ class State:
 
     def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         """Return a result's table as a user of SQL sees it."""
+        from graphdb import hydrate
         from graphdb.shape import presented
 
         with self.hold(), self.at_home():
-            self.snapshot()
+            found = hydrate.presented(self.snapshot(), table, columns)
+            if found is not None:
+                return found
             view = self.connection.temporary()
             with self.connection.view(view, table):
                 return self.connection.arrow(presented(view, columns))

@@ -243,6 +243,8 @@ class Statements:
         first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
         if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
             self._state.rolled_back()
+        if first in ("SET", "RESET", "PRAGMA"):
+            self._state.set_differently()
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
@@ -271,4 +273,6 @@ def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
 @lru_cache(maxsize=512)
 def _parameters(text: str) -> Mapping[str, ast.Parameter]:
     """Return the parameters that a text names."""
+    if "$" not in text:
+        return {}
     return {part.name: part for part in walk(parse_script(text)) if isinstance(part, ast.Parameter)}

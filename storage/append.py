@@ -144,6 +144,7 @@ class Appender:
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
+        self._grown = False
 
     def add(self, batch: Batch) -> None:
         """Number the batch's terms and stage its triples."""
@@ -201,13 +202,18 @@ class Appender:
             self._take_properties()
         if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
             self._append_graphs()
-        new = self._append("triple", "label, subject, object", self._labels)
+        new = self._append_triples()
         self._windows.close()
         return new
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
-        statistics.refresh(self._connection, self._labels)
+        if self._grown:
+            statistics.append(self._connection, "temp._graphdb_new")
+            self._connection.execute("DROP TABLE temp._graphdb_new")
+        else:
+            statistics.refresh(self._connection, self._labels)
+        self._grown = False
         self._labels = np.empty(0, np.int64)
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
@@ -261,23 +267,34 @@ class Appender:
         [(any_row,)] = self._connection.execute(f"SELECT EXISTS (FROM _graphdb.{table})").fetchall()
         return bool(any_row)
 
-    def _append(self, table: str, columns: str, labels: Ids | None = None) -> int:
-        """Append the staged rows that ``table`` does not have, sorted by ``columns``; all have one of ``labels``."""
+    def _append_triples(self) -> int:
+        """Append the staged triples that are not there yet; where there are some, keep the new ones to count them."""
+        if "triple" not in self._staged or not self._has("triple"):
+            return self._append("triple", "label, subject, object")
+        self._staged.remove("triple")
+        self._connection.execute(
+            "CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT label, subject, object FROM temp._graphdb_triple"
+            " EXCEPT SELECT label, subject, object FROM _graphdb.triple"
+            " WHERE label IN (SELECT unnest($labels::BIGINT[]))",
+            {"labels": self._labels.tolist()},
+        )
+        self._grown = True
+        [(appended,)] = self._connection.execute(
+            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+        ).fetchall()
+        self._connection.execute("DROP TABLE temp._graphdb_triple")
+        return int(appended)
+
+    def _append(self, table: str, columns: str) -> int:
+        """Append the staged rows that ``table`` does not have, sorted by ``columns``."""
         if table not in self._staged:
             return 0
         self._staged.remove(table)
-        known = ""
-        parameters = {}
-        if self._has(table):
-            known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}"
-            if labels is not None:
-                known += " WHERE label IN (SELECT unnest($labels::BIGINT[]))"
-                parameters = {"labels": labels.tolist()}
+        known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}" if self._has(table) else ""
         order = ", ".join(f"{column} ASC" for column in columns.split(", "))
         [(appended,)] = self._connection.execute(
             f"INSERT INTO _graphdb.{table} BY NAME SELECT DISTINCT {columns} FROM temp._graphdb_{table} {known} "
-            f"ORDER BY {order}",
-            parameters or None,
+            f"ORDER BY {order}"
         ).fetchall()
         self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
         return int(appended)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import duckdb
     import sqlalchemy
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+"""See :mod:`graphdb.storage.migrations` for what each version brought."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -120,12 +121,17 @@ class Catalog:
 
     def migrate(self) -> None:
         """Bring a file that an older version wrote to this version's tables, in one transaction."""
-        from graphdb.storage.migrations import migrate
+        import numpy as np
+
+        from graphdb.storage import migrations, statistics
 
         found = self.schema_version
-        if found < SCHEMA_VERSION:
-            with transaction(self._connection):
-                migrate(self._connection, found, SCHEMA_VERSION)
+        if found >= SCHEMA_VERSION:
+            return
+        with transaction(self._connection):
+            migrations.migrate(self._connection, found, SCHEMA_VERSION)
+            if found < migrations.COUNTED:
+                statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
 
     # --- small tables ---
 

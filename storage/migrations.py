@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     import duckdb
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
-    # Named graphs and edges with identity.
+    # Degrees and pairs of labels.
     1: (
+        "CREATE TABLE _graphdb.degree (label BIGINT NOT NULL, direction UTINYINT NOT NULL, bucket UTINYINT NOT NULL, "
+        "vertices BIGINT NOT NULL, edges BIGINT NOT NULL, squares HUGEINT NOT NULL)",
+        "CREATE TABLE _graphdb.label_pair (label BIGINT NOT NULL, class BIGINT NOT NULL, direction UTINYINT NOT NULL, "
+        "edges BIGINT NOT NULL, vertices BIGINT NOT NULL)",
+    ),
+    # Named graphs and edges with identity.
+    2: (
         "CREATE TABLE _graphdb.quad (graph BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
         "object BIGINT NOT NULL)",
         "CREATE TABLE _graphdb.edge (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
@@ -25,6 +32,9 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
 }
 """By the version that they start from: what leads to the next one."""
+
+COUNTED = 2
+"""The version that has the statistics of today: older files are counted anew."""
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, found: int, wanted: int) -> None:

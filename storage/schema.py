@@ -6,7 +6,7 @@ creates or changes catalog rows.
 
 from __future__ import annotations
 
-from duckdb_sqlalchemy.datatypes import UInteger, UTinyInteger
+from duckdb_sqlalchemy.datatypes import HugeInteger, UInteger, UTinyInteger
 from sqlalchemy import (
     TIMESTAMP,
     BigInteger,
@@ -133,3 +133,26 @@ reifier = Table(
     Column("ordinal", BigInteger, nullable=False),
 )
 """The resources that stand for rows of :data:`edge` in RDF 1.2; the edge's triple need not be in the graph."""
+
+degree = Table(
+    "degree",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("direction", UTinyInteger, nullable=False),
+    Column("bucket", UTinyInteger, nullable=False),
+    Column("vertices", BigInteger, nullable=False),
+    Column("edges", BigInteger, nullable=False),
+    Column("squares", HugeInteger, nullable=False),
+)
+"""Bucket ``i`` holds the vertices of degree ``2**i`` to ``2**(i + 1) - 1``."""
+
+label_pair = Table(
+    "label_pair",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("class", BigInteger, nullable=False),
+    Column("direction", UTinyInteger, nullable=False),
+    Column("edges", BigInteger, nullable=False),
+    Column("vertices", BigInteger, nullable=False),
+)
+"""Edges of an edge label at vertices of a vertex label (``class``)."""

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from graphdb.errors import ExecutionError, QueryTimeout
 from graphdb.plan.physical import PhysicalPlan
 
+_NO_ROWS = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -46,8 +48,12 @@ class Control:
     limit: int | None = None
     progress: Callable[[float], None] | None = None
     buffer_bytes: int = 256 << 20
-    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
+    work: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """After a run: the elements that each step went through."""
+    term_seconds: list[float] = field(default_factory=list)
+    """After a count without enumerating: how long each term of the sum took."""
     seconds: float = 0.0
     """After a run: how long it took."""
     threads: int = 0

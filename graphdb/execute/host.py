@@ -24,9 +24,13 @@ from graphdb.errors import MemoryLimitError
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_matches
 from graphdb.execute.executor import Block, Control
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.execute.trees import count_along_tree
+from graphdb.execute.twins import count_twins
+from graphdb.plan.physical import PhysicalPlan, TreeCount, VertexStep
 
 BLOCK_ROWS = 1 << 16
+_FIRST_ROWS = 1 << 12
+"""Rows of a search's first output block; later ones are larger, up to the executor's ``block_rows``."""
 YIELD_WORK = 1 << 20
 """Elements that a kernel call goes through at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
@@ -34,6 +38,8 @@ INLINE_COST = 300_000.0
 _CHUNKS_PER_THREAD = 128
 _CHUNK_COST = 100_000.0
 """Chunks are not made smaller than this, in elements that the search is expected to go through."""
+_SPARE_BYTES = 1 << 20
+"""Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
 
 class HostExecutor:
@@ -65,6 +71,7 @@ class HostExecutor:
         self.block_rows = block_rows
         self.yield_work = yield_work
         self.inline_cost = inline_cost
+        self.spare_bytes = _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the CPU."""
@@ -74,6 +81,8 @@ class HostExecutor:
         """Bytes of the workers' intersection buffers and output blocks, or of the vectors that count."""
         if plan.counting is not None:
             return self.threads * plan.counting.worker_bytes
+        if plan.tree is not None:
+            return self.threads * plan.tree.worker_bytes
         return self._workers(plan) * self._worker_bytes(plan)
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
@@ -91,7 +100,7 @@ class HostExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
-        deal = _Deal(plan, self, control, counting=False, limit=_ceil(limit, plan.automorphisms))
+        deal = self._deal(plan, control, counting=False, limit=_ceil(limit, plan.automorphisms))
         try:
             for matches in deal.blocks():
                 count = matches.shape[1] * plan.automorphisms
@@ -119,6 +128,20 @@ class HostExecutor:
             control.rows[-1] = found  # the steps before it were not taken
             control.seconds = time.monotonic() - started
             return found * plan.automorphisms
+        if plan.twins is not None and limit is None:
+            try:
+                counted = count_twins(plan.twins, control, self.memory_limit)
+            finally:
+                control.seconds = time.monotonic() - started
+            if counted is not None:
+                return counted
+        if plan.tree is not None and limit is None and self._fits(plan.tree):
+            try:
+                return count_along_tree(
+                    plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
+                )
+            finally:
+                control.seconds = time.monotonic() - started
         if plan.counting is not None and limit is None:
             try:
                 counted = count_matches(plan.counting, control, self.threads, self.memory_limit)
@@ -126,7 +149,7 @@ class HostExecutor:
                 control.seconds = time.monotonic() - started
             if counted is not None:
                 return counted
-        deal = _Deal(plan, self, control, counting=True, limit=_ceil(limit, plan.automorphisms))
+        deal = self._deal(plan, control, counting=True, limit=_ceil(limit, plan.automorphisms))
         try:
             for _ in deal.blocks():
                 pass
@@ -135,6 +158,14 @@ class HostExecutor:
             control.seconds = time.monotonic() - started
         total = deal.total * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    def _deal(self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None) -> _Alone | _Deal:
+        control.threads = self._workers(plan)
+        return (_Alone if control.threads == 1 else _Deal)(plan, self, control, counting, limit)
+
+    def _fits(self, tree: TreeCount) -> bool:
+        """Whether the memory limit has room for all workers of a count along a tree."""
+        return self.memory_limit is None or self.threads * tree.worker_bytes <= self.memory_limit
 
     def _worker_bytes(self, plan: PhysicalPlan) -> int:
         block = self.block_rows * len(plan.program.outputs) * np.dtype(plan.dtype).itemsize
@@ -184,13 +215,16 @@ class _Search:
 
         self._kernel: Any = kernels.search
         program, steps, width = plan.program, len(plan.steps), np.dtype(plan.dtype).itemsize
-        self.capacity = 1 if counting else executor.block_rows
+        self._largest = executor.block_rows
+        self.capacity = 1 if counting else min(_FIRST_ROWS, executor.block_rows)
+        self.fits = _fits(executor, counting)
         self._counting = counting
         self._modes = (counting, plan.count_last and counting, executor.yield_work)
         self._like = (plan.dtype(0), width)
         self._values = program.constants.copy()
         self._stack = np.zeros((steps, kernels.STACK_CELLS), np.int64)
-        self.rows = np.zeros(steps, np.int64)
+        self.tallies = np.zeros((2, steps), np.int64)
+        self.rows, self.work = self.tallies
         self._block: NDArray[Any] = np.empty((len(program.outputs), self.capacity), plan.dtype)
         self._buffers = np.empty(plan.worker_bytes, np.uint8)
         at = self._buffers.ctypes.data
@@ -215,9 +249,15 @@ class _Search:
         self._frame[: kernels.RESOURCES] = [table.ctypes.data for table in tables]
         numbers = (p.resources, p.type_label, steps - 1, len(p.outputs))
         self._frame[kernels.RESOURCES : kernels.VALUES] = numbers
-        self._own = (self._values, self._stack, self.rows, spans, bits, shared)
+        self._own = (self._values, self._stack, self.tallies, spans, bits, shared)
         self._frame[kernels.VALUES : kernels.LEVEL] = [array.ctypes.data for array in self._own]
         self._state = self._frame[kernels.LEVEL :]
+        self._addresses = self._frame.ctypes.data, self._block.ctypes.data
+
+    @property
+    def bytes(self) -> int:
+        """What its buffers and its block take."""
+        return self._buffers.nbytes + self._block.nbytes
 
     def start(self, begin: int, end: int, piece: int = 0, pieces: int = 1) -> None:
         """Begin with values ``begin … end-1`` of the first step's scan, and a piece of what the second goes through."""
@@ -227,8 +267,8 @@ class _Search:
 
     def advance(self, wanted: int) -> int:
         """Search on until the block holds ``wanted`` matches, the budget is spent, or all is done."""
-        block = self._block.ctypes.data
-        return int(self._kernel(self._frame.ctypes.data, *self._like, block, self.capacity, wanted, *self._modes))
+        frame, block = self._addresses
+        return int(self._kernel(frame, *self._like, block, self.capacity, wanted, *self._modes))
 
     def take(self) -> tuple[int, NDArray[Any]]:
         """The matches found since the last call: how many, and their columns (none when counting)."""
@@ -238,8 +278,35 @@ class _Search:
             return count, self._block
         if 2 * count < self.capacity:
             return count, self._block[:, :count].copy()
-        full, self._block = self._block[:, :count], np.empty_like(self._block)
+        full = self._block[:, :count]
+        self.capacity = min(4 * self.capacity, self._largest)
+        self._block = np.empty((len(full), self.capacity), full.dtype)
+        self._addresses = self._addresses[0], self._block.ctypes.data
         return count, full
+
+
+def _fits(executor: HostExecutor, counting: bool) -> tuple[bool, int, int]:
+    """What two searches of one plan must have in common to stand in for each other."""
+    return counting, executor.block_rows, executor.yield_work
+
+
+def _borrowed(plan: PhysicalPlan, executor: HostExecutor, counting: bool) -> _Search:
+    """A search that nobody else uses now: the one kept with the plan, or a new one."""
+    kept: _Search | None = plan.spare.pop(_fits(executor, counting), None)  # one thread alone gets it
+    if kept is None:
+        return _Search(plan, executor, counting)
+    kept.tallies[:] = 0
+    return kept
+
+
+def _give_back(plan: PhysicalPlan, executor: HostExecutor, search: _Search) -> None:
+    """Keep a search with its plan for the next run, where it is small.
+
+    Whatever state the last run left: a start begins anew, and the lists that are kept as bits or shared are told by the
+    values that they belong to, over data that stays as it is for as long as the plan.
+    """
+    if search.bytes <= executor.spare_bytes:
+        plan.spare[search.fits] = search
 
 
 def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]:
@@ -253,8 +320,6 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]
     scan = _scan(plan)
     if not len(scan):
         return []
-    if workers == 1:
-        return [(0, len(scan), 0, 1)]
     chunks = int(min(max(plan.cost / _CHUNK_COST, 4), _CHUNKS_PER_THREAD)) * workers
     weights = np.ones(len(scan), np.int64)
     if plan.program.second >= 0:
@@ -272,6 +337,44 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[tuple[int, int, int, int]]
     return found
 
 
+class _Alone:
+    """One run on the calling thread."""
+
+    def __init__(
+        self, plan: PhysicalPlan, executor: HostExecutor, control: Control, counting: bool, limit: int | None
+    ) -> None:
+        self.total = 0
+        self._plan, self._executor, self._control = plan, executor, control
+        self._counting, self._limit = counting, limit
+        self._search = _borrowed(plan, executor, counting)
+        control.rows, control.work = self._search.tallies
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """The matches; counting gives none and leaves ``total``."""
+        search, left, result = self._search, self._limit, -1
+        roots = len(_scan(self._plan))
+        if not roots or left == 0:
+            return
+        search.start(0, roots)
+        while result != 0:
+            self._control.check()
+            result = search.advance(search.capacity if left is None else min(left, search.capacity))
+            if self._counting or result != 2:
+                count, matches = search.take()
+                self.total += count
+                if count and not self._counting:
+                    yield matches
+                if left is not None:
+                    left -= count
+                    if left <= 0:
+                        return
+
+    def close(self) -> None:
+        """Keep the search for the next run."""
+        self._control.rows, self._control.work = self._search.tallies.copy()
+        _give_back(self._plan, self._executor, self._search)
+
+
 @dataclass(slots=True)
 class _Chunk:
     """What a chunk has found and nobody has taken yet."""
@@ -281,30 +384,28 @@ class _Chunk:
 
 
 class _Deal:
-    """One run: its chunks, the workers they are dealt to, and the matches that wait for the caller."""
+    """One run of several workers: its chunks, the workers they are dealt to, the matches that wait for the caller."""
 
     def __init__(
-        self, plan: PhysicalPlan, executor: HostExecutor, control: Control, *, counting: bool, limit: int | None
+        self, plan: PhysicalPlan, executor: HostExecutor, control: Control, counting: bool, limit: int | None
     ) -> None:
         self.total = 0
         self._plan, self._executor, self._control = plan, executor, control
         self._counting, self._limit = counting, limit
-        workers = executor._workers(plan)
-        self._pieces = _pieces(plan, workers)
+        self._pieces = _pieces(plan, control.threads)
         self._chunks = [_Chunk() for _ in self._pieces]
         self._next = self._head = self._waiting_bytes = 0
         self._stop = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
-        control.rows = np.zeros(len(plan.steps), np.int64)
-        control.threads = workers
+        control.rows, control.work = np.zeros((2, len(plan.steps)), np.int64)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """The matches in the order of the chunks; counting gives none and leaves ``total``."""
         if not self._chunks or self._limit == 0:
             return iter(())
-        return self._inline() if self._control.threads == 1 else self._threaded()
+        return self._threaded()
 
     def close(self) -> None:
         """Stop the workers and wait for them: some milliseconds."""
@@ -313,27 +414,6 @@ class _Deal:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-
-    def _inline(self) -> Iterator[NDArray[Any]]:
-        search = _Search(self._plan, self._executor, self._counting)
-        search.start(*self._pieces[0])
-        left = self._limit
-        result = -1
-        try:
-            while result != 0:
-                self._control.check()
-                result = search.advance(search.capacity if left is None else min(left, search.capacity))
-                if self._counting or result != 2:
-                    count, matches = search.take()
-                    self.total += count
-                    if count and not self._counting:
-                        yield matches
-                    if left is not None:
-                        left -= count
-                        if left <= 0:
-                            return
-        finally:
-            self._control.rows += search.rows
 
     def _threaded(self) -> Iterator[NDArray[Any]]:
         workers = range(self._control.threads)
@@ -374,12 +454,16 @@ class _Deal:
                     self._search_chunk(search, number)
             finally:
                 with self._changed:
-                    self._control.rows += search.rows
+                    self._note(search)
         except BaseException as error:  # whatever it is, the caller's thread raises it
             with self._changed:
                 self._error = error
                 self._stop = True
                 self._changed.notify_all()
+
+    def _note(self, search: _Search) -> None:
+        self._control.rows += search.rows
+        self._control.work += search.work
 
     def _take_chunk(self) -> int | None:
         with self._changed:

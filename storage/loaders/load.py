@@ -51,6 +51,9 @@ _TICK = 0.1
 _WIDEST = 10_000
 """Characters of a bad line that are kept."""
 
+_STAGED = "SELECT DISTINCT label, subject, object FROM temp._graphdb_staged"
+_SORTED = "ORDER BY label ASC, subject ASC, object ASC"
+
 
 Progress = Callable[[int, int, int, str], None]
 """Told how far a load is: bytes read of the files on disk, of how many; triples so far; what goes on."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.cost import Estimates, estimate
+from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.order import matching_order
 from graphdb.plan.passes import make_plan
@@ -63,6 +66,33 @@ def test_orders_are_connected_whether_searched_exactly_or_greedily(graph: DataGr
         assert any(abs(order[i] - before) == 1 for before in order[:i])
 
 
+@given(st.data())
+def test_no_order_is_cheaper_than_the_one_chosen(data: st.DataObject) -> None:
+    """Trees with some more edges, of any sizes and shares: all connected orders are tried."""
+    count = data.draw(st.integers(3, 6))
+    number = st.floats(0.001, 1000.0)
+    links: list[list[tuple[int, float, float]]] = [[] for _ in range(count)]
+    joined = [(data.draw(st.integers(0, v - 1)), v) for v in range(1, count)]
+    joined += data.draw(st.lists(st.tuples(st.integers(0, count - 2), st.just(count - 1)), max_size=2))
+    for a, b in joined:
+        share = data.draw(st.floats(1e-4, 1.0))
+        links[a].append((b, share, data.draw(number)))
+        links[b].append((a, share, data.draw(number)))
+    estimates = Estimates(tuple(data.draw(number) for _ in range(count)), tuple(map(tuple, links)))
+
+    def cost(order: tuple[int, ...]) -> float:
+        bound, rows, work = 1 << order[0], estimates.sizes[order[0]], estimates.sizes[order[0]]
+        for v in order[1:]:
+            if not any(bound >> other & 1 for other, _, _ in links[v]):
+                return float("inf")
+            rows, step = extend(estimates, bound, rows, v)
+            work += step + rows
+            bound |= 1 << v
+        return work
+
+    assert cost(matching_order(estimates)) == pytest.approx(min(map(cost, permutations(range(count)))))
+
+
 def test_a_product_puts_the_smaller_component_outside() -> None:
     assert matching_order(Estimates((500.0, 2.0), ((), ()))) == (1, 0)
 
@@ -104,5 +134,32 @@ def test_explain_and_profile(graph: DataGraph) -> None:
     assert {"a", "b", "c"} == {step.binds for step in steps}
     assert any("[:knows]" in step.how for step in steps)
     text = explain_text(plan, str, control)
-    assert "ms" in text.splitlines()[-1]
-    assert len(text.splitlines()) == 5
+    assert "threads" in text.splitlines()[-2]
+    assert len(text.splitlines()) == 6
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_vertices_of_different_labels_are_not_compared_where_none_has_two(classes: int) -> None:
+    """The same counts as of candidate sets of which nothing is known."""
+    rng = np.random.default_rng(classes)
+    size, kind = 60, 70
+    typed = {(v, kind, size + int(c)) for v in range(size) for c in rng.choice(3, classes, replace=False)}
+    edges = {(int(a), kind + 1, int(b)) for a, b in [(0, 0), *rng.integers(0, size, (500, 2))]}
+    s, p, o = zip(*typed, *edges, strict=True)
+    graph = DataGraph(ArraySource(s, p, o, kind + 2, 0, kind))
+    counts: set[int] = set()
+    for known in (True, False):
+        pattern = PatternGraph(
+            tuple(
+                PatternVertex(name, graph.members(size + c), "", (size + c,) if known else ())
+                for name, c in zip("abcd", (0, 1, 0, 1), strict=True)
+            ),
+            tuple(PatternEdge(f"e{i}", i, i + 1, (kind + 1,), False, 0) for i in range(3)),
+            (Clause(MatchMode.DIFFERENT_NODES, (0, 1, 2, 3)),),
+            count_only=True,
+        )
+        plans = [make_plan(pattern, graph, counting=how) for how in ("never", "always")]
+        pairs = [c for step in plans[0].steps for c in step.checks if isinstance(c, Unequal)]
+        assert len(pairs) == (2 if known and classes == 1 else 6)
+        counts |= {HostExecutor().count(plan) for plan in plans}
+    assert len(counts) == 1
