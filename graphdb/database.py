@@ -225,6 +225,15 @@ class Database:
             state.catalog()
             return to_networkx(raw)
 
+    @property
+    def progress(self) -> Progress | None:
+        """Told how far a ``LOAD`` statement is, as :meth:`load` tells its own."""
+        return self._state.progress
+
+    @progress.setter
+    def progress(self, told: Progress | None) -> None:
+        self._state.progress = told
+
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""
         if self._lazy_statements is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -57,6 +57,8 @@ class State:
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
+        self.progress: Callable[[int, int, int, str], None] | None = None
+        """Told how far a load is that a statement runs."""
         self.batch = min(budget.bindings // 4, 256 << 20)
         """Bytes that a load collects before they go to DuckDB."""
         self.connection = Connection(path, threads, duckdb_bytes, spill, read_only)

@@ -109,7 +109,7 @@ class Statements:
         from graphdb.storage.loaders.load import Options
 
         options = Options(statement.format, statement.on_error, spill=self._state.spill, batch=self._state.batch)
-        return self.load(statement.paths, options)
+        return self.load(statement.paths, options, self._state.progress)
 
     def load(
         self,
