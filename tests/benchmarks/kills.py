@@ -47,15 +47,13 @@ def write_files(folder: Path) -> None:
 
 def kill_once(folder: Path, begin: int, after: float) -> tuple[int, int]:
     """Let a child work from load ``begin`` on for ``after`` seconds; return the loads it finished, and the kept ones."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(folder), str(begin)], stdout=subprocess.PIPE, text=True, bufsize=1
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "open\n"
-    time.sleep(after)
-    child.send_signal(signal.SIGKILL)
-    said = child.stdout.read().splitlines()
-    child.wait()
+    command = [sys.executable, "-c", CHILD, str(folder), str(begin)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "open\n"
+        time.sleep(after)
+        child.send_signal(signal.SIGKILL)
+        said = child.stdout.read().splitlines()
     finished = sum(line.startswith("loaded") for line in said)
     return begin + finished, check(folder)
 
