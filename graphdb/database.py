@@ -90,8 +90,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        limit = budget.duckdb if memory_limit else None
-        self._state = State(self.path, self.threads, budget, limit, spilled, read_only)
+        self._state = State(self.path, self.threads, budget, spilled, read_only)
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None

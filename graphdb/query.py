@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 Ids = NDArray[np.int64]
 
+_STREAM = 16 << 20
+"""Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -53,7 +56,8 @@ class QueryRun:
     Parameters
     ----------
     bindings_bytes
-        Bindings beyond this size wait in a temporary table (which DuckDB may spill) instead of in memory.
+        What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
+        which DuckDB may spill, block by block.
     timeout
         Seconds from now.
     cancelled
@@ -84,9 +88,11 @@ class QueryRun:
         """What the match reported, once it ran."""
 
     def __enter__(self) -> QueryRun:
+        self._snapshot.connection.deadline = self._deadline
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._snapshot.connection.deadline = None
         self._stack.close()
 
     # --- preparing
@@ -108,11 +114,15 @@ class QueryRun:
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window)
+            shaped = shaper.shape(query.returns, items, window, needs.duplicates)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        with self._snapshot.graph.watched(self._new_control().check):
+            return self._planned(bound, needs)
+
+    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )
@@ -127,6 +137,7 @@ class QueryRun:
             () if count_only else tuple(outputs),
             count_only,
             needs.limit,
+            "keep" if count_only else needs.duplicates,
         )
         return make_plan(pattern, self._snapshot.graph)
 
@@ -159,7 +170,7 @@ class QueryRun:
         if inner.residual:
             # What cannot be placed in the pattern is tested by SQL, as in any query.
             return self._distinct_by_sql(inner, vertices)
-        plan = self._plan(inner, Wanted(vertices, (), False, None))
+        plan = self._plan(inner, Wanted(vertices, (), False, None, "drop"))
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
         for block in self.executor.run(plan, self._new_control()):
@@ -210,7 +221,7 @@ class QueryRun:
     def bindings(self, prepared: Prepared) -> Iterator[None]:
         """Run the match, and keep its bindings visible to the shaped SQL."""
         if prepared.plan is None:
-            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8)}):
+            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)}):
                 yield
             return
         with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
@@ -229,8 +240,10 @@ class QueryRun:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self._new_control()
             count = self.executor.count(plan, control)
+            # All bindings are equal: one row does where it may come with its number, or where that is not asked.
+            rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
             with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one, {int(count)} AS n FROM {rows}")
                 try:
                     yield
                 finally:
@@ -264,7 +277,7 @@ class QueryRun:
                 table = self._terms(block, columns, literals)
                 batches.append(table)
                 waiting += table.nbytes
-                if waiting > self._bindings_bytes:
+                if waiting > (_STREAM if spilled else self._bindings_bytes // 2):
                     self._spill(pa.concat_tables(batches), first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
@@ -272,7 +285,8 @@ class QueryRun:
                     self._spill(pa.concat_tables(batches), first=False)
                 yield None
                 return
-            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in columns})
+            numbered = ["n"] if needs.duplicates == "count" else []
+            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in (*columns, *numbered)})
             yield pa.concat_tables(batches) if batches else empty
         finally:
             if spilled:
@@ -288,6 +302,8 @@ class QueryRun:
             if name in literals:
                 values = self._snapshot.store.to_terms(values)
             arrays[column] = pa.array(np.ascontiguousarray(values))
+        if block.matches is not None:
+            arrays["n"] = pa.array(block.matches)
         return pa.table(arrays)
 
     def _spill(self, table: pa.Table, *, first: bool) -> None:

@@ -38,20 +38,16 @@ class State:
     ----------
     path
         A database file, or ``":memory:"``.
-    duckdb_bytes
-        DuckDB's memory limit; None for its own default.
+    budget
+        Who gets how much memory.
     spill
         The directory for what does not fit into memory; None for one beside the file.
+    read_only
+        Open the file for reading only.
     """
 
     def __init__(
-        self,
-        path: str,
-        threads: int,
-        budget: Budget,
-        duckdb_bytes: int | None,
-        spill: str | None = None,
-        read_only: bool = False,
+        self, path: str, threads: int, budget: Budget, spill: str | None = None, read_only: bool = False
     ) -> None:
         self.path = path
         self.budget = budget
@@ -61,7 +57,7 @@ class State:
         """Told how far a load is that a statement runs."""
         self.batch = min(budget.bindings // 4, 256 << 20)
         """Bytes that a load collects before they go to DuckDB."""
-        self.connection = Connection(path, threads, duckdb_bytes, spill, read_only)
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False

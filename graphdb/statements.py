@@ -52,10 +52,10 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
+        self._cancelled.clear()
         result = Result(self._state, None)
         statements = parse_script(text)
         _check_arguments(text, arguments)
-        self._cancelled.clear()
         for statement in statements:
             try:
                 result = self._statement(statement, text, arguments, timeout)
@@ -183,7 +183,8 @@ class Statements:
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
         with self._query_run(text, arguments, timeout) as run:
             prepared = run.prepare(statement.query)
-            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns)
+            ordered = bool(statement.query.returns.order_by)
+            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
             with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
                 made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
                 count = made.fetchall()  # not fetchone: an unfinished result would block the connection

@@ -109,7 +109,7 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
         ExplainedStep(
             i + 1,
             _variable(plan, _slot(plan, step)),
-            _how(plan, step, name) + ("; only counted" if plan.count_last and i + 1 == len(plan.steps) else ""),
+            _how(plan, step, name) + _how_far(plan, i),
             ", ".join(_check(plan, check, name) for check in step.checks),
             step.estimate,
             None if rows is None else int(rows[i]),
@@ -185,6 +185,7 @@ def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals 
     seconds = control.term_seconds if control is not None and len(control.term_seconds) == len(counting.terms) else []
     lines = [
         "counted without enumerating"
+        + (f", by {_variable(plan, counting.root)}" if counting.root >= 0 else "")
         + (f": inclusion–exclusion over {len(counting.terms)} patterns" if several else ""),
         *_aligned(
             [
@@ -277,6 +278,13 @@ def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
     if step.constants is not None:
         lists.append(f"{len(step.constants):,} candidates" + (f" {condition}" if condition else ""))
     return " ∩ ".join(lists)
+
+
+def _how_far(plan: PhysicalPlan, i: int) -> str:
+    """What is wanted of a step that need not give its bindings."""
+    if i >= plan.kept:
+        return "; the first match does" if plan.duplicates == "drop" else "; only counted"
+    return "; only counted" if plan.count_last and i + 1 == len(plan.steps) else ""
 
 
 def _shares(step: Step, lists: tuple[Neighbours, ...]) -> bool:

@@ -225,6 +225,7 @@ def lower(
         type_label=-1 if graph.type_label is None else graph.type_label,
         alive=tuple(tables.alive),
     )
+    kept = _kept(pattern, steps, outputs)
     capacity = sum(row[7] for row in step_rows) + sum(tables.share_capacity)
     return PhysicalPlan(
         steps=steps,
@@ -232,15 +233,33 @@ def lower(
         conditions=tuple(vertex.condition for vertex in pattern.vertices),
         outputs=pattern.outputs,
         dtype=graph.dtype,
+        kept=kept,
+        duplicates=pattern.duplicates,
         count_only=pattern.count_only,
-        count_last=pattern.count_only and _counts_itself(steps),
-        limit=pattern.limit,
+        count_last=(pattern.count_only or (pattern.duplicates == "count" and kept < len(steps)))
+        and _counts_itself(steps),
+        limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
         worker_bytes=capacity * np.dtype(graph.dtype).itemsize + program.bits * program.bits_bytes,
         cost=cost,
         automorphisms=symmetry.size,
         columns=columns.reshape(len(moved), len(wanted)),
         program=program,
     )
+
+
+def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
+    """How many of the first steps make a row: up to the last that binds an output."""
+    if pattern.duplicates == "keep":
+        return len(steps)
+    slots = [step.vertex if isinstance(step, VertexStep) else len(pattern.vertices) + step.edge for step in steps]
+    return max((i + 1 for i, slot in enumerate(slots) if slot in outputs), default=len(steps))
+
+
+def _rows_differ(steps: tuple[Step, ...], pattern: PatternGraph) -> bool:
+    """Whether these steps bind nothing but outputs, so that no two rows are equal."""
+    vertices = {pattern.vertices[step.vertex].name for step in steps if isinstance(step, VertexStep)}
+    edges = {pattern.edges[step.edge].name for step in steps if isinstance(step, EdgeStep)}
+    return pattern.duplicates == "drop" and vertices | edges <= set(pattern.outputs)
 
 
 def _counts_itself(steps: tuple[Step, ...]) -> bool:

@@ -41,6 +41,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.prefix import output_vertices, rows_first, search_cost
 from graphdb.plan.sample import best_order, modelled
 from graphdb.plan.space import CandidateSpace, candidate_space
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
@@ -114,12 +115,15 @@ def make_plan(
     for run in PASSES:
         run(draft)
     cost = sum(draft.visits) + sum(draft.rows)
+    if pattern.duplicates != "keep":
+        cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
     tree = _tree(draft, cost) if counting == "auto" else None
     if tree is not None:
         return replace(plan, tree=tree)
     clique = _clique(draft) if counting != "always" else None
-    if clique is not None or not pattern.count_only or counting == "never":
+    countable = pattern.count_only or pattern.duplicates != "keep"
+    if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
     conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
     plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
@@ -152,6 +156,9 @@ def choose_order(draft: Draft) -> None:
         else:
             order = tree_order(draft.space)
         forecast = modelled(draft.estimates, order)
+    if draft.pattern.duplicates != "keep":
+        order = rows_first(draft.estimates, forecast.order, draft.pattern)
+        forecast = forecast if order == forecast.order else modelled(draft.estimates, order)
     draft.order = forecast.order
     draft.position = {v: i for i, v in enumerate(draft.order)}
     draft.rows, draft.visits = list(forecast.rows), list(forecast.work)
@@ -221,7 +228,8 @@ def choose_edges(draft: Draft) -> None:
     compared = {e for check in draft.checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     for e, edge in enumerate(draft.pattern.edges):
         wanted = edge.name in draft.pattern.outputs or e in compared
-        if not has_one_code(edge) and (wanted or not draft.simple(edge)):
+        multiplies = draft.pattern.duplicates != "drop" and not draft.simple(edge)
+        if not has_one_code(edge) and (wanted or multiplies):
             draft.chosen_edges.add(e)
 
 
@@ -230,7 +238,12 @@ def break_symmetry(draft: Draft) -> None:
     pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
     loopless = _joined_without_loops(draft)
     unequal = set() if draft.chosen_edges else loopless | pairs
-    draft.symmetry = symmetry(draft.pattern, draft.order, unequal, rows=not draft.pattern.count_only)
+    # Where a row stands for many matches, only what is not returned may be exchanged.
+    once = draft.pattern.duplicates != "keep"
+    fixed = output_vertices(draft.pattern) if once else ()
+    draft.symmetry = symmetry(
+        draft.pattern, draft.order, unequal, rows=not (draft.pattern.count_only or once), fixed=fixed
+    )
     above = differ(draft.symmetry.restrictions, draft.position.__getitem__)
     known = above | loopless
     draft.checks = [

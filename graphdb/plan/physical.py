@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.pattern.graph import Duplicates
 from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Direction
 
@@ -292,6 +293,9 @@ class PhysicalPlan:
         The name of every slot; ``outputs`` are the names of the columns, in order.
     output_dtypes
         Vertex columns have the graph's id type, edge columns too (a code is below twice the number of vertices).
+    kept
+        So many of the first steps make a row; those behind only say whether there is a match (``duplicates`` is
+        ``drop``), or how many (``count``).  It is the number of steps where every match gives a row.
     count_only, count_last
         Only the number of matches is wanted; and the last step can count its values without going through them.
     worker_bytes
@@ -303,6 +307,8 @@ class PhysicalPlan:
     conditions: tuple[str, ...]
     outputs: tuple[str, ...]
     dtype: type[np.signedinteger[Any]]
+    kept: int
+    duplicates: Duplicates
     count_only: bool
     count_last: bool
     limit: int | None

@@ -44,7 +44,9 @@ class Symmetry:
 NO_SYMMETRY = Symmetry((), 1, np.empty((1, 0), np.int64))
 
 
-def symmetry(pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pair], rows: bool) -> Symmetry:
+def symmetry(
+    pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pair], rows: bool, fixed: Collection[int] = ()
+) -> Symmetry:
     """Find a group of automorphisms that act freely on the matches.
 
     Parameters
@@ -55,22 +57,24 @@ def symmetry(pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pa
         Pairs (lower number first) of vertices that differ in every match.
     rows
         Whether all permutations are wanted, to generate rows with.
+    fixed
+        Vertices that every automorphism must leave where they are.
     """
     count = len(pattern.vertices)
     identity = np.arange(count).reshape(1, -1)
     if not 2 <= count <= LARGEST or not unequal:
         return Symmetry((), 1, identity)
-    search = _Automorphisms(pattern)
+    search = _Automorphisms(pattern, fixed)
     if len(set(search.colours)) == count:
         return Symmetry((), 1, identity)
     search.colours = _free(search, set(unequal))
     size, restrictions = 1, []
-    fixed: dict[int, int] = {}
+    stay: dict[int, int] = {}
     for v in order:
-        orbit = [u for u in range(count) if u == v or search.exists({**fixed, v: u})]
+        orbit = [u for u in range(count) if u == v or search.exists({**stay, v: u})]
         size *= len(orbit)
         restrictions += [(v, u) for u in orbit if u != v]
-        fixed[v] = v
+        stay[v] = v
     if size == 1 or (rows and size > MOST_ROWS):
         return Symmetry((), 1, identity)
     permutations = np.array(sorted(search.extend({})), np.int64) if rows else identity
@@ -115,10 +119,12 @@ def _free(search: _Automorphisms, unequal: set[Pair]) -> list[int]:
 class _Automorphisms:
     """The automorphisms of a pattern that keep ``colours``, by backtracking."""
 
-    def __init__(self, pattern: PatternGraph) -> None:
+    def __init__(self, pattern: PatternGraph, fixed: Collection[int] = ()) -> None:
         self.count = len(pattern.vertices)
         self._pattern = pattern
         self.colours = self._kinds()
+        for v in fixed:
+            self.colours[v] = -1 - v
 
     def _kinds(self) -> list[int]:
         """Number the vertices by what they may be bound to, the clauses they are in, and what they are linked to.

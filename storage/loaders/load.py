@@ -195,12 +195,13 @@ def _spill(folder: str | None) -> Iterator[str]:
 def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     """Say how each thing that is given is read."""
     skip = options.on_error == "skip"
+    memory = max(4 * (options.batch or BATCH), 128 << 20)
 
     def table(thing: Any, name: str, size: int) -> _Source:
         from graphdb.storage.loaders.tables import read_table
 
         number = next(numbers)
-        read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder)
+        read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
         return _Source(name, size, False, True, lambda put: read(put=put))
 
     numbers = count()

@@ -120,7 +120,14 @@ def bare_name(iri: str) -> str:
 
 
 def read_table(
-    source: DataFile | pa.Table, name: str, number: int, mapping: Mapping, skip: bool, put: Put, folder: str
+    source: DataFile | pa.Table,
+    name: str,
+    number: int,
+    mapping: Mapping,
+    skip: bool,
+    put: Put,
+    folder: str,
+    memory: int = 1 << 30,
 ) -> None:
     """Hand on the triples of a table as blocks of N-Triples.
 
@@ -134,6 +141,8 @@ def read_table(
         Keeps its reifiers apart from those of other tables.
     folder
         Where DuckDB may spill, and where a file is unpacked that DuckDB cannot read as it is.
+    memory
+        Bytes that DuckDB may take for it.
 
     Raises
     ------
@@ -143,7 +152,7 @@ def read_table(
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "1GB",
+        "memory_limit": f"{memory}B",
         "threads": 2,
         "temp_directory": folder,
     }

@@ -225,3 +225,17 @@ def test_walks_beyond_64_bits_are_counted_at_once(monkeypatch: pytest.MonkeyPatc
     )
     # From the hub and back three times, or from a leaf.
     assert HostExecutor().count(make_plan(pattern, graph, counting="always")) == leaves**3 + leaves**4
+
+
+@EXAMPLES
+@given(case=st.one_of(simple_cases(), cases(most_vertices=5)), spare=st.sampled_from([0, 8, 64, 400, 1 << 20]))
+def test_whatever_memory_is_left(case: Case, spare: int) -> None:
+    """Lists that are only kept because it is quicker are left out where memory is short, and then threads, then all."""
+    pattern = replace(case.pattern, outputs=(), count_only=True)
+    want = sum(1 for _ in matches(case.pattern, case.data))
+    plan = make_plan(pattern, DataGraph(case.source), counting="always")
+    if plan.counting is not None:
+        needed = plan.counting.shared_bytes + plan.counting.worker_bytes
+        for limit in (needed + spare, needed - 1):
+            found = count.count_matches(plan.counting, Control(), 2, limit)
+            assert found == (want if limit >= needed else None)
