@@ -22,7 +22,7 @@ from graphdb.execute.cliques import count_cliques
 from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
-from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.loops import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
 from graphdb.plan.physical import CliqueCount
 from graphdb.plan.quotients import Member
 

@@ -431,7 +431,7 @@ def closed_lists(
     flags: Ints,
     like: Ids,
 ) -> None:
-    """The lists of :class:`graphdb.plan.nested.Closed` for the vertices ``keys[begin:end]``.
+    """The lists of :class:`graphdb.plan.loops.Closed` for the vertices ``keys[begin:end]``.
 
     ``rows`` are the partitions of its three bundles.  Where ``ids`` is empty, ``starts[e + 1]`` becomes the length of
     entry ``e``'s list; else the list is written from ``ids[starts[e]]`` on.

@@ -17,7 +17,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import nested
+from graphdb.plan import nested, parts
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -168,7 +168,7 @@ def walk(length: int, label: int, closed: bool = False) -> PatternGraph:
 @pytest.mark.parametrize("length", [3, 9, 30])
 def test_walks_in_a_complete_graph(length: int, closed: bool) -> None:
     """100 choices at every step: the last count has 62 digits."""
-    if closed and length > nested.MOST_CORE:
+    if closed and length > parts.MOST_CORE:
         pytest.skip("a core that is left to the search")
     plan = make_plan(walk(length, 100, closed), complete(100))
     assert plan.counting is not None
