@@ -7,7 +7,6 @@ conceivable count needs, and the Chinese remainder theorem gives that count.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.cliques import count_cliques
+from graphdb.execute.deal import Pause, deal
 from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
@@ -451,64 +451,23 @@ class _Run:
         if expected < _SMALL or (self._threads == 1 and unwatched):
             work(bounds[0], bounds[-1], 0)
             return
-        deal = _Deal(work, list(pairwise(bounds)), self._flags, np.zeros(self._threads) if done is None else done)
-        threads = [
-            threading.Thread(target=deal.run, args=(i,), name=f"graphdb-count-{i}", daemon=True)
-            for i in range(self._threads)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.02)
-                    control.check()
-                    if control.due:
-                        control.report(begin + (self._share - begin) * deal.share)
-        finally:
-            if any(thread.is_alive() for thread in threads):
-                self._flags[0] = 1
-            for thread in threads:
-                thread.join()
-        if deal.error is not None:
-            raise deal.error
+        pieces = [piece for piece in pairwise(bounds) if piece[0] < piece[1]]
+        finished, lengths = np.zeros(self._threads), np.ones(self._threads)
+        done = np.zeros(self._threads, np.int64) if done is None else done
 
+        def run(piece: tuple[int, int], worker: int, _: Pause) -> None:
+            lengths[worker] = piece[1] - piece[0]
+            work(*piece, worker)
+            done[worker] = 0
+            finished[worker] += 1
 
-class _Deal:
-    """Pieces of work, the workers that take them, and the flag that stops all."""
+        def share() -> float:
+            return begin + (self._share - begin) * float((finished + done / lengths).sum()) / max(len(pieces), 1)
 
-    def __init__(
-        self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]], flags: Ints, done: NDArray[Any]
-    ) -> None:
-        self.error: BaseException | None = None
-        self._work, self._flags, self._lock = work, flags, threading.Lock()
-        self._number, self._left = len(pieces), iter(pieces)
-        self._whole, self._part = 0, done
-        self._length = np.ones(len(done))
-
-    @property
-    def share(self) -> float:
-        """How much is done."""
-        with self._lock:
-            return float(self._whole + (self._part / self._length).sum()) / self._number
-
-    def run(self, worker: int) -> None:
-        """Take pieces until none is left."""
-        try:
-            while not self._flags[0]:
-                with self._lock:
-                    piece = next(self._left, None)
-                if piece is None:
-                    return
-                if piece[0] < piece[1]:
-                    self._length[worker] = piece[1] - piece[0]
-                    self._work(*piece, worker)
-                with self._lock:
-                    self._whole += 1
-                    self._part[worker] = 0
-        except BaseException as error:  # the caller's thread raises it
-            self.error = error
+        def halt() -> None:
             self._flags[0] = 1
+
+        deal(pieces, run, self._threads, lambda: control.watch(share), halt)
 
 
 def _bundles(instruction: Instruction) -> tuple[Bundle, ...]:
