@@ -21,10 +21,6 @@ Ints = NDArray[np.int64]
 
 PIECES = 32
 """Pieces per thread."""
-YIELD_WORK = 1 << 20
-"""Elements that a kernel call goes through at most, roughly: some milliseconds."""
-INLINE_COST = 300_000.0
-"""Trees expected to cost less than this are walked on the calling thread."""
 
 
 def count_along_tree(
@@ -32,10 +28,17 @@ def count_along_tree(
     control: Control,
     threads: int,
     *,
-    yield_work: int = YIELD_WORK,
-    inline_cost: float = INLINE_COST,
+    yield_work: int,
+    inline_cost: float,
 ) -> int:
     """Count.
+
+    Parameters
+    ----------
+    yield_work
+        Elements that a kernel call goes through at most, roughly.
+    inline_cost
+        Trees expected to cost less than this are walked on the calling thread.
 
     Raises
     ------

@@ -15,7 +15,8 @@ import pytest
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.executor import Control
-from graphdb.execute.host import HostExecutor, _Search
+from graphdb.execute.host import HostExecutor
+from graphdb.execute.search import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan import passes
@@ -222,7 +223,7 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     with mock.patch.object(passes, "matching_order", return_value=(0, 1, 2, 3)):
         plan = same_as_oracle(data, square)
     guarded = replace(plan, worker_bytes=plan.worker_bytes + 64)
-    search = _Search(guarded, HostExecutor(1), False)
+    search = Search(guarded, Sizes(1 << 16, 1 << 20, 0), False)
     search._buffers[-64:] = 0xA5
     search.start(0, 1)
     assert search.advance(search.capacity) == 0
