@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute import frame
 from graphdb.plan.physical import WINDOW, PhysicalPlan, VertexStep
 
 Found = tuple[NDArray[Any], NDArray[np.int64] | None]
@@ -33,9 +34,9 @@ class Search:
     """A depth-first search that can stop and go on."""
 
     def __init__(self, plan: PhysicalPlan, sizes: Sizes, counting: bool) -> None:
-        from graphdb.execute import host_kernels as kernels
+        from graphdb.execute.host_kernels import search
 
-        self._kernel: Any = kernels.search
+        self._kernel: Any = search
         program, steps, width = plan.program, len(plan.steps), np.dtype(plan.dtype).itemsize
         self._largest = sizes.block_rows
         self.capacity = 1 if counting else min(_FIRST_ROWS, sizes.block_rows)
@@ -46,14 +47,14 @@ class Search:
         self._modes = (counting, plan.count_last and (counting or counted), sizes.yield_work)
         self._like = (plan.dtype(0), width)
         self._values = program.constants.copy()
-        self._stack = np.zeros((steps, kernels.STACK_CELLS), np.int64)
+        self._stack = np.zeros((steps, frame.STACK_CELLS), np.int64)
         self.tallies = np.zeros((2, steps), np.int64)
         self.rows, self.work = self.tallies
         self._block: NDArray[Any] = np.empty((len(program.outputs), self.capacity), plan.dtype)
         self._numbers = np.empty(self.capacity, np.int64) if counted else None
         self._buffers = np.empty(plan.worker_bytes, np.uint8)
         at = self._buffers.ctypes.data
-        bits = np.full((program.bits, kernels.BITS_CELLS), -1, np.int64)
+        bits = np.full((program.bits, frame.BITS_CELLS), -1, np.int64)
         self._buffers[: program.bits * program.bits_bytes] = 0  # and whoever sets bits there clears them
         for i in range(program.bits):
             bits[i, 0] = at
@@ -63,22 +64,22 @@ class Search:
             at += int(program.steps[i, 7]) * width
             if isinstance(step, VertexStep) and step.scan is not None:
                 self._stack[i, 4], self._stack[i, 7] = step.scan.ctypes.data, len(step.scan)
-        shared = np.full((len(program.shares), kernels.SHARED_CELLS), -1, np.int64)
+        shared = np.full((len(program.shares), frame.SHARED_CELLS), -1, np.int64)
         for i, entries in enumerate(program.share_capacity):
             shared[i, 5] = at
             at += int(entries) * width
-        spans = np.zeros((len(program.lists) + 1, kernels.SPAN_CELLS), np.int64)
-        self._frame = np.zeros(kernels.FRAME_CELLS, np.int64)
+        spans = np.zeros((len(program.lists) + 1, frame.SPAN_CELLS), np.int64)
+        self._frame = np.zeros(frame.FRAME_CELLS, np.int64)
         p = program
         tables = (p.steps, p.lists, p.checks, p.uncertain, p.partitions, p.outputs, p.shares)
-        self._frame[: kernels.RESOURCES] = [table.ctypes.data for table in tables]
+        self._frame[: frame.RESOURCES] = [table.ctypes.data for table in tables]
         numbers = (p.resources, p.type_label, steps - 1, len(p.outputs))
-        self._frame[kernels.RESOURCES : kernels.VALUES] = numbers
+        self._frame[frame.RESOURCES : frame.VALUES] = numbers
         self._own = (self._values, self._stack, self.tallies, spans, bits, shared)
-        self._frame[kernels.VALUES : kernels.LEVEL] = [array.ctypes.data for array in self._own]
-        self._frame[kernels.KEPT] = steps - 1 if counting else plan.kept - 1
-        self._state = self._frame[kernels.LEVEL : kernels.KEPT]
-        self._rows = self._frame[kernels.NUMBERS :]
+        self._frame[frame.VALUES : frame.LEVEL] = [array.ctypes.data for array in self._own]
+        self._frame[frame.KEPT] = steps - 1 if counting else plan.kept - 1
+        self._state = self._frame[frame.LEVEL : frame.KEPT]
+        self._rows = self._frame[frame.NUMBERS :]
         self._addresses = self._frame.ctypes.data, self._block.ctypes.data
 
     @property
