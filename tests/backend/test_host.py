@@ -19,7 +19,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.search import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import passes
+from graphdb.plan import passes, steps
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -211,7 +211,7 @@ def test_signatures_ask_for_two_neighbours_only_where_they_must_differ(mode: Mat
     fork = pattern(3, [(0, 1, (1,), True), (0, 2, (1,), True)], mode)
     centre = np.arange(5)
     fork = replace(fork, vertices=(PatternVertex("a", centre[:2]), *fork.vertices[1:]))
-    with mock.patch.object(passes, "_signature_pays", return_value=True):
+    with mock.patch.object(steps, "_signature_pays", return_value=True):
         same_as_oracle(data, fork)
 
 
