@@ -150,10 +150,12 @@ def _clique(draft: Draft) -> CliqueCount | None:
 
 def _tree(draft: Draft, cost: float) -> TreeCount | None:
     """The tree along which to count, if vertices that differ are all that it has to know of."""
-    if draft.tree is None or draft.chosen_edges or not all(isinstance(check, Unequal) for check in draft.differ):
+    if draft.tree is None or draft.chosen_edges or not draft.differ:
+        return None  # where nothing must differ, counting along edges is faster still
+    # The tree was planned before it was known which vertices must differ so that edges do: it would count them too.
+    told = {Unequal(*pair) for pair in unequal_vertices(draft.pattern)}
+    if not told.issuperset(draft.differ):
         return None
-    if not draft.differ:
-        return None  # then counting along edges is faster still
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)
     # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.

@@ -67,6 +67,17 @@ def test_any_pattern_over_a_candidate_space(case: Case, passes: int) -> None:
         check(case, DataGraph(case.source))
 
 
+def test_vertices_that_differ_so_that_edges_do() -> None:
+    """Two edges of one label from one vertex: the tree knows of no vertices that differ, so it must not count."""
+    data = Data({(0, 1, 1), (0, 1, 2), (0, 1, 3)}, 4, 0, None)
+    edges = tuple(PatternEdge(f"e{i}", 0, 1 + i, (1,), True, 0) for i in range(2))
+    vertices = tuple(PatternVertex(f"v{i}") for i in range(3))
+    star = PatternGraph(vertices, edges, (Clause(MatchMode.DIFFERENT_EDGES, (0, 1, 2)),), outputs=("v1", "v2"))
+    with spaces(passes=0):
+        assert not check(Case(source_of(data), data, star), DataGraph(source_of(data)))
+    assert len(rows_of(star, DataGraph(source_of(data)))) == 6
+
+
 @st.composite
 def labelled_cases(draw: st.DrawFn) -> Case:
     """Connected patterns of three to six labelled vertices, all different, on graphs of up to nine."""
