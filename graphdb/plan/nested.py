@@ -27,6 +27,8 @@ from graphdb.plan.loops import (
     Weight,
 )
 
+MOST_ORDERS = 400
+"""Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
 _PUSH = 1.2
@@ -93,7 +95,10 @@ class _State:
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core, by trying them all (cores are small); a root is bound first."""
+    """Finds the cheapest order of loops over one core: the cheapest next loop first, all others while it may be.
+
+    A root is bound first.
+    """
 
     def __init__(
         self, weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
@@ -101,6 +106,7 @@ class _Search:
         self._weights, self._bundles, self._costs, self._root = weights, bundles, costs, root
         self._distinct = tuple(dict.fromkeys(w for w in weights.values() if not w.is_one))
         self._best: _State | None = None
+        self._tried = 0
 
     def best(self, multiple: int, outside: float) -> Part:
         """The cheapest program as a part; ``outside`` is what its weights cost."""
@@ -126,7 +132,7 @@ class _Search:
         )
 
     def _explore(self, state: _State) -> None:
-        if self._best is not None and state.cost >= self._best.cost:
+        if self._best is not None and (state.cost >= self._best.cost or self._tried > MOST_ORDERS):
             return
         if not state.near:
             self._best = state
@@ -135,7 +141,7 @@ class _Search:
         choices = [v for v in sorted(state.near) if not state.bound or v in state.registers]
         if not state.bound and self._root >= 0:
             choices = [self._root]
-        tried = set()
+        tried, longer = set(), []
         for v in choices:
             alike = (
                 self._weights[v],
@@ -145,9 +151,11 @@ class _Search:
             if state.bound and alike in tried:
                 continue
             tried.add(alike)
-            longer = state.copy()
-            self._bind(longer, v)
-            self._explore(longer)
+            longer.append(state.copy())
+            self._bind(longer[-1], v)
+            self._tried += 1
+        for following in sorted(longer, key=lambda found: found.cost):
+            self._explore(following)
 
     def _fraction(self, v: int) -> float:
         share = 1.0

@@ -15,13 +15,15 @@ from graphdb.plan.nested import cheapest_loops
 from graphdb.plan.quotients import Quotient
 
 MOST_CORE = 9
-"""Cores of more vertices are left to the search."""
+"""Cores of more vertices are left to the search, …"""
+MOST_LARGE_CORE = 12
+"""… or of more than these, where the search is expected to take so long that looking for loops is nothing."""
 _CLIQUE = 2.0
 """What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements gone through."""
 
 
-def parts_of(quotient: Quotient, costs: CountingCosts) -> tuple[Part, ...] | None:
-    """Plan every connected component; None where a core is too large to be worth a try.
+def parts_of(quotient: Quotient, costs: CountingCosts, most: int = MOST_CORE) -> tuple[Part, ...] | None:
+    """Plan every connected component; None where a core has more than ``most`` vertices.
 
     Where matches are counted by a vertex, its component comes first.
     """
@@ -38,14 +40,14 @@ def parts_of(quotient: Quotient, costs: CountingCosts) -> tuple[Part, ...] | Non
             component |= fresh
             frontier += fresh
         left -= component
-        part = _part(quotient, {v: near[v] for v in component}, costs)
+        part = _part(quotient, {v: near[v] for v in component}, costs, most)
         if part is None:
             return None
         parts.append(part)
     return tuple(parts)
 
 
-def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts) -> Part | None:
+def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts, most: int) -> Part | None:
     def weight(v: int, hanging: list[int], parent: int) -> Weight:
         messages = [(near[v][u], weight(u, [w for w in near[u] if w != v], v)) for u in hanging]
         messages.sort(key=lambda message: repr(message[0]))
@@ -70,7 +72,7 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
             trees.append((_tree_cost(tree, costs), v, tree))
         cost, v, tree = min(trees, key=lambda found: found[:2])
         return Part(tree, tuple(near[v].values()), cost=cost, origin=v, rooted=v == root)
-    if len(core) > MOST_CORE:
+    if len(core) > most:
         return None
     weights = {v: weight(v, [u for u in near[v] if u not in core], -1) for v in core}
     bundles = {(a, b): near[a][b] for a in core for b in core[a]}

@@ -80,6 +80,21 @@ def test_vertices_that_differ_so_that_edges_do() -> None:
     assert WHOLE.count(plan) == PIECES.count(plan) == 3 * 2
 
 
+def test_a_vertex_that_only_tests_speak_of_is_no_literal() -> None:
+    """Vertex 3 is a literal, and the object of the one edge that the test asks for."""
+    data = Data({(0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 1, 3)}, 3, 2, None)
+    names = ("v0", "v1")
+    pattern = PatternGraph(
+        tuple(map(PatternVertex, names)),
+        (),
+        (Clause(MatchMode.DIFFERENT_EDGES, ()),),
+        (EdgeTest(0, 1, (1,), False, False),),
+        outputs=names,
+    )
+    with spaces():
+        assert rows_of(pattern, DataGraph(source_of(data))) == list(matches(pattern, data)) == []
+
+
 @st.composite
 def labelled_cases(draw: st.DrawFn) -> Case:
     """Connected patterns of three to six labelled vertices, all different, on graphs of up to nine."""
