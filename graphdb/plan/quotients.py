@@ -115,11 +115,6 @@ class Expansion:
         self._disjoint: dict[tuple[int, int], bool] = {}
         self._conditions = self._conditions_of(checks)
 
-    @property
-    def possible(self) -> bool:
-        """Whether every condition of the pattern can be multiplied out."""
-        return self._conditions is not None
-
     def quotients(self) -> list[tuple[int, Quotient]] | None:
         """(coefficient, quotient) of the sum; None where there are too many, or no way to say it."""
         if self._conditions is None:
