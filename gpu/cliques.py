@@ -10,7 +10,7 @@ import numpy as np
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.nested import Bundle, Load, Local, Meet, Part, Through
+from graphdb.plan.loops import Bundle, Load, Local, Meet, Part, Through
 from graphdb.plan.physical import CliqueCount
 
 SIZES = range(3, 9)

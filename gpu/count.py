@@ -23,7 +23,7 @@ from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan
-from graphdb.plan.nested import Bundle, Part, Weight
+from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
 
 Ints = NDArray[np.int64]

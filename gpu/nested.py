@@ -1,4 +1,4 @@
-"""Counting programs as CUDA C++: one kernel per shape of :class:`graphdb.plan.nested.Part`.
+"""Counting programs as CUDA C++: one kernel per shape of :class:`graphdb.plan.loops.Part`.
 
 What becomes code is the program's structure (which register is made how, of which relation, at which level) and a few
 numbers (threads, orders, powers); never a value, a name or an address, which a kernel gets as arguments.  Parts of the
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from graphdb.gpu.launch import VARIANTS
 from graphdb.gpu.registers import Layout, Register, Unsupported, Values, plain, type_of
-from graphdb.plan.nested import Bundle, Load, Meet, Part, Tally, Through, Total
+from graphdb.plan.loops import Bundle, Load, Meet, Part, Tally, Through, Total
 from graphdb.plan.physical import Relation
 
 VARIANTS["count_nested"] = ({},)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphdb.plan.nested import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
+from graphdb.plan.loops import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
 from graphdb.plan.physical import Relation
 
 SHARED = 224 << 10

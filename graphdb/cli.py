@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 COMMANDS = """commands:
   graphdb [FILE]               the shell, on a database file or in memory
-  graphdb load FILE DATA…      load RDF files into a database
+  graphdb load FILE DATA…      load RDF, tables and edge lists into a database
+  graphdb export FILE TARGET   write the graph to a file, in the format that its name tells
   graphdb query FILE TEXT      run a statement and print its answer
   graphdb sql FILE TEXT        run SQL of DuckDB's
   graphdb demo [FILE]          see it work on a data set that comes along
@@ -84,7 +85,16 @@ def _shell(given: argparse.Namespace) -> int:
 
 def _load(given: argparse.Namespace) -> int:
     with _open(given) as database, _progress_bar() as progress:
-        report = database.load(given.data, format=given.format, on_error=given.on_error, progress=progress)
+        report = database.load(
+            given.data,
+            format=given.format,
+            on_error=given.on_error,
+            progress=progress,
+            base=given.base,
+            columns=dict(given.columns),
+            label=given.label,
+            type=given.type,
+        )
     rate = report.triples / max(report.seconds, 1e-9)
     print(
         f"{plural(report.triples, 'triple')} from {plural(report.files, 'file')}, {report.new_triples:,} new, "
@@ -92,6 +102,14 @@ def _load(given: argparse.Namespace) -> int:
     )
     if report.errors:
         print(f"{plural(report.errors, 'malformed line')} skipped: see the table load_errors", file=sys.stderr)
+    return 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    with _open(given, must_exist=True) as database:
+        start = time.perf_counter()
+        count = database.export(given.target, format=given.format)
+    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}")
     return 0
 
 
@@ -140,13 +158,34 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
 
     match word:
         case "load":
-            made = parser("load", "Load RDF files into a database; one that is not there is made.")
+            made = parser("load", "Load RDF, tables and edge lists into a database; one that is not there is made.")
             made.add_argument("file", metavar="FILE", help="the database")
-            made.add_argument("data", metavar="DATA", nargs="+", help="files to load, plain or compressed")
+            made.add_argument(
+                "data", metavar="DATA", nargs="+", help="files to load, plain or compressed; - is standard input"
+            )
             made.add_argument("--format", help="how the files are written, where their names do not say it")
             made.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="at a malformed line")
+            made.add_argument("--base", metavar="IRI", help="what relative IRIs are relative to")
+            made.add_argument(
+                "--column",
+                dest="columns",
+                metavar="NAME=HEADER",
+                type=_column,
+                action="append",
+                default=[],
+                help="what a column of a table is, as in person=:ID or since=since:int",
+            )
+            made.add_argument("--label", metavar="NAME", help="the label of a table's vertices")
+            made.add_argument("--type", metavar="NAME", help="the label of a table's edges")
             _resources(made)
             return _load, made
+        case "export":
+            made = parser("export", "Write the graph to a file: RDF, GraphML, or a folder of Parquet tables.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument("target", metavar="TARGET", help="the file; .gz and .zst compress")
+            made.add_argument("--format", help="the format, where the name does not tell it")
+            _resources(made)
+            return _export, made
         case "query" | "sql":
             made = parser(word, "Run a statement on a database and print its answer.")
             made.add_argument("file", metavar="FILE", help="the database")
@@ -187,6 +226,8 @@ def _resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, or cuda:0 and so on")
     parser.add_argument("--memory-limit", metavar="SIZE", help="as 4GB")
     parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
+    parser.add_argument("--read-only", action="store_true", help="open the database for reading only")
+    parser.add_argument("--spill", metavar="DIR", help="where to put what does not fit into memory")
 
 
 def _parameter(argument: str) -> tuple[str, object]:
@@ -200,6 +241,14 @@ def _parameter(argument: str) -> tuple[str, object]:
         return name, value
 
 
+def _column(argument: str) -> tuple[str, str]:
+    """Read ``name=header``."""
+    name, equals, header = argument.partition("=")
+    if not equals or not name or not header:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not NAME=HEADER")
+    return name, header
+
+
 # --- what commands share ---------------------------------------------------------------------------------------
 
 
@@ -211,8 +260,15 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
     from graphdb.database import connect
 
     with connect(
-        given.file or ":memory:", device=given.device, memory_limit=given.memory_limit, threads=given.threads
+        given.file or ":memory:",
+        device=given.device,
+        memory_limit=given.memory_limit,
+        threads=given.threads,
+        spill=given.spill,
+        read_only=given.read_only,
     ) as database:
+        if database.unfinished:
+            print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)
         yield database
 
 

@@ -33,6 +33,10 @@ class Connection:
         DuckDB's threads; None for all cores.
     memory_limit
         DuckDB's share of memory in bytes; None for DuckDB's own default.
+    spill
+        The directory that DuckDB spills to; None for its own default, beside the file.
+    read_only
+        Open the file for reading only; several processes may.
 
     Raises
     ------
@@ -40,7 +44,14 @@ class Connection:
         The file is not a database, is locked by another process, or cannot be created there.
     """
 
-    def __init__(self, path: str, threads: int | None = None, memory_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        threads: int | None = None,
+        memory_limit: int | None = None,
+        spill: str | None = None,
+        read_only: bool = False,
+    ) -> None:
         import duckdb
 
         if not path:
@@ -58,8 +69,10 @@ class Connection:
             config["threads"] = threads
         if memory_limit is not None:
             config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
+        if spill is not None:
+            config["temp_directory"] = spill
         try:
-            self.raw = duckdb.connect(path, config=config)
+            self.raw = duckdb.connect(path, read_only=read_only, config=config)
         except duckdb.Error as error:
             raise _opening(path, error) from None
 
@@ -164,9 +177,14 @@ def _opening(path: str, error: Exception) -> StorageError:
     if "lock" in told.lower() and "PID" in told:
         holder = re.search(r"PID (\d+)", told)
         who = f" (process {holder.group(1)})" if holder else ""
-        return StorageError(f"database '{path}' is open in another process{who}", hint="close it there first")
+        return StorageError(
+            f"database '{path}' is open in another process{who}",
+            hint="close it there first, or open it read-only in both",
+        )
     if os.path.isdir(path):
         return StorageError(f"'{path}' is a directory, not a database file")
+    if "read-only" in told and not os.path.exists(path):
+        return StorageError(f"there is no database '{path}'", hint="open it for writing to make one")
     if not os.path.isdir(folder):
         return StorageError(f"cannot create database '{path}': there is no directory '{folder}'")
     if "not a valid DuckDB database" in told:
@@ -190,6 +208,8 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
     told = str(error).strip()
     if isinstance(error, duckdb.OutOfMemoryException):
         return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
+    if "read-only mode" in told:
+        return StorageError("the database is open read-only", hint="open it for writing to change it")
     if isinstance(error, duckdb.IOException):
         return StorageError(told.split("\n")[0])
     if not ours:

@@ -16,9 +16,9 @@ What is not a pattern query is DuckDB's SQL, on the same connection and the same
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Budget, cores
 from graphdb.errors import GraphDBError, NotSupportedError
@@ -39,6 +39,8 @@ def connect(
     device: str = "auto",
     memory_limit: int | str | None = None,
     threads: int | None = None,
+    spill: str | os.PathLike[str] | None = None,
+    read_only: bool = False,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -53,13 +55,17 @@ def connect(
         Bytes, or text such as ``"4GB"``; by default four fifths of the machine's memory.
     threads
         How many threads work; by default one per core.
+    spill
+        The directory for what does not fit into memory; by default one beside the file.
+    read_only
+        Open a file for reading only, which several processes may at a time.
 
     Raises
     ------
     GraphDBError
         The file cannot be opened, is no database, or is open in another process; or an argument is wrong.
     """
-    return Database(path, device=device, memory_limit=memory_limit, threads=threads)
+    return Database(path, device=device, memory_limit=memory_limit, threads=threads, spill=spill, read_only=read_only)
 
 
 class Database:
@@ -72,6 +78,8 @@ class Database:
         device: str = "auto",
         memory_limit: int | str | None = None,
         threads: int | None = None,
+        spill: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -82,7 +90,10 @@ class Database:
         self.device = device
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
-        self._state = State(self.path, self.threads, budget)
+        spilled = os.fspath(spill) if spill is not None else None
+        self._state = State(self.path, self.threads, budget, spilled, read_only)
+        self.unfinished = self._state.unfinished()
+        """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None
 
     # --- statements
@@ -138,31 +149,90 @@ class Database:
 
     def load(
         self,
-        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        data: Any,
         format: str | None = None,
         on_error: str = "stop",
         progress: Progress | None = None,
+        *,
+        base: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        label: str | None = None,
+        type: str | None = None,
     ) -> LoadReport:
-        """Load RDF files, in one transaction: all of it is kept, or nothing.
+        """Load files and tables, in one transaction: all of it is kept, or nothing.
 
         Parameters
         ----------
-        paths
-            A path or several; wildcards are expanded.
+        data
+            A path or several (wildcards are expanded, ``-`` is standard input); a pandas, Polars or Arrow table, or
+            whatever else is an Arrow stream; a NetworkX graph; or a list of these.
         format
-            ``"ntriples"`` where the name does not say it (``.nt``, ``.nt.gz``, ``.nt.zst``).
+            ``"turtle"``, ``"csv"`` and so on, where neither the name nor the content of a file tells.
         on_error
             ``"stop"`` at the first malformed line, or ``"skip"`` such lines into the table ``load_errors``.
         progress
             Called with bytes done, bytes in all, triples, and what is being done.
+        base
+            What relative IRIs are relative to where a file states nothing; by default the file's own place.
+        columns
+            Headers for columns of tables that are named otherwise: ``{"person": ":ID", "since": "since:int"}``.
+        label, type
+            The label of all vertices, and of all edges, of tables that have no such column.
 
         Raises
         ------
         LoadError
             With file, line, column and the text; nothing of the load was kept.
         """
+        from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.tables import Mapping as Headers
+
+        options = Options(
+            format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
+        )
         with self._state.hold():
-            return self._statements().load(paths, format, on_error, progress)
+            return self._statements().load(data, options, progress)
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> int:
+        """Write the graph to a file; what was there is replaced once it is whole.  For results: SQL's ``COPY``.
+
+        Parameters
+        ----------
+        path
+            N-Triples (``.nt``), N-Quads (``.nq``), Turtle (``.ttl``), TriG (``.trig``), GraphML (``.graphml``), with
+            ``.gz`` or ``.zst`` compressed; or a folder of Parquet tables (``.parquet``).  All but GraphML load again as
+            the same graph: ``load("graph.parquet/*")``.
+        format
+            The format, where the name does not tell.
+
+        Returns
+        -------
+        How many statements (or rows, or vertices and edges) were written.
+        """
+        from graphdb.storage.writers.export import export
+
+        state = self._state
+        with state.hold(), state.at_home(), state.connection.guard() as raw:
+            state.catalog()
+            return export(raw, path, format, self.prefixes())
+
+    def to_networkx(self) -> Any:
+        """Return the graph as a ``networkx.MultiDiGraph``: see :mod:`graphdb.storage.writers.networks`."""
+        from graphdb.storage.writers.networks import to_networkx
+
+        state = self._state
+        with state.hold(), state.at_home(), state.connection.guard() as raw:
+            state.catalog()
+            return to_networkx(raw)
+
+    @property
+    def progress(self) -> Progress | None:
+        """Told how far a ``LOAD`` statement is, as :meth:`load` tells its own."""
+        return self._state.progress
+
+    @progress.setter
+    def progress(self, told: Progress | None) -> None:
+        self._state.progress = told
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""

@@ -39,6 +39,7 @@ ROWS_SHOWN = 100
 
 DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".exit": ((), "leave"),
+    ".export": (("FILE",), "write the graph to a file: .nt, .nq, .ttl, .trig, .graphml, .parquet"),
     ".help": ((), "show this"),
     ".mode": (tuple(render.MODES), "how rows are printed"),
     ".prefixes": ((), "prefixes and what they stand for"),
@@ -149,6 +150,7 @@ class Shell:
     def _wait(self, future: Future[T]) -> T:
         """Wait for the worker; Ctrl-C interrupts the statement, and is raised once it has stopped."""
         status = _Status(self.errors if self.interactive else None)
+        self.database.progress = status.loading if self.interactive else None
         try:
             while True:
                 try:
@@ -229,6 +231,11 @@ class Shell:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
                 with Path(argument).expanduser().open(encoding="utf-8") as lines:
                     return self.run_lines(lines) == 0
+            case ".export":
+                if not argument:
+                    raise GraphDBError(".export needs a file", hint=".export graph.ttl.gz")
+                count = self._wait(self._worker.submit(self.database.export, Path(argument).expanduser()))
+                self._print(f"{render.plural(count, 'statement')} to {argument}")
             case ".schema":
                 self._print_all(self._wait(self._worker.submit(lambda: list(schema(self.database)))))
             case ".tables":
@@ -313,6 +320,14 @@ class _Status:
         self._stream = stream if stream is not None and stream.isatty() else None
         self._start = time.perf_counter()
         self._said = False
+        self._load = ""
+
+    def loading(self, done: int, total: int, triples: int, phase: str) -> None:
+        """Hear how far a load is."""
+        seconds = max(time.perf_counter() - self._start, 1e-9)
+        share = f" {done / total:.0%}," if total else ""
+        left = f", {render.duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
+        self._load = f"{phase}:{share} {triples:,} triples, {triples / seconds:,.0f}/s{left}; "
 
     def tick(self) -> None:
         """Show or update the line."""
@@ -325,7 +340,7 @@ class _Status:
             self._what = "running" if kernel_cache().kernels else "compiling kernels (first run only)"
         self._said = True
         print(
-            f"\r\x1b[2m{self._what}… {seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
+            f"\r\x1b[2m{self._load or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
             end="",
             file=self._stream,
             flush=True,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -40,12 +40,24 @@ class State:
         A database file, or ``":memory:"``.
     budget
         Who gets how much memory.
+    spill
+        The directory for what does not fit into memory; None for one beside the file.
+    read_only
+        Open the file for reading only.
     """
 
-    def __init__(self, path: str, threads: int, budget: Budget) -> None:
+    def __init__(
+        self, path: str, threads: int, budget: Budget, spill: str | None = None, read_only: bool = False
+    ) -> None:
         self.path = path
         self.budget = budget
-        self.connection = Connection(path, threads, budget.duckdb)
+        self.spill = spill
+        self.read_only = read_only
+        self.progress: Callable[[int, int, int, str], None] | None = None
+        """Told how far a load is that a statement runs."""
+        self.batch = min(budget.bindings // 4, 256 << 20)
+        """Bytes that a load collects before they go to DuckDB."""
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
@@ -80,15 +92,37 @@ class State:
             with self.connection.guard() as raw:
                 catalog = Catalog(raw)
                 if not catalog.exists():
+                    if self.read_only:
+                        raise StorageError(
+                            f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
+                        )
                     catalog.create()
                 elif catalog.schema_version > SCHEMA_VERSION:
                     raise StorageError(
                         f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
                     )
-                else:
-                    catalog.upgrade()
+                elif catalog.schema_version < SCHEMA_VERSION:
+                    if self.read_only:
+                        raise StorageError(
+                            f"'{self.path}' was written by an older version of graphdb",
+                            hint="open it for writing once, to bring it up to date",
+                        )
+                    catalog.migrate()
             self._lazy_catalog = catalog
         return self._lazy_catalog
+
+    def unfinished(self) -> str | None:
+        """What was begun on this file and never ended, because its process was killed; it left nothing."""
+        from graphdb.storage.catalog import Catalog
+
+        with self.connection.guard() as raw:
+            catalog = Catalog(raw)
+            if not catalog.exists():
+                return None
+            found = catalog.unfinished()
+            if found and not self.read_only:
+                catalog.end_work()
+        return found
 
     def names(self) -> Names:
         """The names that statements see."""

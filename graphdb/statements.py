@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import lru_cache
-from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
-    from graphdb.storage.loaders.load import LoadReport, Progress
+    from graphdb.storage.loaders.load import LoadReport, Options, Progress
 
 _KEPT = 64
 """Prepared queries that are kept for the next time."""
@@ -97,7 +96,7 @@ class Statements:
                     self._state.changed()
                     message = f"prefix {statement.name}: is <{statement.iri}>"
                 case ast.Load():
-                    report = self.load(statement.paths, statement.format, statement.on_error)
+                    report = self._load(statement)
                     message = (
                         f"loaded {report.triples:,} triples ({report.new_triples:,} new) from {report.files} "
                         f"file{'s' if report.files != 1 else ''} in {report.seconds:.2f} s"
@@ -106,21 +105,26 @@ class Statements:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
             return Result(self._state, None, elapsed=time.perf_counter() - started, message=message)
 
+    def _load(self, statement: ast.Load) -> LoadReport:
+        from graphdb.storage.loaders.load import Options
+
+        options = Options(statement.format, statement.on_error, spill=self._state.spill, batch=self._state.batch)
+        return self.load(statement.paths, options, self._state.progress)
+
     def load(
         self,
-        paths: str | PathLike[str] | Iterable[str | PathLike[str]],
-        format: str | None,
-        on_error: str,
+        data: Any,
+        options: Options,
         progress: Progress | None = None,
     ) -> LoadReport:
-        """Load files; see :meth:`graphdb.database.Database.load`."""
+        """Load files and tables; see :meth:`graphdb.database.Database.load`."""
         from graphdb.storage.loaders.load import load
 
         state = self._state
         with state.at_home(), state.connection.guard() as raw:
             self._cancelled.clear()
             try:
-                report = load(raw, state.catalog(), paths, format, on_error, progress, self._cancelled)
+                report = load(raw, state.catalog(), data, options, progress, self._cancelled)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
             except BaseException:

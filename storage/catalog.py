@@ -8,6 +8,7 @@ There is one DuckDB connection: SQLAlchemy is handed the caller's, and every sta
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     import duckdb
     import sqlalchemy
 
-SCHEMA_VERSION = 2
-"""2: degrees and pairs of labels (:mod:`graphdb.storage.statistics`)."""
+SCHEMA_VERSION = 3
+"""See :mod:`graphdb.storage.migrations` for what each version brought."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -110,20 +111,6 @@ class Catalog:
         except DBAPIError as error:
             raise StorageError(f"the tables of graphdb cannot be created: {error.orig}") from error
 
-    def upgrade(self) -> None:
-        """Bring a file that an older version wrote up to date: make the tables it lacks, and count what they hold."""
-        import numpy as np
-
-        from graphdb.storage import schema, statistics
-
-        if self.schema_version >= SCHEMA_VERSION:
-            return
-        with transaction(self._connection):
-            with self._engine().connect() as sql:
-                schema.metadata.create_all(sql, checkfirst=True)
-            statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
-            self.set_meta("schema_version", str(SCHEMA_VERSION))
-
     @property
     def schema_version(self) -> int:
         """The version of the file's tables; :class:`~graphdb.errors.StorageError` where the file states none."""
@@ -131,6 +118,20 @@ class Catalog:
         if value is None or not value.isdecimal():
             raise StorageError("the file has no schema version: it is damaged or not a graphdb database")
         return int(value)
+
+    def migrate(self) -> None:
+        """Bring a file that an older version wrote to this version's tables, in one transaction."""
+        import numpy as np
+
+        from graphdb.storage import migrations, statistics
+
+        found = self.schema_version
+        if found >= SCHEMA_VERSION:
+            return
+        with transaction(self._connection):
+            migrations.migrate(self._connection, found, SCHEMA_VERSION)
+            if found < migrations.COUNTED:
+                statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
 
     # --- small tables ---
 
@@ -148,6 +149,11 @@ class Catalog:
     def prefixes(self) -> dict[str, str]:
         """Return the declared prefixes and their IRIs, by name."""
         return dict(self._rows("SELECT prefix, iri FROM _graphdb.prefix ORDER BY prefix"))
+
+    def add_prefixes(self, prefixes: dict[str, str]) -> None:
+        """Declare prefixes where their names are free."""
+        for name, iri in prefixes.items():
+            self._connection.execute("INSERT INTO _graphdb.prefix VALUES (?, ?) ON CONFLICT DO NOTHING", [name, iri])
 
     def set_prefix(self, name: str, iri: str) -> None:
         """Declare a prefix, or declare it anew."""
@@ -174,6 +180,21 @@ class Catalog:
             )
         ]
 
+    # --- work under way ---
+
+    def begin_work(self, what: str) -> None:
+        """Note, outside of any transaction, that something long begins; whoever finds the note knows it was killed."""
+        self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES ('work', ?)", [what])
+
+    def end_work(self) -> None:
+        """Take the note away; within the transaction of the work, it goes with the work's success."""
+        self._connection.execute("DELETE FROM _graphdb.meta WHERE key = 'work'")
+
+    def unfinished(self) -> str | None:
+        """What a process that is no more had begun and never ended."""
+        found = self.meta("work")
+        return None if found is None or f"(process {os.getpid()}," in found else found
+
     # --- sources and load errors ---
 
     def next_source(self) -> int:
@@ -195,13 +216,20 @@ class Catalog:
 
     def _put(self, table: sqlalchemy.Table, key: dict[str, str], value: dict[str, str]) -> None:
         """Insert a row, or update the one with this key."""
+        from sqlalchemy.exc import DBAPIError
+
         [(column, wanted)] = key.items()
-        with self._engine().connect() as sql:
-            updated = sql.execute(
-                table.update().where(table.c[column] == wanted).values(value).returning(table.c[column])
-            )
-            if not updated.fetchall():
-                sql.execute(table.insert(), [key | value])
+        try:
+            with self._engine().connect() as sql:
+                updated = sql.execute(
+                    table.update().where(table.c[column] == wanted).values(value).returning(table.c[column])
+                )
+                if not updated.fetchall():
+                    sql.execute(table.insert(), [key | value])
+        except DBAPIError as error:
+            if error.orig is not None:
+                raise error.orig from None  # DuckDB's own, which the connection's owner knows
+            raise
 
     def _engine(self) -> sqlalchemy.Engine:
         """Return SQLAlchemy's engine over our one connection."""

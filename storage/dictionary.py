@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrow import Windows
 from graphdb.storage.terms import LITERAL_BASE, XSD, Kind
 
 if TYPE_CHECKING:
@@ -110,68 +111,76 @@ def _typed_literals(source: str) -> str:
     """
 
 
-def number_resources(connection: duckdb.DuckDBPyConnection, iris: pa.Array) -> Ids:
-    """Return the ids of distinct IRIs and blank nodes, adding those that are new.
+class Numbering:
+    """Gives terms their ids, those that are new the next ones, in the caller's transaction.
 
-    Runs in the caller's transaction.  ``iris`` is a string array without NULL; the ids are int64 of its length.
+    New terms are kept in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what a
+    transaction has appended in many pieces would stay in memory until it ends.
     """
-    import pyarrow as pa
 
-    terms = pa.table({"position": np.arange(len(iris)), "iri": iris})
-    return _number(
-        connection,
-        terms,
-        base=0,
-        table="resource",
-        condition="known.iri = term.iri",
-        insert="INSERT INTO _graphdb.resource SELECT id, iri FROM _graphdb_term",
-    )
+    def __init__(self, connection: duckdb.DuckDBPyConnection, windows: Windows) -> None:
+        self._connection = connection
+        self._windows = windows
+        self._next: dict[str, int] = {}
+        self._before: dict[str, int] = {}
 
+    def resources(self, iris: pa.Array) -> Ids:
+        """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
+        import pyarrow as pa
 
-def number_literals(
-    connection: duckdb.DuckDBPyConnection, lexical: pa.Array, datatype: pa.Array, language: pa.Array
-) -> Ids:
-    """Return the ids of distinct literals, adding those that are new, with their values.
+        terms = pa.table({"position": np.arange(len(iris)), "iri": iris})
+        return self._number(terms, "resource", 0, "known.iri = term.iri")
 
-    Runs in the caller's transaction.  The three string arrays are of one length; ``datatype`` is NULL for
-    xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.
-    """
-    import pyarrow as pa
+    def literals(self, lexical: pa.Array, datatype: pa.Array, language: pa.Array) -> Ids:
+        """Return the ids (int64) of distinct literals: three string arrays of one length.
 
-    terms = pa.table(
-        {"position": np.arange(len(lexical)), "lexical": lexical, "datatype": datatype, "language": language}
-    )
-    return _number(
-        connection,
-        terms,
-        base=LITERAL_BASE,
-        table="literal",
-        condition="known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
-        " AND known.language IS NOT DISTINCT FROM term.language",
-        insert=f"INSERT INTO _graphdb.literal {_typed_literals('_graphdb_term')}",
-    )
+        ``datatype`` is NULL for xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.
+        """
+        import pyarrow as pa
 
+        terms = pa.table(
+            {"position": np.arange(len(lexical)), "lexical": lexical, "datatype": datatype, "language": language}
+        )
+        condition = (
+            "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
+            " AND known.language IS NOT DISTINCT FROM term.language"
+        )
+        return self._number(terms, "literal", LITERAL_BASE, condition)
 
-def _number(
-    connection: duckdb.DuckDBPyConnection, terms: pa.Table, *, base: int, table: str, condition: str, insert: str
-) -> Ids:
-    """Find ``terms`` in ``table`` by ``condition``; number the others from the table's end on and ``insert`` them."""
-    ids = np.full(len(terms), -1, np.int64)
-    if not len(terms):
-        return ids
-    [(next_id,)] = connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
-    try:
-        if next_id > base:
-            connection.register("_graphdb_term", terms)
-            known = connection.execute(
-                f"SELECT position, known.id FROM _graphdb_term AS term JOIN _graphdb.{table} AS known ON {condition}"
-            ).fetchnumpy()
-            ids[known["position"]] = known["id"]
+    def store(self) -> None:
+        """Write the new terms, literals with their values."""
+        if "resource" in self._next:
+            self._connection.execute("INSERT INTO _graphdb.resource SELECT id, iri FROM temp._graphdb_new_resource")
+        if "literal" in self._next:
+            rows = _typed_literals("temp._graphdb_new_literal")
+            self._connection.execute(f"INSERT INTO _graphdb.literal {rows}")
+        for table in self._next:
+            self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
+        self._next.clear()
+
+    def _number(self, terms: pa.Table, table: str, base: int, condition: str) -> Ids:
+        """Find ``terms`` in ``table``, and among what is new since; number the others."""
+        ids = np.full(len(terms), -1, np.int64)
+        if not len(terms):
+            return ids
+        columns = ", ".join(f"{name} VARCHAR" for name in terms.column_names[1:])
+        if table not in self._next:
+            found = self._connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+            self._next[table] = self._before[table] = found[0][0]
+            self._connection.execute(f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
+        with self._windows.show("_graphdb_term", terms):
+            places = [f"_graphdb.{table}"] if self._before[table] > base else []
+            places += [f"temp._graphdb_new_{table}"] if self._next[table] > self._before[table] else []
+            for place in places:
+                known = self._connection.execute(
+                    f"SELECT position, known.id FROM _graphdb_term AS term JOIN {place} AS known ON {condition}"
+                ).fetchnumpy()
+                ids[known["position"]] = known["id"]
         new = np.flatnonzero(ids < 0)
-        ids[new] = np.arange(next_id, next_id + len(new))
+        first = self._next[table]
+        self._next[table] = first + len(new)
+        ids[new] = np.arange(first, first + len(new))
         fresh = terms if len(new) == len(terms) else terms.take(new)
-        connection.register("_graphdb_term", fresh.set_column(0, "id", [ids[new]]))
-        connection.execute(insert)
-    finally:
-        connection.unregister("_graphdb_term")
-    return ids
+        with self._windows.show("_graphdb_term", fresh.set_column(0, "id", [ids[new]])):
+            self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
+        return ids

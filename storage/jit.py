@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
+import numpy as np
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
@@ -69,8 +71,35 @@ def _lowest(typing_context: Any, word: Any) -> Any:
     return types.int64(types.int64), generate
 
 
+def _word(typing_context: Any, address: Any) -> Any:
+    """``word(address)``: the eight bytes at ``address``, wherever that is, as one uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], context.get_value_type(types.uint64).as_pointer())
+        value = builder.load(pointer)
+        value.align = 1
+        return value
+
+    return types.uint64(types.int64), generate
+
+
+def _copy(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
+    """``copy(target, source, count)``: copy ``count`` bytes between two addresses; they do not overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, start, length = arguments
+        byte = context.get_value_type(types.uint8).as_pointer()
+        pointers = builder.inttoptr(to, byte), builder.inttoptr(start, byte)
+        cgutils.raw_memcpy(builder, *pointers, length, 1)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
 # Numba's own types do not say that an intrinsic is called without the typing context.
 load = cast("Callable[[int, int, Any], int]", intrinsic(_load))
 store = cast("Callable[[int, int, int, Any], None]", intrinsic(_store))
 ones = cast("Callable[[int], int]", intrinsic(_ones))
 lowest = cast("Callable[[int], int]", intrinsic(_lowest))
+word = cast("Callable[[int], np.uint64]", intrinsic(_word))
+copy = cast("Callable[[int, int, int], None]", intrinsic(_copy))

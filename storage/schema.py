@@ -67,6 +67,17 @@ triple = Table(
 )
 """Unique; each load's new triples sorted by (label, subject, object), so that zone maps prune by label."""
 
+quad = Table(
+    "quad",
+    metadata,
+    Column("graph", BigInteger, nullable=False),
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+)
+"""Which triples came in a named graph: the graph that is queried is the union of all.  A triple without a row is in the
+default graph; one with rows is there too where its ``graph`` is -1."""
+
 edge_label = Table(
     "edge_label",
     metadata,
@@ -88,6 +99,40 @@ vertex_label = Table(
     Column("id", BigInteger, nullable=False),
     Column("vertices", BigInteger, nullable=False),
 )
+
+edge = Table(
+    "edge",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+)
+"""Edges that their triple does not tell apart: one row for each, where a triple stands for several parallel edges or
+its edge has properties.  A triple without rows is one edge, of ordinal 0, without properties."""
+
+edge_property = Table(
+    "edge_property",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+    Column("key", BigInteger, nullable=False),
+    Column("value", BigInteger, nullable=False),
+)
+"""The properties of edges: ``key`` is a predicate, ``value`` a literal.  The edge has a row in :data:`edge`."""
+
+reifier = Table(
+    "reifier",
+    metadata,
+    Column("reifier", BigInteger, nullable=False),
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+)
+"""The resources that stand for rows of :data:`edge` in RDF 1.2; the edge's triple need not be in the graph."""
 
 degree = Table(
     "degree",

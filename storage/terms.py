@@ -9,7 +9,17 @@ LITERAL_BASE = 1 << 40
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDF_TYPE = RDF + "type"
+RDF_REIFIES = RDF + "reifies"
 XSD = "http://www.w3.org/2001/XMLSchema#"
+
+DEFAULT_NAMESPACE = "urn:graphdb:"
+"""Where names live that no RDF gave an IRI; they are written bare."""
+
+VERTEX = "urn:x-graphdb:vertex"
+"""The class of every vertex that CREATE made: a vertex without labels, properties and edges is there by this alone."""
+
+IRI, BLANK, PLAIN, TAGGED, TYPED, DATATYPE, LANGUAGE = range(7)
+"""What a term of a batch is; the last two are no terms themselves but the notes of literals."""
 
 
 class Kind(IntEnum):
@@ -41,3 +51,10 @@ class Kind(IntEnum):
     """xsd:time without a time zone, to the microsecond: ``time``."""
     OTHER = 10
     """Any other datatype; the value is the lexical form."""
+
+
+def escaped(text: str) -> str:
+    """SQL for a text with the escapes of N-Triples; ``text`` is SQL."""
+    for character, written in (("'\\'", "'\\\\'"), ("'\"'", "'\\\"'"), ("chr(10)", "'\\n'"), ("chr(13)", "'\\r'")):
+        text = f"replace({text}, {character}, {written})"
+    return text

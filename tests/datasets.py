@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 SHARED = Path(os.environ.get("GRAPHDB_SHARED", Path(__file__).resolve().parents[1] / ".." / "shared"))
 
 
 def shared(*parts: str) -> Path:
     """Return a path in the shared folder; skip the test where it is not there."""
+    import pytest  # benchmarks do without
+
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"{path} is not here; set GRAPHDB_SHARED to the folder with the shared data sets")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from itertools import pairwise
 
 import numpy as np
 
+from graphdb.execute.deal import Pause, deal
 from graphdb.execute.executor import Control
 from graphdb.plan.physical import CliqueCount
 
@@ -28,98 +28,28 @@ def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
     control.threads = workers
     # The densest part of the graph is at the end: it goes first, so that no worker is left alone with it.
     chunks = [(begin, end) for begin, end in pairwise(bounds) if begin < end][::-1]
-    counter = _Counter(plan, chunks)
+    counters: dict[int, _Counter] = {}
     whole = max(int(graph.work[-1]), 1)
-    if workers == 1:
-        while not counter.finished:
-            control.check()
-            if control.due:
-                control.report(counter.done / whole)
-            counter.work(once=True)
-        control.report(1.0)
-        return counter.total
-    crew = [threading.Thread(target=counter.work, name=f"graphdb-{i}", daemon=True) for i in range(workers)]
-    for thread in crew:
-        thread.start()
-    try:
-        while not counter.finished:
-            control.check()
-            if control.due:
-                control.report(counter.done / whole)
-            counter.changed.wait(0.02)
-        if counter.error is None:
-            control.report(1.0)
-    finally:
-        counter.stop = True
-        for thread in crew:
-            thread.join()
-    if counter.error is not None:
-        raise counter.error
-    return counter.total
+
+    def count(chunk: tuple[int, int], worker: int, pause: Pause) -> None:
+        counter = counters.get(worker) or counters.setdefault(worker, _Counter(plan))
+        counter.start(*chunk)
+        while not counter.advance():
+            pause()
+
+    def share() -> float:
+        return sum(counter.work for counter in list(counters.values())) / whole
+
+    deal(chunks, count, workers if workers > 1 else 0, lambda: control.watch(share))
+    control.report(1.0)
+    return sum(counter.found for counter in counters.values())
 
 
 class _Counter:
-    """The chunks that are left, and what was found."""
-
-    def __init__(self, plan: CliqueCount, chunks: list[tuple[int, int]]) -> None:
-        self.total = 0
-        self.stop = False
-        self.error: BaseException | None = None
-        self.changed = threading.Event()
-        self._plan, self._chunks, self._open = plan, chunks, len(chunks)
-        self._lock = threading.Lock()
-        self._kept: _Worker | None = None
-        self._workers: list[_Worker] = []
-        self._done = 0
-
-    @property
-    def done(self) -> int:
-        """The part of the graph's work that is done."""
-        with self._lock:
-            return self._done + sum(worker.work for worker in self._workers if not worker.done)
-
-    @property
-    def finished(self) -> bool:
-        """Whether all chunks are done, or one has failed."""
-        return self._open == 0 or self.error is not None
-
-    def work(self, once: bool = False) -> None:
-        """Take chunks until none is left; with ``once`` only go on for a while."""
-        try:
-            worker = self._kept or _Worker(self._plan)
-            if worker not in self._workers:
-                self._workers.append(worker)
-            if once:
-                self._kept = worker
-            while not self.stop:
-                if worker.done:
-                    with self._lock:
-                        if not self._chunks:
-                            return
-                        begin, end = self._chunks.pop(0)
-                    worker.start(begin, end)
-                if worker.advance():
-                    with self._lock:
-                        self.total += worker.found
-                        self._done += worker.work
-                        self._open -= 1
-                        if self._open == 0:
-                            self.changed.set()
-                if once:
-                    return
-        except BaseException as error:  # whatever it is, the caller's thread raises it
-            self.error = error
-            self.changed.set()
-            if once:
-                raise
-
-
-class _Worker:
     """One thread's kernel state and scratch memory."""
 
     def __init__(self, plan: CliqueCount) -> None:
-        self.done = True
-        self._begin = 0
+        self._begin = self._found = self._work = 0
         self._plan, graph = plan, plan.graph
         ranks = len(graph.offsets) - 1
         widest = int(np.diff(graph.offsets).max(initial=0))
@@ -130,21 +60,24 @@ class _Worker:
         self._chosen = np.zeros((plan.size, words + 2), np.int64)
         self._like = graph.neighbours.dtype.type(0)
 
-    def start(self, begin: int, end: int) -> None:
-        """Begin with vertices ``begin … end-1``."""
-        self._state[:] = (begin, end, 0, 0, 0)
-        self._begin = begin
-        self.done = False
-
     @property
     def found(self) -> int:
-        """The cliques found since the start."""
-        return int(self._state[3])
+        """The cliques found so far."""
+        return self._found + int(self._state[3])
 
     @property
     def work(self) -> int:
-        """The part of the graph's work that was done since the start."""
-        return int(self._plan.graph.work[self._state[0]] - self._plan.graph.work[self._begin])
+        """The part of the graph's work that is done."""
+        return self._work + int(self._plan.graph.work[self._state[0]] - self._plan.graph.work[self._begin])
+
+    def start(self, begin: int, end: int) -> None:
+        """Go on with vertices ``begin … end-1``."""
+        self._found, done = self.found, self.work
+        # In this order, whoever asks for the work meanwhile is never told too much: chunks come from the end.
+        self._begin = int(self._state[0])
+        self._work = done
+        self._state[:] = (begin, end, 0, 0, 0)
+        self._begin = begin
 
     def advance(self) -> bool:
         """Go on for some milliseconds: whether all is done."""
@@ -155,8 +88,6 @@ class _Worker:
         places = self._places.ctypes.data
         if self._plan.size == 3:
             width = graph.neighbours.itemsize
-            self.done = bool(kernels.count_triangles(*arrays, state, places, width, self._like, _BUDGET))
-        else:
-            scratch = (places, self._matrix.ctypes.data, self._chosen.ctypes.data)
-            self.done = bool(kernels.count_cliques(*arrays, self._plan.size, state, *scratch, self._like, _BUDGET))
-        return self.done
+            return bool(kernels.count_triangles(*arrays, state, places, width, self._like, _BUDGET))
+        scratch = (places, self._matrix.ctypes.data, self._chosen.ctypes.data)
+        return bool(kernels.count_cliques(*arrays, self._plan.size, state, *scratch, self._like, _BUDGET))

@@ -1,8 +1,9 @@
 """The loops that count along edges: sums of weights over neighbour lists.
 
-All values are natural numbers.  They are int64; what passes ``LIMIT`` sets the flag ``OVERFLOW`` and the caller
-counts again modulo primes (``modulus``), from whose remainders the exact number follows.  Modulo a prime, a value that
-is a multiple of it is kept as the prime itself: zero always means that there is nothing.
+All values are natural numbers.  They are int64; what passes ``LIMIT`` sets the second of the flags that a run's threads
+share (the first tells them to stop), and the caller counts again modulo primes (``modulus``), from whose remainders the
+exact number follows.  Modulo a prime, a value that is a multiple of it is kept as the prime itself: zero always means
+that there is nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.set_kernels import neighbour_at, neighbours_of
+from graphdb.execute.set_kernels import LONG, neighbour_at, neighbours_of
 from graphdb.storage.jit import kernel, load
 
 Ints = NDArray[np.int64]
 Ids = NDArray[Any]
 
-STOP, OVERFLOW = 0, 1
-"""Flags that a run shares: the caller sets the first, kernels the second."""
 LIMIT = 1 << 61
 _LIMIT = float(1 << 61)
-_WIDE = np.empty(0, np.int64)
 
 
 @kernel
@@ -60,7 +58,7 @@ def worth(bundles: Ints, j: int, members: Ints, partitions: Ints, x: int, y: int
         if place < 0:
             return 0
         if members[k, 1]:
-            value *= load(partitions[row, 4], place + 1, _WIDE) - load(partitions[row, 4], place, _WIDE)
+            value *= load(partitions[row, 4], place + 1, LONG) - load(partitions[row, 4], place, LONG)
     return value
 
 
@@ -162,7 +160,7 @@ def loop_worth(members: Ints, partitions: Ints, support: Ints, out: Ints, modulu
             if place < 0:
                 out[x] = 0
             elif members[k, 1]:
-                loops = load(partitions[row, 4], place + 1, _WIDE) - load(partitions[row, 4], place, _WIDE)
+                loops = load(partitions[row, 4], place + 1, LONG) - load(partitions[row, 4], place, LONG)
                 out[x] = times(out[x], loops, modulus, flags)
 
 

@@ -79,6 +79,12 @@ class Control:
         self._share, self._told = min(share, 1.0), time.monotonic()
         self.progress(self._share)
 
+    def watch(self, share: Callable[[], float]) -> None:
+        """Every few milliseconds: raise if the run must stop, and tell the caller how far it is where that is due."""
+        self.check()
+        if self.due:
+            self.report(share())
+
     def check(self) -> None:
         """Raise if the run must stop now."""
         if self.cancelled is not None and self.cancelled.is_set():

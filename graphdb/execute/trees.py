@@ -7,13 +7,12 @@ thread.  Where numbers pass int64 the count is made again modulo primes.
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.deal import Pause, deal
 from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
 from graphdb.plan.physical import TreeCount
@@ -22,10 +21,6 @@ Ints = NDArray[np.int64]
 
 PIECES = 32
 """Pieces per thread."""
-YIELD_WORK = 1 << 20
-"""Elements that a kernel call goes through at most, roughly: some milliseconds."""
-INLINE_COST = 300_000.0
-"""Trees expected to cost less than this are walked on the calling thread."""
 
 
 def count_along_tree(
@@ -33,10 +28,17 @@ def count_along_tree(
     control: Control,
     threads: int,
     *,
-    yield_work: int = YIELD_WORK,
-    inline_cost: float = INLINE_COST,
+    yield_work: int,
+    inline_cost: float,
 ) -> int:
     """Count.
+
+    Parameters
+    ----------
+    yield_work
+        Elements that a kernel call goes through at most, roughly.
+    inline_cost
+        Trees expected to cost less than this are walked on the calling thread.
 
     Raises
     ------
@@ -148,22 +150,24 @@ class _Run:
 
     def total(self, modulus: int) -> int:
         """The count modulo a prime, or for 0 in int64."""
-        pieces = self._pieces()
-        if self._threads == 1:
-            walk = _Walk(self._tree, self._tables, self._root, self._scan, modulus)
-            try:
-                return sum(self._count(walk, piece, self._control.check) for piece in pieces)
-            finally:
-                self._control.rows += walk.rows
-        return self._dealt(pieces, modulus)
+        walks: dict[int, _Walk] = {}
+        totals = [0] * self._threads
 
-    def _count(self, walk: _Walk, piece: tuple[int, int, int, int], check: Any) -> int:
-        walk.start(*piece)
-        found = None
-        while found is None:
-            check()
-            found = walk.advance(self._yield_work)
-        return found
+        def count(piece: tuple[int, int, int, int], worker: int, pause: Pause) -> None:
+            if worker not in walks:
+                walks[worker] = _Walk(self._tree, self._tables, self._root, self._scan, modulus)
+            walk = walks[worker]
+            walk.start(*piece)
+            while (found := walk.advance(self._yield_work)) is None:
+                pause()
+            totals[worker] += found
+
+        try:
+            deal(self._pieces(), count, self._threads if self._threads > 1 else 0, self._control.check)
+        finally:
+            for walk in walks.values():
+                self._control.rows += walk.rows
+        return sum(totals)
 
     def _pieces(self) -> list[tuple[int, int, int, int]]:
         """(first and last candidate, piece, of how many) of the root."""
@@ -177,53 +181,3 @@ class _Run:
             return [(i, i + 1, piece, pieces) for i in range(size) for piece in range(pieces)]
         wanted = min(wanted, size)
         return [(size * i // wanted, size * (i + 1) // wanted, 0, 1) for i in range(wanted)]
-
-    def _dealt(self, pieces: list[tuple[int, int, int, int]], modulus: int) -> int:
-        left: Iterator[tuple[int, int, int, int]] = iter(pieces)
-        lock, stop = threading.Lock(), threading.Event()
-        errors: list[BaseException] = []
-        totals: list[int] = []
-
-        def check() -> None:
-            if stop.is_set():
-                raise _Stopped
-
-        def work() -> None:
-            try:
-                walk = _Walk(self._tree, self._tables, self._root, self._scan, modulus)
-                total = 0
-                try:
-                    while True:
-                        with lock:
-                            piece = next(left, None)
-                        if piece is None:
-                            break
-                        total += self._count(walk, piece, check)
-                finally:
-                    with lock:
-                        totals.append(total)
-                        self._control.rows += walk.rows
-            except BaseException as error:  # the caller's thread raises it
-                errors.append(error)
-                stop.set()
-
-        workers = [threading.Thread(target=work, name=f"graphdb-tree-{i}", daemon=True) for i in range(self._threads)]
-        for worker in workers:
-            worker.start()
-        try:
-            for worker in workers:
-                while worker.is_alive():
-                    worker.join(0.02)
-                    self._control.check()
-        finally:
-            stop.set()
-            for worker in workers:
-                worker.join()
-        failed = [error for error in errors if not isinstance(error, _Stopped)]
-        if failed:
-            raise failed[0]
-        return sum(totals)
-
-
-class _Stopped(Exception):
-    """Another worker failed, or the caller gave up."""

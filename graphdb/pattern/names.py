@@ -14,9 +14,7 @@ from collections.abc import Iterable, Sequence
 from graphdb.errors import BindError, nearest
 from graphdb.grammar.syntax import Word
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
-
-DEFAULT_NAMESPACE = "urn:graphdb:"
-"""Where names live that no RDF gave an IRI; they are written bare."""
+from graphdb.storage.terms import DEFAULT_NAMESPACE
 
 ABSENT = -1
 """The id of a full IRI that the database does not have: it is in no triple."""

@@ -1,7 +1,7 @@
 """Counting without enumerating: whether the number of matches is found faster as a sum of products, and how.
 
 The number of matches is written as a sum over quotients (:mod:`graphdb.plan.quotients`), each the product of its
-components, each counted along its edges or by loops over few vertices (:mod:`graphdb.plan.nested`).  That is exact; it
+components, each counted along its edges or by loops over few vertices (:mod:`graphdb.plan.parts`).  That is exact; it
 is chosen where it is expected to cost less than going through the matches.
 """
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.counting_costs import CountingCosts
-from graphdb.plan.nested import MOST_CORE, MOST_LARGE_CORE, Bundle, Part, Through, Weight, parts_of
+from graphdb.plan.loops import Bundle, Part, Through, Weight
+from graphdb.plan.parts import MOST_CORE, MOST_LARGE_CORE, parts_of
 from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
 from graphdb.plan.quotients import MOST_STATES, Expansion, Member, Quotient
 from graphdb.storage.graph import DataGraph

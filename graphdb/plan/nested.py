@@ -1,341 +1,65 @@
-"""How the homomorphisms of one connected pattern are counted: trees along their edges, the rest by conditioning.
+"""The loops that count a cyclic core: an order of its vertices, and what is computed once each is bound.
 
-Cliques are counted over the graph oriented by degree.
-
-A *weight* is a number per data vertex: how often what hangs off a pattern vertex is matched there.  The weight of a
-leaf is 0 or 1, and a leaf's parent multiplies its own by the sum over its neighbours: so a tree is counted in time
-linear in the edges, and what hangs off a cycle becomes weights of the cycle's vertices.
-
-What is left, the cyclic *core*, is counted by loops over few vertices.  Once a vertex is bound, its neighbours in the
-pattern range over its neighbour list, a sparse vector.  A vertex that has just one unbound neighbour left is summed
-out: its vector is sent along that edge (variable elimination; Dechter, *Bucket elimination*, 1999).  So no loop is
-needed where what remains is a forest: the loops bind a feedback vertex set.  Vectors are computed at the outermost
-level where all they depend on is bound; vertices that stand in the same relation to all others share them.
+Once a vertex is bound, its neighbours in the pattern range over its neighbour list, a sparse vector.  A vertex that has
+just one unbound neighbour left is summed out: its vector is sent along that edge (variable elimination; Dechter,
+*Bucket elimination*, 1999).  So no loop is needed where what remains is a forest: the loops bind a feedback vertex set.
+Vectors are computed at the outermost level where all they depend on is bound; vertices that stand in the same relation
+to all others share them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import factorial
-from typing import TypeAlias
 
 from graphdb.plan.counting_costs import CountingCosts
-from graphdb.plan.quotients import Member, Quotient
+from graphdb.plan.loops import (
+    Bundle,
+    Closed,
+    Instruction,
+    Level,
+    Load,
+    Local,
+    Meet,
+    Part,
+    Tally,
+    Through,
+    Total,
+    Weight,
+)
 
-MOST_CORE = 9
-"""Cores of more vertices are left to the search, …"""
-MOST_LARGE_CORE = 12
-"""… or of more than these, where the search is expected to take so long that looking for loops is nothing."""
 MOST_ORDERS = 400
 """Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
-_CLIQUE = 2.0
-"""What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements gone through."""
 _TRY = 5_000.0
 """What trying one more vertex in an order of loops costs, in elements gone through meanwhile."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """All that joins two vertices, seen from the first.
+def cheapest_loops(
+    weights: dict[int, Weight],
+    bundles: dict[tuple[int, int], Bundle],
+    costs: CountingCosts,
+    root: int,
+    *,
+    multiple: int,
+    outside: float,
+) -> Part:
+    """The cheapest program that counts a core.
 
-    With ``order`` 1 only greater neighbours count, with -1 only smaller ones.  The first member's lists are gone
-    through, the others are looked up.
+    Parameters
+    ----------
+    weights
+        Of the core's vertices.
+    bundles
+        What joins two of them, seen from the first.
+    root
+        The vertex that matches are counted by, which is bound first; -1 for none.
+    multiple, outside
+        How many matches each one found stands for; what computing the weights costs.
     """
-
-    members: tuple[Member, ...]
-    order: int = 0
-
-    def reversed(self) -> Bundle:
-        """The same, seen from the other vertex."""
-        return Bundle(tuple(member.reversed() for member in self.members), -self.order)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Something to sort by."""
-        return self.order, tuple(member.key for member in self.members)
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is one relation that only tests."""
-        return len(self.members) == 1 and not self.members[0].weighted
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A number per data vertex: the conditions on one pattern vertex, and what hangs off it."""
-
-    filters: tuple[int, ...] = ()
-    loops: tuple[Member, ...] = ()
-    messages: tuple[tuple[Bundle, Weight], ...] = ()
-    """(what leads to the child, the child's weight)."""
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it is 1 everywhere."""
-        return not (self.filters or self.loops or self.messages)
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.filters, self.loops, self.messages))
-
-    def __hash__(self) -> int:  # a tree is hashed often, and each time all of it
-        return self._hash
-
-
-# --- instructions: what happens each time that a level's vertex is bound ------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Register ``out`` becomes the neighbour list of the vertex bound at level ``at``, times a weight."""
-
-    out: int
-    at: int
-    bundle: Bundle
-    weight: int
-
-
-@dataclass(frozen=True, slots=True)
-class Meet:
-    """``out`` becomes ``source`` times the neighbour list of the vertex bound at level ``at``."""
-
-    out: int
-    source: int
-    at: int
-    bundle: Bundle
-    local: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """For every entry (b, y) of ``first``: the neighbours of y in ``back`` that ``second`` leads to from b."""
-
-    first: Bundle
-    second: Bundle
-    back: Bundle
-
-
-@dataclass(frozen=True, slots=True)
-class Through:
-    """``out[y]`` becomes ``mask[y] * weight[y] * (sum of source[x] over the neighbours x of y) ** power``."""
-
-    out: int
-    source: int
-    mask: int
-    forward: Bundle
-    backward: Bundle
-    weight: int
-    power: int
-    local_forward: int = -1
-    local_backward: int = -1
-    certain: bool = False
-    """The local lists hold nothing but what the mask holds."""
-    total: int = 0
-    """Nothing reads the result but a :class:`Total` of this power, which it stands for; 0: it is read."""
-    closed: Closed | None = None
-    """What both ends have in common with the vertex bound at level ``anchor``, found once for all: the backward lists
-    are shorter for it."""
-    anchor: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """The matches so far are multiplied by the sum of ``source``, ``power`` times."""
-
-    source: int
-    power: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """A :class:`Meet` that only :class:`Total` reads."""
-
-    source: int
-    at: int
-    bundle: Bundle
-    power: int
-    local: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """The bundle's lists of all vertices in ``source``, cut down to what is in ``target``, are kept as ``number``."""
-
-    number: int
-    source: int
-    target: int
-    bundle: Bundle
-    parent: int = -1
-
-
-Instruction: TypeAlias = Load | Meet | Through | Total | Tally | Local
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """One loop: over ``register`` (the outermost: over all vertices), and what is done for each value."""
-
-    vertex: int = field(compare=False)
-    register: int
-    instructions: tuple[Instruction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """How one connected component is counted: the sum of a weight, loops over a core, or cliques.
-
-    ``weights[i]`` is what instructions call weight ``i``; ``root`` is that of the first level's vertex.
-    """
-
-    root: Weight
-    root_bundles: tuple[Bundle, ...] = ()
-    levels: tuple[Level, ...] = ()
-    weights: tuple[Weight, ...] = ()
-    registers: int = 0
-    locals: int = 0
-    multiple: int = 1
-    """How many matches each one found stands for: interchangeable vertices are bound in ascending order only."""
-    rooted: bool = False
-    """Whether the sum is wanted for each vertex that the root (or the first level's vertex) is bound to."""
-    clique: int = 0
-    """So many vertices, any two joined by ``root_bundles[0]`` alone, are counted as cliques; 0: they are not."""
-    cost: float = field(default=0.0, compare=False)
-    origin: int = field(default=0, compare=False)
-    """For EXPLAIN: the vertex of the pattern where a tree's counts are added up."""
-
-
-def parts_of(quotient: Quotient, costs: CountingCosts, most: int = MOST_CORE) -> tuple[Part, ...] | None:
-    """Plan every connected component; None where a core has more than ``most`` vertices.
-
-    Where matches are counted by a vertex, its component comes first.
-    """
-    near: dict[int, dict[int, Bundle]] = {v: {} for v in range(len(quotient.filters))}
-    for a, b, members in quotient.links:
-        bundle = Bundle(tuple(sorted(members, key=lambda m: (costs.mean(m), m.key))))
-        near[a][b], near[b][a] = bundle, bundle.reversed()
-    parts, left = [], set(near)
-    while left:
-        start = quotient.root if quotient.root in left else min(left)
-        component, frontier = {start}, [start]
-        while frontier:
-            fresh = set(near[frontier.pop()]) - component
-            component |= fresh
-            frontier += fresh
-        left -= component
-        part = _part(quotient, {v: near[v] for v in component}, costs, most)
-        if part is None:
-            return None
-        parts.append(part)
-    return tuple(parts)
-
-
-def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts, most: int) -> Part | None:
-    below: dict[tuple[int, int], Weight] = {}
-
-    def weight(v: int, hanging: list[int]) -> Weight:
-        messages = [(near[v][u], child(u, v)) for u in hanging]
-        messages.sort(key=lambda message: message[0].key)
-        return Weight(quotient.filters[v], quotient.loops[v], tuple(messages))
-
-    def child(v: int, parent: int) -> Weight:
-        if (v, parent) not in below:
-            below[v, parent] = weight(v, [u for u in near[v] if u != parent])
-        return below[v, parent]
-
-    # The vertex that matches are counted by stays: it is the tree's root, or bound first.
-    root = quotient.root if quotient.root in near else -1
-    if root < 0 and (joined := _clique(quotient, near, costs)) is not None:
-        size, member = len(near), joined.members[0]
-        cost = costs.oriented_work(member) * (size - 2) * _CLIQUE
-        return Part(Weight(), (joined,), clique=size, multiple=factorial(size), cost=cost)
-    core = {v: set(found) for v, found in near.items()}
-    while leaves := [v for v, found in core.items() if len(found) <= 1 and v != root]:
-        for leaf in leaves:
-            for other in core.pop(leaf):
-                if other in core:
-                    core[other].discard(leaf)
-    if len(core) == (root >= 0):
-        trees = []
-        for v in sorted(core or near):
-            tree = weight(v, list(near[v]))
-            trees.append((tree_cost(tree, costs), v, tree))
-        cost, v, tree = min(trees, key=lambda found: found[:2])
-        return Part(tree, tuple(near[v].values()), cost=cost, origin=v, rooted=v == root)
-    if len(core) > most:
-        return None
-    weights = {v: weight(v, [u for u in near[v] if u not in core]) for v in core}
-    bundles = {(a, b): near[a][b] for a in core for b in core[a]}
-    multiple = _order_twins(weights, bundles, costs, root)
-    outside = sum(tree_cost(w, costs) for w in set(weights.values()))
     return _Search(weights, bundles, costs, root).best(multiple, outside)
-
-
-def _clique(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts) -> Bundle | None:
-    """What joins any two of the vertices, where that is the same undirected relation and nothing else is asked."""
-    bundles = {bundle for found in near.values() for bundle in found.values()}
-    free = not any(quotient.filters[v] or quotient.loops[v] for v in near)
-    if len(near) < 3 or len(bundles) != 1 or not free or any(len(found) < len(near) - 1 for found in near.values()):
-        return None
-    (joined,) = bundles
-    member = joined.members[0]
-    return joined if joined.plain and member.direction == "both" and costs.loop_free(member) else None
-
-
-def tree_cost(weight: Weight, costs: CountingCosts) -> float:
-    """Elements gone through to compute a weight everywhere (or just where a small root leads to)."""
-    start = float(costs.vertices)
-    for number in weight.filters:
-        start = min(start, float(len(costs.filters[number])))
-    seen: set[tuple[Bundle, Weight]] = set()
-
-    def below(at: Weight, size: float) -> float:
-        total = size
-        for message in at.messages:
-            if message in seen:
-                continue
-            seen.add(message)
-            bundle, child = message
-            keys = costs.keys(bundle.members[0])
-            size_here = min(size, keys)
-            reached = size_here * costs.mean(bundle.members[0])
-            total += reached * len(bundle.members) + below(child, min(reached, float(costs.vertices)))
-        return total
-
-    return below(weight, start)
-
-
-def _order_twins(
-    weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
-) -> int:
-    """Bind interchangeable, adjacent vertices (not the root) in ascending order: the matches that each stands for."""
-
-    def twins(u: int, v: int) -> bool:
-        joined = bundles.get((u, v))
-        if joined is None or joined != joined.reversed() or weights[u] != weights[v]:
-            return False
-        if not any(costs.loop_free(member) for member in joined.members):
-            return False
-        return all(bundles.get((u, w)) == bundles.get((v, w)) for w in weights if w not in (u, v))
-
-    multiple, left = 1, sorted(weights.keys() - {root})
-    groups = []
-    while left:
-        first = left.pop(0)
-        group = [first, *(v for v in left if twins(first, v))]
-        left = [v for v in left if v not in group]
-        groups.append(group)
-    for group in groups:
-        multiple *= factorial(len(group))
-        for i, u in enumerate(group):
-            for v in group[i + 1 :]:
-                bundles[u, v] = Bundle(bundles[u, v].members, 1)
-                bundles[v, u] = Bundle(bundles[v, u].members, -1)
-    return multiple
 
 
 @dataclass(slots=True)
@@ -373,8 +97,7 @@ class _State:
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core: the cheapest next loop first, all others while it may be, and
-    while trying them costs less than the best is expected to.
+    """Finds the cheapest order of loops over one core: the cheapest next loop first, all others while it may be.
 
     A root is bound first.
     """

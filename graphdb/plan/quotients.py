@@ -117,11 +117,6 @@ class Expansion:
         self._disjoint: dict[tuple[int, int], bool] = {}
         self._conditions = self._conditions_of(checks)
 
-    @property
-    def possible(self) -> bool:
-        """Whether every condition of the pattern can be multiplied out."""
-        return self._conditions is not None
-
     def quotients(self, most: int = MOST_STATES) -> list[tuple[int, Quotient]] | None:
         """(coefficient, quotient) of the sum; None where there are more than ``most``, or no way to say it.
 

@@ -104,15 +104,6 @@ class CandidateSpace:
         return Estimates(tuple(sizes), tuple(map(tuple, links)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Arc:
-    """What a vertex must have in one relation: neighbours that fit, and among groups of them so many different ones."""
-
-    vertex: int
-    relation: Relation
-    others: frozenset[int]
-
-
 def candidate_space(pattern: PatternGraph, graph: DataGraph, expected: Callable[[], float]) -> CandidateSpace | None:
     """Refine and join the candidates of a pattern; None where that does not pay.
 

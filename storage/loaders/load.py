@@ -1,9 +1,9 @@
-"""A load: files in, one transaction, all or nothing.
+"""A load: files and tables in, one transaction, all or nothing.
 
-Files are read ahead by a thread (:mod:`.files`), parsed into batches of distinct terms and triples
-(:mod:`.ntriples`), the terms numbered against the dictionary (:mod:`graphdb.storage.dictionary`), and the triples
-staged.  At the end the new ones among them are appended, sorted by (label, subject, object), and the statistics of
-their labels brought up to date.
+Whatever the format, a thread reads ahead and turns what it reads into lines of N-Triples (:mod:`.streams`); these are
+parsed into batches of distinct terms and triples (:mod:`.ntriples`), which are numbered against the dictionary and
+staged (:mod:`graphdb.storage.append`).  At the end the new ones among them are appended, sorted by (label, subject,
+object), and the statistics of their labels recomputed.
 
 A batch grows until it takes :data:`BATCH` bytes, so memory does not grow with the files.
 """
@@ -13,28 +13,37 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
-
-import numpy as np
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, cycle
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.errors import LoadError
-from graphdb.storage import dictionary, statistics
+from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
-from graphdb.storage.loaders.files import BLOCK, DataFile, blocks, find
+from graphdb.storage.loaders.files import find
+from graphdb.storage.loaders.formats import N_QUADS, Family
+from graphdb.storage.loaders.objects import is_object, tables
+from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
+from graphdb.storage.loaders.tables import Mapping
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.loaders.ntriples import BadLine, Batch
+    from graphdb.storage.loaders.ntriples import Parser
 
 T = TypeVar("T")
 
-BATCH = 512 << 20
-"""Bytes of terms and triples that are collected before they go to DuckDB."""
+BATCH = 256 << 20
+"""Bytes of terms and triples that are collected before they go to DuckDB, where nothing else is said."""
+
+_LANES = 4
+"""Threads that parse, at most."""
 
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel``."""
@@ -61,26 +70,69 @@ class LoadReport:
     seconds: float
 
 
-def load(
-    connection: duckdb.DuckDBPyConnection,
-    catalog: Catalog,
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    format: str | None = None,
-    on_error: str = "stop",
-    progress: Progress | None = None,
-    cancel: threading.Event | None = None,
-) -> LoadReport:
-    """Load RDF files into the database, in one transaction.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a load reads what it is given.
 
     Parameters
     ----------
-    paths
-        A path or several; wildcards are expanded.
     format
-        ``"ntriples"``, where the files' names do not say it.
+        The format, where neither names nor contents tell it; see :mod:`.formats`.
     on_error
         ``"stop"`` at the first malformed line, keeping nothing, or ``"skip"`` such lines: each becomes a row of the
         table ``load_errors``.
+    base
+        The IRI that relative IRIs are relative to, where a file states none; by default the file's own.
+    mapping
+        What the columns of tables are, where their headers do not say it.
+    spill
+        The directory for what does not fit into memory.
+    batch
+        Bytes of terms and triples that are collected before they go to DuckDB.
+    """
+
+    format: str | None = None
+    on_error: str = "stop"
+    base: str | None = None
+    mapping: Mapping = field(default_factory=Mapping)
+    spill: str | None = None
+    batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """A parser and its thread."""
+
+    parser: Parser
+    thread: ThreadPoolExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One thing to read: what messages call it, its size in bytes, and what produces its blocks."""
+
+    name: str
+    size: int
+    quads: bool
+    table: bool
+    produce: Callable[[Put], None]
+
+
+def load(
+    connection: duckdb.DuckDBPyConnection,
+    catalog: Catalog,
+    data: Any,
+    options: Options | None = None,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+) -> LoadReport:
+    """Load files and tables into the database, in one transaction.
+
+    Parameters
+    ----------
+    data
+        A path or several (wildcards are expanded, ``-`` is standard input), a data frame, a NetworkX graph, or a
+        collection of all of these.
     progress
         Called from this thread, at least five times a second.
     cancel
@@ -91,167 +143,229 @@ def load(
     LoadError
         Where a file cannot be found, read or parsed, the load is cancelled, or a transaction is open.  Nothing is kept.
     NotSupportedError
-        For a format that cannot be read yet.
+        For a format that cannot be read.
     KeyboardInterrupt
         After Ctrl-C.  Nothing is kept.
     """
     import duckdb
 
-    if on_error not in ("stop", "skip"):
-        raise LoadError(f"on_error is '{on_error}'", hint="it can be 'stop' or 'skip'")
+    options = options or Options()
+    if options.on_error not in ("stop", "skip"):
+        raise LoadError(f"on_error is '{options.on_error}'", hint="it can be 'stop' or 'skip'")
     started = time.perf_counter()
-    files = find(paths, format)
     if in_transaction(connection):
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
-    connection.begin()
-    loading = _Load(connection, catalog, files, on_error == "skip", progress, cancel)
-    try:
-        with ThreadPoolExecutor(1, "graphdb-load") as loading.worker:
-            new = loading.run()
-        connection.commit()
-    except BaseException:
-        with suppress(duckdb.Error):
-            connection.rollback()
-        raise
-    return LoadReport(loading.triples, new, len(files), loading.errors, time.perf_counter() - started)
+    with _spill(options.spill) as folder:
+        sources = list(_sources(data, options, folder))
+        catalog.begin_work(_described(sources))
+        connection.begin()
+        loading = _Load(connection, catalog, sources, options, progress, cancel)
+        try:
+            try:
+                new = loading.run()
+            finally:
+                loading.close()
+            catalog.end_work()
+            connection.commit()
+        except BaseException:
+            with suppress(duckdb.Error):
+                connection.rollback()
+            with suppress(duckdb.Error):
+                catalog.end_work()
+            raise
+    return LoadReport(loading.triples, new, len(sources), loading.errors, time.perf_counter() - started)
+
+
+def _described(sources: list[_Source]) -> str:
+    """What a load loads, for those who find that it was killed."""
+    names = ", ".join(source.name for source in sources[:3])
+    more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
+    return f"loading {names}{more} (process {os.getpid()}, {time.strftime('%Y-%m-%d %H:%M:%S')})"
+
+
+@contextmanager
+def _spill(folder: str | None) -> Iterator[str]:
+    """A directory of our own for what does not fit into memory; it is gone afterwards."""
+    if folder is not None:
+        os.makedirs(folder, exist_ok=True)
+    with TemporaryDirectory(prefix="graphdb-", dir=folder) as made:
+        yield made
+
+
+def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
+    """Say how each thing that is given is read."""
+    skip = options.on_error == "skip"
+    memory = max(4 * (options.batch or BATCH), 128 << 20)
+
+    def table(thing: Any, name: str, size: int) -> _Source:
+        from graphdb.storage.loaders.tables import read_table
+
+        number = next(numbers)
+        read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
+        return _Source(name, size, False, True, lambda put: read(put=put))
+
+    numbers = count()
+    things = [data] if is_object(data) or isinstance(data, str | os.PathLike) else list(data)
+    paths = [thing for thing in things if not is_object(thing)]
+    for file in find(paths, options.format) if paths or not things else ():
+        match file.format.family:
+            case Family.LINES:
+                yield _Source(file.name, file.size, file.format is N_QUADS, False, partial(read_lines, file))
+            case Family.RDF:
+                from graphdb.storage.loaders.rdf import read_rdf
+
+                yield _Source(file.name, file.size, True, False, partial(read_rdf, file, options.base, skip))
+            case Family.TABLE:
+                yield table(file, file.name, file.size)
+    for thing in things:
+        if is_object(thing):
+            for name, made in tables(thing):
+                yield table(made, name, made.nbytes)
 
 
 class _Load:
-    """One load under way.  DuckDB works in ``worker``, so that this thread can report, and stop it."""
+    """One load under way.
 
-    worker: ThreadPoolExecutor
+    Blocks are dealt out to lanes, each a thread with a parser of its own; their results are taken in the order of the
+    file.  One more thread stores the batches that are full, in DuckDB, while the lanes go on.  This thread deals,
+    reports, and stops them.
+    """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
         catalog: Catalog,
-        files: list[DataFile],
-        skip: bool,
+        sources: list[_Source],
+        options: Options,
         progress: Progress | None,
         cancel: threading.Event | None,
     ) -> None:
+        from graphdb.storage.loaders.ntriples import Parser
+
         self._connection = connection
         self._catalog = catalog
-        self._files = files
-        self._skip = skip
+        self._sources = sources
+        self._skip = options.on_error == "skip"
         self._progress = progress
         self._cancel = cancel
         self._bytes = 0
-        self._total = sum(file.size for file in files)
+        self._total = sum(source.size for source in sources)
         self._reported = 0.0
-        self._labels = np.empty(0, np.int64)
+        [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
+        lanes = min(int(threads), _LANES)
+        self._lanes = [_Lane(Parser(stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)]
+        self._store = ThreadPoolExecutor(1, "graphdb-store")
+        self._appender = Appender(connection)
+        self._stored: Future[Any] | None = None
+        self._batch = (options.batch or BATCH) // lanes
         self.triples = 0
         self.errors = 0
 
-    def run(self) -> int:
-        """Load all files and return how many triples are new."""
-        from graphdb.storage.loaders.ntriples import Parser
+    def close(self) -> None:
+        """End the threads; what DuckDB is at is interrupted."""
+        for lane in self._lanes:
+            lane.thread.shutdown(cancel_futures=True)
+        while self._stored is not None and not self._stored.done():
+            self._connection.interrupt()
+            wait([self._stored], _TICK)
+        self._store.shutdown()
 
-        self._connection.execute("CREATE TEMP TABLE _graphdb_staged (label BIGINT, subject BIGINT, object BIGINT)")
-        parser = Parser(stop=not self._skip)
-        number = self._catalog.next_source()
+    def run(self) -> int:
+        """Load everything and return how many triples are new."""
+        first = self._catalog.next_source()
         before = 0
-        for file in self._files:
-            parser.open(file.name, number)
-            in_file = self.triples
-            for block in blocks(file, BLOCK):
-                bad = self._wait("parsing", parser.feed, block.text)
-                self._bytes = before + block.consumed
-                self.triples += parser.fresh
-                if bad:
-                    self._note(bad)
-                if parser.size > BATCH:
-                    self._wait("storing terms", self._store, parser.take())
-            self._catalog.add_source(number, file.name, self.triples - in_file)
-            number += 1
-            before += file.size
+        for number, source in enumerate(self._sources, first):
+            for lane in self._lanes:
+                # The blank nodes of tables belong to the load: edge tables name those of node tables.
+                lane.parser.open(source.name, first if source.table else number, quads=source.quads)
+            in_source = self.triples
+            self._read(source, before)
+            self._settle("storing terms")
+            self._catalog.add_source(number, source.name, self.triples - in_source)
+            before += source.size
             self._bytes = before
-        self._wait("storing terms", self._store, parser.take())
-        [(appending,)] = self._connection.execute("SELECT EXISTS (FROM _graphdb.triple)").fetchall()
-        new = self._wait("sorting triples", self._append if appending else self._fill)
-        if appending:
-            self._wait("counting", statistics.append, self._connection, "temp._graphdb_new")
-            self._connection.execute("DROP TABLE temp._graphdb_new")
-        else:
-            self._wait("counting", statistics.refresh, self._connection, self._labels)
-        self._connection.execute("DROP TABLE temp._graphdb_staged")
+        for lane in self._lanes:
+            self._take(lane)
+        self._settle("storing terms")
+        new = self._work("sorting triples", self._appender.append)
+        self._work("counting", self._appender.count)
         self._report("done", force=True)
         return new
+
+    def _read(self, source: _Source, before: int) -> None:
+        """Deal the blocks of a source out to the lanes."""
+        dealt: deque[tuple[_Lane, Block, Future[list[BadLine]]]] = deque()
+        line = 0
+        for block, lane in zip(blocks(source.produce), cycle(self._lanes)):
+            if len(dealt) == len(self._lanes):
+                self._parsed(*dealt.popleft(), source, before)
+            if block.bad:
+                self._note(block.bad)
+            if block.prefixes:
+                self._settle("storing terms")
+                self._catalog.add_prefixes(dict(block.prefixes))
+            dealt.append((lane, block, lane.thread.submit(lane.parser.feed, block.text, line)))
+            line += block.lines
+        while dealt:
+            self._parsed(*dealt.popleft(), source, before)
+
+    def _parsed(self, lane: _Lane, block: Block, future: Future[list[BadLine]], source: _Source, before: int) -> None:
+        """Take what a lane has made of a block."""
+        bad = self._wait("parsing", future)
+        self._bytes = before + min(block.consumed, source.size)
+        self.triples += lane.parser.fresh
+        if bad:
+            self._note(bad)
+        if lane.parser.size > self._batch:
+            self._take(lane)
+
+    def _take(self, lane: _Lane) -> None:
+        """Store a lane's batch, once the one before is stored."""
+        self._settle("storing terms")
+        self._stored = self._store.submit(self._appender.add, lane.parser.take())
+
+    def _settle(self, phase: str) -> None:
+        """Wait until nothing is being stored: DuckDB's connection is free then."""
+        if self._stored is not None:
+            self._wait(phase, self._stored)
+            self._stored = None
 
     def _note(self, bad: list[BadLine]) -> None:
         """Stop at the first bad line, or write all of them to the table ``load_errors``."""
         import pyarrow as pa
 
         if not self._skip:
-            first = bad[0]
-            raise LoadError(
-                first.message,
-                source=first.source,
-                line=first.line,
-                column=first.column,
-                text=first.text,
-                hint=first.hint,
-            )
+            raise bad[0].error()
+        self._settle("storing terms")
         self.errors += len(bad)
         self._catalog.create_load_errors()
-        rows = pa.table(
-            {
-                "file": [line.source for line in bad],
-                "line": [line.line for line in bad],
-                "column": [line.column for line in bad],
-                "message": [line.message for line in bad],
-                "text": [line.text[:_WIDEST] for line in bad],
-            }
-        )
-        self._connection.register("_graphdb_bad", rows)
+        columns = {
+            "file": pa.array([line.source for line in bad], pa.string()),
+            "line": pa.array([line.line for line in bad], pa.int64()),
+            "column": pa.array([line.column for line in bad], pa.int64()),
+            "message": pa.array([line.message for line in bad], pa.string()),
+            "text": pa.array([line.text and line.text[:_WIDEST] for line in bad], pa.string()),
+        }
+        self._connection.register("_graphdb_bad", pa.table(columns))
         try:
             self._connection.execute("INSERT INTO main.load_errors SELECT * FROM _graphdb_bad")
         finally:
             self._connection.unregister("_graphdb_bad")
 
-    def _store(self, batch: Batch) -> None:
-        """Number the batch's terms and stage its triples."""
-        import pyarrow as pa
+    def _work(self, phase: str, work: Callable[[], T]) -> T:
+        """Let DuckDB work."""
+        future = self._store.submit(work)
+        self._stored = future
+        result = self._wait(phase, future)
+        self._stored = None
+        return result
 
-        ids = _ids(self._connection, batch)
-        subjects, labels, objects = (ids[column] for column in batch.triples.T)
-        self._labels = np.union1d(self._labels, ids[np.unique(batch.triples[:, 1])])
-        self._connection.register("_graphdb_batch", pa.table({"label": labels, "subject": subjects, "object": objects}))
-        try:
-            self._connection.execute("INSERT INTO temp._graphdb_staged SELECT * FROM _graphdb_batch")
-        finally:
-            self._connection.unregister("_graphdb_batch")
-
-    def _fill(self) -> int:
-        """Write the staged triples into the empty table, sorted, and return their number."""
-        [(written,)] = self._connection.execute(f"INSERT INTO _graphdb.triple {_STAGED} {_SORTED}").fetchall()
-        return int(written)
-
-    def _append(self) -> int:
-        """Append the staged triples that are not there yet, sorted, and return their number."""
-        self._connection.execute(
-            f"CREATE TEMP TABLE _graphdb_new AS {_STAGED} EXCEPT SELECT label, subject, object FROM _graphdb.triple"
-            " WHERE label IN (SELECT unnest($labels::BIGINT[]))",
-            {"labels": self._labels.tolist()},
-        )
-        [(appended,)] = self._connection.execute(
-            f"INSERT INTO _graphdb.triple FROM temp._graphdb_new {_SORTED}"
-        ).fetchall()
-        return int(appended)
-
-    def _wait(self, phase: str, work: Callable[..., T], *arguments: object) -> T:
-        """Do ``work`` in the worker; meanwhile report, and stop DuckDB where the load is to end."""
+    def _wait(self, phase: str, future: Future[T]) -> T:
+        """Wait for a result, and report meanwhile."""
         self._report(phase)
-        future: Future[T] = self.worker.submit(work, *arguments)
-        try:
-            while not wait([future], _TICK).done:
-                self._report(phase)
-            return future.result()
-        except BaseException:
-            while not future.done():
-                self._connection.interrupt()
-                wait([future], _TICK)
-            raise
+        while not wait([future], _TICK).done:
+            self._report(phase)
+        return future.result()
 
     def _report(self, phase: str, *, force: bool = False) -> None:
         if self._cancel is not None and self._cancel.is_set():
@@ -260,20 +374,3 @@ class _Load:
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now
             self._progress(self._bytes, self._total, self.triples, phase)
-
-
-def _ids(connection: duckdb.DuckDBPyConnection, batch: Batch) -> dictionary.Ids:
-    """Return the dictionary's id of each term of ``batch`` (int64[terms]; -1 for annotations)."""
-    import pyarrow as pa
-
-    from graphdb.storage.loaders import ntriples_kernels as what
-
-    ids = np.full(len(batch.kinds), -1, np.int64)
-    resources = np.flatnonzero(batch.kinds <= what.BLANK)
-    ids[resources] = dictionary.number_resources(connection, batch.text.take(pa.array(resources)))
-    literals = np.flatnonzero((batch.kinds >= what.PLAIN) & (batch.kinds <= what.TYPED))
-    kinds, annotations = batch.kinds[literals], batch.annotations[literals]
-    datatype = batch.text.take(pa.array(annotations, mask=kinds != what.TYPED))
-    language = batch.text.take(pa.array(annotations, mask=kinds != what.TAGGED))
-    ids[literals] = dictionary.number_literals(connection, batch.text.take(pa.array(literals)), datatype, language)
-    return ids

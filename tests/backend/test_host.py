@@ -15,10 +15,11 @@ import pytest
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.executor import Control
-from graphdb.execute.host import HostExecutor, _Search
+from graphdb.execute.host import HostExecutor
+from graphdb.execute.search import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import passes
+from graphdb.plan import passes, steps
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -209,7 +210,7 @@ def test_signatures_ask_for_two_neighbours_only_where_they_must_differ(mode: Mat
     fork = pattern(3, [(0, 1, (1,), True), (0, 2, (1,), True)], mode)
     centre = np.arange(5)
     fork = replace(fork, vertices=(PatternVertex("a", centre[:2]), *fork.vertices[1:]))
-    with mock.patch.object(passes, "_signature_pays", return_value=True):
+    with mock.patch.object(steps, "_signature_pays", return_value=True):
         same_as_oracle(data, fork)
 
 
@@ -221,7 +222,7 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     with mock.patch.object(passes, "matching_order", return_value=(0, 1, 2, 3)):
         plan = same_as_oracle(data, square)
     guarded = replace(plan, worker_bytes=plan.worker_bytes + 64)
-    search = _Search(guarded, HostExecutor(1), False)
+    search = Search(guarded, Sizes(1 << 16, 1 << 20, 0), False)
     search._buffers[-64:] = 0xA5
     search.start(0, 1)
     assert search.advance(search.capacity) == 0

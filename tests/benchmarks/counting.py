@@ -28,7 +28,8 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
-from tests.benchmarks.harness import CORES, SHARED
+from tests.benchmarks.harness import CORES
+from tests.datasets import SHARED
 
 Edges = list[tuple[int, int]]
 

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.harness import SHARED
-from tests.datasets import pattern_query
+from tests.datasets import SHARED, pattern_query
 
 FILES = {
     "watdiv": "watdiv/watdiv.sf1.nt.gz",

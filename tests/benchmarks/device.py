@@ -29,8 +29,8 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
-from tests.benchmarks.harness import SHARED
 from tests.benchmarks.kernels import KNOWS, snap, undirected
+from tests.datasets import SHARED
 
 BANDWIDTH = 4.3e12
 """Bytes per second that a copy on an H200 moves, read and written."""

@@ -37,7 +37,7 @@ from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests.benchmarks.counting import pattern, rmat, snap, undirected
-from tests.benchmarks.harness import SHARED
+from tests.datasets import SHARED
 
 LONGEST = 6.0
 """Seconds that a search may take."""

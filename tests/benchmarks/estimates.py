@@ -23,7 +23,8 @@ from graphdb.plan.order import matching_order
 from graphdb.plan.sample import best_order, modelled
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests.benchmarks import counting, datasets
-from tests.benchmarks.harness import SHARED, Table, main, surroundings
+from tests.benchmarks.harness import Table, main, surroundings
+from tests.datasets import SHARED
 
 Case = tuple[PatternGraph, DataGraph, int]
 

@@ -26,8 +26,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-SHARED = Path(os.environ.get("GRAPHDB_SHARED", Path(__file__).resolve().parents[2] / ".." / "shared"))
-
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 LONG = 1.0

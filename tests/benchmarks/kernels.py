@@ -22,7 +22,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
-from tests.benchmarks.harness import SHARED
+from tests.datasets import SHARED
 
 KNOWS = 0
 CLIQUES = {3: "triangles", 4: "4-cliques", 5: "5-cliques"}

@@ -33,7 +33,8 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.plan.order import matching_order
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
-from tests.benchmarks.harness import SHARED, Table, main, progress, surroundings
+from tests.benchmarks.harness import Table, main, progress, surroundings
+from tests.datasets import SHARED
 
 SETS = ("hprd", "hprd-edge-labels", "yeast", "github")
 

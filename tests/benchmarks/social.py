@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import graphdb
-from tests.benchmarks.harness import SHARED
+from tests.datasets import SHARED
 
 Edges = list[tuple[int, int]]
 

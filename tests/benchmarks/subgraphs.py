@@ -19,7 +19,6 @@ from typing import Any
 
 from tests.benchmarks.harness import (
     CORES,
-    SHARED,
     CannotExpress,
     Engine,
     Table,
@@ -34,6 +33,7 @@ from tests.benchmarks.harness import (
     surroundings,
     workers,
 )
+from tests.datasets import SHARED
 
 GRAPHS = ("facebook-combined", "wiki-Vote", "email-Enron", "ca-AstroPh-cc1", "cit-HepTh")
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.execute import count, exact
+from graphdb.execute import count, count_run, exact, loops
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import nested
+from graphdb.plan import nested, parts
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -119,8 +119,8 @@ def test_whatever_is_expected_to_be_cheap(case: Case, layer: Any, dtype: Any, fi
         mock.patch.object(CountingCosts, "biased", figure),
         mock.patch.object(CountingCosts, "closure", figure),
         mock.patch.object(nested, "_PUSH", figures[0]),
-        mock.patch.object(count, "_ROOM", room),
-        mock.patch.object(count, "_SMALL", -1),
+        mock.patch.object(loops, "_ROOM", room),
+        mock.patch.object(count_run, "_SMALL", -1),
     ):
         check(case, graph, TWO)
 
@@ -129,7 +129,7 @@ def test_whatever_is_expected_to_be_cheap(case: Case, layer: Any, dtype: Any, fi
 @given(st.one_of(simple_cases(), cases(most_vertices=5)))
 def test_numbers_too_large_for_int64(case: Case) -> None:
     """Where int64 does not do, remainders modulo primes give the same number."""
-    total = count._Run.total
+    total = count._Parts.total
 
     def overflowing(run: Any, part: Any, modulus: int) -> int:
         if modulus == 0:
@@ -137,7 +137,7 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
         return total(run, part, modulus)
 
     with (
-        mock.patch.object(count._Run, "total", overflowing),
+        mock.patch.object(count._Parts, "total", overflowing),
         mock.patch.object(
             exact, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
         ),
@@ -168,7 +168,7 @@ def walk(length: int, label: int, closed: bool = False) -> PatternGraph:
 @pytest.mark.parametrize("length", [3, 9, 30])
 def test_walks_in_a_complete_graph(length: int, closed: bool) -> None:
     """100 choices at every step: the last count has 62 digits."""
-    if closed and length > nested.MOST_CORE:
+    if closed and length > parts.MOST_CORE:
         pytest.skip("a core that is left to the search")
     plan = make_plan(walk(length, 100, closed), complete(100))
     assert plan.counting is not None

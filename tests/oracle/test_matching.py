@@ -16,7 +16,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan import passes
+from graphdb.plan import steps
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import DataGraph
 from tests.oracle.brute import matches
@@ -80,8 +80,8 @@ def test_layers_id_types_signatures_and_candidate_sets(
     """However the plan reads the data, the rows are the same."""
     graph = DataGraph(case.source, dtype=dtype, layer=layer)
     with (
-        mock.patch.object(passes, "_signature_pays", return_value=signatures),
-        mock.patch.object(passes, "SMALL", 0 if large else 1024),
+        mock.patch.object(steps, "_signature_pays", return_value=signatures),
+        mock.patch.object(steps, "SMALL", 0 if large else 1024),
     ):
         check(case, graph)
 

@@ -67,6 +67,19 @@ def test_any_pattern_over_a_candidate_space(case: Case, passes: int) -> None:
         check(case, DataGraph(case.source))
 
 
+def test_vertices_that_differ_so_that_edges_do() -> None:
+    """Two edges of one label from one vertex: the tree knows of no vertices that differ, so it must not count."""
+    data = Data({(0, 1, 1), (0, 1, 2), (0, 1, 3)}, 4, 0, None)
+    edges = tuple(PatternEdge(f"e{i}", 0, 1 + i, (1,), True, 0) for i in range(2))
+    vertices = tuple(PatternVertex(f"v{i}") for i in range(3))
+    mode = Clause(MatchMode.DIFFERENT_EDGES, (0, 1, 2))
+    star = PatternGraph(vertices, edges, (mode,), outputs=(), count_only=True)
+    with spaces(passes=0):
+        plan = make_plan(star, DataGraph(source_of(data)))
+    assert plan.tree is None
+    assert WHOLE.count(plan) == PIECES.count(plan) == 3 * 2
+
+
 def test_a_vertex_that_only_tests_speak_of_is_no_literal() -> None:
     """Vertex 3 is a literal, and the object of the one edge that the test asks for."""
     data = Data({(0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 1, 3)}, 3, 2, None)

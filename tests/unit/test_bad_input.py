@@ -368,7 +368,8 @@ def test_create_table_over_what_exists(db: graphdb.Database) -> None:
         ("bytes.nt", b'<urn:a> <urn:new> "\xff" .\n', "UTF-8"),
         ("false.nt.gz", b"this is no gzip file", "gz"),
         ("cut.nt.gz", gzip.compress(b"<urn:a> <urn:new> <urn:b> .\n" * 5000 + os.urandom(5000))[:-3000], "cut"),
-        ("data.ttl", b"", "Turtle"),
+        ("data.ttl", b"<urn:a> <urn:new> ex:b .\n", "prefix ex:"),
+        ("data.hdt", b"", "HDT"),
         ("data.unknown", b"", "format"),
     ],
 )

@@ -191,3 +191,20 @@ def test_start_up_time_is_printed(family: Path, capsys: pytest.CaptureFixture[st
         assert ran.returncode == 0
     with capsys.disabled():
         print("\nstart-up: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items()))
+
+
+def test_tables_export_and_reading_only(family: Path, tmp_path: Path) -> None:
+    (tmp_path / "pets.csv").write_text("owner,pet\nada,rex\nbob,tom\n")
+    columns = ["--column", "owner=:START_ID", "--column", "pet=:END_ID"]
+    ran = run("load", tmp_path / "db.duckdb", tmp_path / "pets.csv", *columns, "--type", "owns")
+    assert "2 triples from 1 file, 2 new" in ran.stdout, ran.stderr
+    ran = run("load", tmp_path / "db.duckdb", "-", stdin=FAMILY)
+    assert "7 new" in ran.stdout, ran.stderr
+    ran = run("export", tmp_path / "db.duckdb", tmp_path / "out.nt.gz", "--read-only")
+    assert "9 statements to" in ran.stdout, ran.stderr
+    assert "9 new" in run("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz").stdout
+    ran = run("query", tmp_path / "again.duckdb", "MATCH ()-[:owns]->(p) RETURN count(*) AS n", "--mode", "csv")
+    assert ran.stdout.split() == ["n", "2"]
+    ran = run("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz", "--read-only")
+    assert (ran.returncode, "open read-only" in ran.stderr) == (1, True)
+    assert run("load", tmp_path / "x.duckdb", tmp_path / "pets.csv", "--column", "owner").returncode == 2

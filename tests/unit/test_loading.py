@@ -16,9 +16,9 @@ import pytest
 
 from graphdb.errors import GraphDBError, LoadError, NotSupportedError
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.loaders import files as files_module
 from graphdb.storage.loaders import load as load_module
-from graphdb.storage.loaders.load import LoadReport, load
+from graphdb.storage.loaders import streams as streams_module
+from graphdb.storage.loaders.load import LoadReport, Options
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, Kind
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -36,6 +36,12 @@ _:who <ex:age> "abc"^^<{XSD}integer> .
 <ex:ada> <ex:knows> <ex:bob> .
 """
 """Ten lines, nine triples."""
+
+
+def load(
+    connection: Any, catalog: Catalog, data: Any, progress: Any = None, cancel: Any = None, **options: Any
+) -> LoadReport:
+    return load_module.load(connection, catalog, data, Options(**options), progress, cancel)
 
 
 class Loaded:
@@ -158,7 +164,7 @@ def test_batches_and_blocks_do_not_matter(db: Loaded, monkeypatch: pytest.Monkey
     ]
     expected = {tuple(row.split(" ")[:3]) for line in lines for row in line.split("\n")}
     monkeypatch.setattr(load_module, "BATCH", limit)
-    monkeypatch.setattr(load_module, "BLOCK", 4_096)
+    monkeypatch.setattr(streams_module, "BLOCK", 4_096)
     report = db.load("\n".join(lines), "many.nt.gz")
     assert (report.triples, report.new_triples) == (4_000, len(expected))
     found = {
@@ -414,10 +420,10 @@ def test_paths(db: Loaded) -> None:
     _refused(db, folder, "is a directory", "*.nt")
     _refused(db, [], "no file to load")
     _refused(db, folder / "absent" / "x.nt", "there is no file", "there is no folder")
-    _refused(db, db.write("", "data.bin"), "does not tell", "FORMAT ntriples")
-    _refused(db, db.write("", "data.ttl"), "Turtle files cannot", error=NotSupportedError)
-    _refused(db, db.write("", "data.nq.gz"), "N-Quads files cannot", error=NotSupportedError)
-    _refused(db, folder / "people.nt", "RDF/XML", error=NotSupportedError, format="rdf")
+    _refused(db, db.write("", "data.bin"), "tells the file's format", "FORMAT ntriples")
+    _refused(db, db.write("", "data.hdt"), "HDT files cannot", error=NotSupportedError)
+    _refused(db, db.write("", "data.n3.gz"), "Notation3 files cannot", error=NotSupportedError)
+    _refused(db, folder / "people.nt", "GraphML", error=NotSupportedError, format="graphml")
     _refused(db, folder / "people.nt", "unknown format", "ntriples", format="ntripels")
     _refused(db, folder / "people.nt", "on_error", on_error="ignore")
     assert load(db.connection, db.catalog, str(folder / "p*.nt*")).files == 2
@@ -440,8 +446,8 @@ def test_damaged_files(db: Loaded) -> None:
 
 
 def test_line_too_long(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "LONGEST_LINE", 1_000)
-    monkeypatch.setattr(load_module, "BLOCK", 100)
+    monkeypatch.setattr(streams_module, "LONGEST_LINE", 1_000)
+    monkeypatch.setattr(streams_module, "BLOCK", 100)
     _refused(db, db.write('<ex:s> <ex:p> "' + "x" * 5_000 + '" .'), "longer than")
 
 
@@ -485,7 +491,7 @@ def test_cancel_leaves_no_trace(db: Loaded) -> None:
 
 def test_progress(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_module, "_TICK", 0.0)
-    monkeypatch.setattr(load_module, "BLOCK", 1_000)
+    monkeypatch.setattr(streams_module, "BLOCK", 1_000)
     calls: list[tuple[int, int, int, str]] = []
     report = db.load(PEOPLE * 100, progress=lambda *call: calls.append(call))
     assert calls == sorted(calls, key=lambda call: call[0])

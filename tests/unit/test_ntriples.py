@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import pathlib
+from functools import partial
 
 import pytest
 
-from graphdb.storage.loaders import ntriples_kernels as kernels
-from graphdb.storage.loaders.files import blocks, find
-from graphdb.storage.loaders.ntriples import BadLine, Batch, Parser
+from graphdb.storage import terms as kernels
+from graphdb.storage.append import Batch
+from graphdb.storage.loaders.files import find
+from graphdb.storage.loaders.ntriples import Parser
+from graphdb.storage.loaders.streams import BadLine, blocks, read_lines
 
 Term = tuple[str, ...]
 
@@ -263,7 +266,7 @@ def test_blocks_do_not_matter(tmp_path: pathlib.Path, end: str, size: int, suffi
     parser.open("data.nt", 7)
     bad: list[BadLine] = []
     texts = []
-    for block in blocks(find(file)[0], size):
+    for block in blocks(partial(read_lines, find(file)[0], size=size)):
         texts.append(block.text)
         bad += parser.feed(block.text)
     assert b"".join(texts) == data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import re
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.storage.loaders import ntriples_kernels as kernels
+from graphdb.data import GEOGRAPHY
+from graphdb.storage import terms as kernels
 from graphdb.storage.loaders.ntriples import Parser
 
 Term = tuple[str, str, str]
@@ -198,3 +200,14 @@ def test_same_verdict_as_the_grammar(line: str, damages: int, dice: random.Rando
     found = read(line.encode())
     if r"\uD800" not in line and r"\u0020" not in line:  # no character, and none for an IRI: see test_ntriples
         assert (None if found is None else len(found)) == judge(line), line
+
+
+def test_mutants_of_real_lines() -> None:
+    """A short run of the fuzzer: whatever is done to lines of the data set that comes along, the verdicts are one."""
+    pytest.importorskip("pyoxigraph")
+    from tests.benchmarks import fuzz_ntriples
+
+    lines = gzip.decompress(GEOGRAPHY.read_bytes()).splitlines()[::50] + [line.encode() for line in VALID]
+    told, differences = fuzz_ntriples.run(lines, 5_000, seed=random.randrange(1 << 30))
+    assert not differences, differences
+    assert min(told["both read"], told["both refuse"]) > 500

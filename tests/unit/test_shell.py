@@ -251,3 +251,26 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
+
+
+def test_progress_of_a_load(tmp_path: Path) -> None:
+    """A person at a terminal sees how far a LOAD is; a pipe sees nothing."""
+    from graphdb.shell import _Status
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        status = _Status(stream)
+        status._start -= 10
+        status.loading(25, 100, 5_000_000, "parsing")
+        status.tick()
+        assert ("parsing: 25%, 5,000,000 triples" in stream.getvalue()) is shown
+        assert ("left" in stream.getvalue()) is shown
+    (tmp_path / "a.nt").write_text("<e:a> <e:p> <e:b> .\n")
+    calls: list[tuple[int, int, int, str]] = []
+    with graphdb.connect() as db:
+        db.progress = lambda *call: calls.append(call)
+        db.query(f"LOAD '{tmp_path / 'a.nt'}'")
+    assert calls[-1][2:] == (1, "done")

@@ -1,0 +1,36 @@
+"""The frame through which the CPU's search reaches everything: an array of int64, whose cells are numbered here.
+
+So is what stands in the rows of the tables that it points to; the program's are written by :mod:`graphdb.plan.lower`.
+"""
+
+# The frame: addresses of the program's tables, …
+STEPS, LISTS, CHECKS, UNCERTAIN, PARTITIONS, OUTPUTS, SHARES = 0, 1, 2, 3, 4, 5, 6
+RESOURCES, TYPE_LABEL, LAST, COLUMNS = 7, 8, 9, 10
+# … of the worker's arrays, …
+VALUES, STACK, ROWS, SPANS, BITS, SHARED = 11, 12, 13, 14, 15, 16
+# … and its state: the step that goes on next, matches found since the block was emptied, work done so far, and which
+# of how many pieces of the second step's list are wanted; …
+LEVEL, MATCHES, WORK, PIECE, PIECES = 17, 18, 19, 20, 21
+# … and for rows that stand for several matches: the last step that makes them, the address of the rows' numbers of
+# matches (0: one match does), and the matches of the row under way.
+KEPT, NUMBERS, TOTAL = 22, 23, 24
+FRAME_CELLS = 25
+
+STEP_BYTES, LIST_BYTES, CHECK_BYTES, SHARE_BYTES = 12 * 8, 4 * 8, 7 * 8, 3 * 8
+"""Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
+STACK_CELLS = 9
+"""Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
+length, for a join which of its lists it goes through; where in the list it began."""
+STACK_BYTES = STACK_CELLS * 8
+SPAN_CELLS = 2
+"""Per list: the address and length of what it is now."""
+SPAN_BYTES = SPAN_CELLS * 8
+BITS_CELLS = 4
+"""Per list kept as bits: their address, the vertex whose neighbours they are, the vertex asked for, and how much."""
+BITS_BYTES = BITS_CELLS * 8
+SHARED_CELLS = 6
+"""Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""
+SHARED_BYTES = SHARED_CELLS * 8
+
+SCAN, JOIN, EDGES = 0, 1, 2
+"""Kinds of steps: through a list of int64, through an intersection, through the codes of a bound pair."""

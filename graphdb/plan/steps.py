@@ -1,0 +1,164 @@
+"""The passes that write a plan's steps: the lists of every vertex, its candidates and signatures, the edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import EdgeTest, PatternEdge
+from graphdb.plan.draft import Draft
+from graphdb.plan.motion import shared_prefixes
+from graphdb.plan.physical import (
+    EdgeStep,
+    HasSignature,
+    IsCandidate,
+    Neighbours,
+    Relation,
+    VertexStep,
+)
+from graphdb.storage.pcsr import Direction
+from graphdb.storage.signatures import required_bits
+
+Ints = NDArray[np.int64]
+
+_OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+
+SMALL = 1024
+"""Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
+
+
+def use_signatures(draft: Draft) -> None:
+    """Test what a vertex must have towards neighbours that are bound later, where that is likely to pay."""
+    if draft.space is not None:
+        return
+    repeatable = MatchMode.REPEATABLE_ELEMENTS
+    for v in draft.order:
+        groups: dict[tuple[Relation, int], list[tuple[int, ...]]] = {}
+        for edge in draft.pattern.edges:
+            if edge.source == edge.target or v not in (edge.source, edge.target) or len(edge.labels or ()) != 1:
+                continue
+            other = edge.target if edge.source == v else edge.source
+            if draft.position[other] > draft.position[v]:
+                direction: Direction = "both" if not edge.directed else "out" if edge.source == v else "in"
+                group = groups.setdefault((Relation(edge.labels, direction), edge.clause), [])
+                group.append(draft.pattern.vertices[other].labels)
+        required: dict[Relation, int] = {}
+        for (relation, clause), neighbours in groups.items():
+            two = relation.direction != "both" and draft.pattern.clauses[clause].mode is not repeatable
+            required[relation] = required.get(relation, 0) | required_bits(neighbours, two)
+        for relation, bits in required.items():
+            if _signature_pays(draft, v, relation, bits):
+                draft.checks.append(HasSignature(v, relation, bits))
+
+
+def _signature_pays(draft: Draft, vertex: int, relation: Relation, required: int) -> bool:
+    """Whether a signature column earns its making: enough values will be tested, and enough of them may fail."""
+    assert relation.labels is not None
+    label, graph = relation.labels[0], draft.graph
+    known = graph.source.statistics(label)
+    making = 0 if graph.has_signature(label, relation.direction) else known.triples + graph.vertices
+    if draft.visits[draft.position[vertex]] < making:
+        return False
+    keys = known.subjects if relation.direction == "out" else known.objects
+    return required > 1 or 2 * keys < draft.estimates.sizes[vertex]
+
+
+def bind_vertices(draft: Draft) -> None:
+    """Write the vertex steps: lists to intersect, a scan where there are none, candidate sets."""
+    isolated = set(range(len(draft.pattern.vertices)))
+    for edge in draft.pattern.edges:
+        isolated -= {edge.source, edge.target}
+    tests = [test for test in draft.pattern.edge_tests if not test.negated]
+    links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges, *tests]
+    for i, v in enumerate(draft.order):
+        lists: list[Neighbours] = []
+        for link in links:
+            if link.source != link.target and v in (link.source, link.target):
+                other = link.target if link.source == v else link.source
+                if draft.position[other] < i:
+                    relation = draft.space.relation(other, v) if draft.space else draft.relation(link)[0]
+                    if Neighbours(relation, other) not in lists:
+                        lists.append(Neighbours(relation, other))
+        candidates = draft.pattern.vertices[v].candidates
+        if draft.space is not None:
+            candidates = None if lists else draft.space.candidates[v]
+        elif candidates is None and v in isolated:
+            candidates = draft.graph.universe()
+        scan = constants = None
+        if not lists:
+            scan = candidates if candidates is not None else _keys(draft, v)
+            scan = np.ascontiguousarray(scan, dtype=np.int64)
+            candidates = None
+        elif candidates is not None and len(candidates) <= SMALL:
+            constants = candidates.astype(draft.graph.dtype)
+            candidates = None
+        if candidates is not None:
+            candidates = np.ascontiguousarray(candidates, dtype=np.int64)
+            many = draft.visits[i] * log2(len(candidates)) > len(candidates) + draft.graph.vertices / 64
+            bits = _bit_set(candidates, draft.graph.vertices) if many else None
+            draft.checks.append(IsCandidate(v, candidates, bits))
+        draft.steps.append(VertexStep(v, tuple(lists), scan, constants, (), draft.rows[i]))
+
+
+def drop_implied(draft: Draft) -> None:
+    """Drop a candidate set that every value of one of the step's lists is in: often a label that a relation implies."""
+    for i, step in enumerate(draft.steps):
+        if not isinstance(step, VertexStep) or not step.neighbours or draft.space is not None:
+            continue
+        for check in [c for c in draft.checks if isinstance(c, IsCandidate) and c.vertex == step.vertex]:
+            if any(_implies(draft, near.relation, check.candidates, draft.visits[i]) for near in step.neighbours):
+                draft.checks.remove(check)
+
+
+def _implies(draft: Draft, relation: Relation, candidates: Ints, visits: float) -> bool:
+    """Whether all that a relation leads to are candidates; not asked where finding out costs more than testing."""
+    if visits < draft.graph.statistics(relation.labels).triples:
+        return False
+    reached = draft.partition(Relation(relation.labels, _OPPOSITE[relation.direction])).keys
+    if len(reached) > len(candidates):
+        return False
+    at = np.searchsorted(candidates, reached)
+    return bool(np.array_equal(candidates[np.minimum(at, len(candidates) - 1)], reached))
+
+
+def share_intersections(draft: Draft) -> None:
+    """Lift intersections to where their lists are bound, and reuse them (:mod:`graphdb.plan.motion`)."""
+    joins = {i: step.neighbours for i, step in enumerate(draft.steps) if isinstance(step, VertexStep)}
+    for i, (neighbours, shared) in shared_prefixes(joins, draft.position).items():
+        step = draft.steps[i]
+        assert isinstance(step, VertexStep)
+        draft.steps[i] = replace(step, neighbours=neighbours, shared=shared)
+
+
+def _keys(draft: Draft, vertex: int) -> Ints:
+    """The vertices that have the rarest of the edges that ``vertex`` needs."""
+    best: Ints | None = None
+    for edge in draft.pattern.edges:
+        if vertex in (edge.source, edge.target):
+            relation, _, _ = draft.relation(edge)
+            keys = draft.partition(relation).keys
+            best = keys if best is None or len(keys) < len(best) else best
+    assert best is not None, "a vertex without edges has candidates"
+    return best
+
+
+def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
+    """One bit per vertex, little-endian within each byte."""
+    flags = np.zeros(size, bool)
+    flags[values] = True
+    return np.packbits(flags, bitorder="little")
+
+
+def bind_edges(draft: Draft) -> None:
+    """Write the edge steps, after all vertices: they only multiply."""
+    rows = draft.rows[-1] if draft.rows else 1.0
+    for e in sorted(draft.chosen_edges):
+        relation, vertex, other = draft.relation(draft.pattern.edges[e])
+        partition = draft.partition(relation)
+        assert partition.codes is not None
+        rows *= len(partition.codes) / max(len(partition.neighbours), 1)
+        draft.steps.append(EdgeStep(e, relation, vertex, other, (), rows))

@@ -1,0 +1,320 @@
+"""Appending to the graph: terms and triples in, numbered and without repeats, within the caller's transaction.
+
+What writes triples goes this way: a load, statements that create, patches.  An :class:`Appender` is given batches of
+terms with triples of their numbers (:class:`Batch`: what parsers make), rows of text as the view ``triples`` shows them
+(:meth:`Appender.add_rows`), or triples of ids that are known (:meth:`Appender.add_ids`), in any order and as often as
+one likes; :meth:`Appender.finish` appends those that are new, sorted by (label, subject, object), and brings the
+statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
+
+Edges with identity.  The triples of a graph are a set.  An edge that has properties, or that there is more than once,
+is *reified*, as RDF 1.2 does it: a resource, its reifier, stands for it.  Each reifier of a triple becomes a row of the
+table ``edge`` with an ordinal of its own, the reifier's literals become the edge's properties (``edge_property``), and
+the table ``reifier`` keeps which resource it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage import statistics
+from graphdb.storage.arrow import Windows
+from graphdb.storage.dictionary import Numbering
+from graphdb.storage.terms import BLANK, IRI, LITERAL_BASE, PLAIN, RDF, TAGGED, TYPED, XSD
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+# What rows of text hold; xsd:string and rdf:langString are what a literal is without a datatype of its own.
+_TYPED = f"nullif(nullif(datatype, '{XSD}string'), '{RDF}langString')"
+_RESOURCES = """
+SELECT DISTINCT iri FROM (
+    SELECT subject AS iri FROM _graphdb_rows UNION ALL SELECT predicate FROM _graphdb_rows
+    UNION ALL SELECT object FROM _graphdb_rows WHERE datatype IS NULL
+)
+"""
+_LITERALS = f"""
+SELECT DISTINCT object AS lexical, {_TYPED} AS datatype, lower(language) AS language
+FROM _graphdb_rows WHERE datatype IS NOT NULL
+"""
+_NUMBERED = f"""
+SELECT subject.id AS subject, label.id AS label, coalesce(resource.id, literal.id) AS object
+FROM _graphdb_rows AS row
+JOIN _graphdb_iris AS subject ON subject.iri = row.subject
+JOIN _graphdb_iris AS label ON label.iri = row.predicate
+LEFT JOIN _graphdb_iris AS resource ON row.datatype IS NULL AND resource.iri = row.object
+LEFT JOIN _graphdb_values AS literal ON row.datatype IS NOT NULL AND literal.lexical = row.object
+    AND literal.datatype IS NOT DISTINCT FROM {_TYPED.replace("datatype,", "row.datatype,")}
+    AND literal.language IS NOT DISTINCT FROM lower(row.language)
+"""
+
+_NEW_EDGES = """
+CREATE TEMP TABLE _graphdb_edge AS
+WITH fresh AS (
+    SELECT DISTINCT reifier, label, subject, object FROM temp._graphdb_reifier
+    EXCEPT SELECT reifier, label, subject, object FROM _graphdb.reifier
+),
+last AS (
+    SELECT label, subject, object, max(ordinal) AS ordinal FROM _graphdb.edge
+    SEMI JOIN fresh USING (label, subject, object) GROUP BY label, subject, object
+)
+SELECT reifier, label, subject, object, coalesce(last.ordinal, -1)
+    + row_number() OVER (PARTITION BY label, subject, object ORDER BY reifier ASC) AS ordinal
+FROM fresh LEFT JOIN last USING (label, subject, object)
+"""
+_PROPERTIES = f"""
+INSERT INTO _graphdb.edge_property BY NAME
+SELECT DISTINCT edge.label, edge.subject, edge.object, edge.ordinal, row.label AS key, row.object AS value
+FROM temp._graphdb_triple AS row JOIN _graphdb.reifier AS edge ON row.subject = edge.reifier
+WHERE row.object >= {LITERAL_BASE}
+EXCEPT SELECT label, subject, object, ordinal, key, value FROM _graphdb.edge_property
+"""
+
+DEFAULT_GRAPH = -1
+"""The graph that a triple is in which is in a named one as well; one without rows in ``quad`` is in this one only."""
+
+_COLUMNS = {
+    "triple": ("subject", "label", "object"),
+    "quad": ("subject", "label", "object", "graph"),
+    "reifier": ("reifier", "subject", "label", "object"),
+}
+"""Tables of staged rows."""
+
+_IN_DEFAULT = """
+INSERT INTO temp._graphdb_quad BY NAME
+WITH named AS (
+    SELECT subject, label, object FROM temp._graphdb_quad UNION SELECT subject, label, object FROM _graphdb.quad
+),
+plain AS (
+    SELECT subject, label, object FROM temp._graphdb_triple
+    UNION SELECT subject, label, object FROM _graphdb.triple ANTI JOIN _graphdb.quad USING (subject, label, object)
+)
+SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
+"""
+
+Ids = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+
+
+def _none(width: int) -> Numbers:
+    return np.empty((0, width), np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Distinct terms, and triples as numbers of those terms.
+
+    Parameters
+    ----------
+    text
+        The terms' strings, as an Arrow array (large_string).
+    kinds : uint8[terms]
+        What each is: IRI, BLANK, PLAIN, TAGGED, TYPED or, for notes of literals, DATATYPE and LANGUAGE; see
+        :mod:`graphdb.storage.terms`.  A blank node's string begins with ``_:``.
+    annotations : int32[terms]
+        The number of a literal's datatype or language (in lower case), else -1.
+    triples : int32[triples, 3]
+        Subjects, predicates, objects of the triples in the default graph.
+    quads : int32[quads, 4]
+        Subjects, predicates, objects, graphs of those in named graphs.
+    reified : int32[reified, 4]
+        Reifiers, and the subjects, predicates and objects that they reify; these triples need not be in the graph.
+    """
+
+    text: pa.LargeStringArray
+    kinds: NDArray[np.uint8]
+    annotations: Numbers
+    triples: Numbers
+    quads: Numbers = field(default_factory=lambda: _none(4))
+    reified: Numbers = field(default_factory=lambda: _none(4))
+
+
+class Appender:
+    """Appends triples in the transaction that is open on ``connection``; one at a time."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._windows = Windows(connection)
+        self.terms = Numbering(connection, self._windows)
+        """Gives terms the ids that :meth:`add_ids` and its kin take."""
+        self._labels = np.empty(0, np.int64)
+        self._staged: set[str] = set()
+        self._grown = False
+
+    def add(self, batch: Batch) -> None:
+        """Number the batch's terms and stage its triples."""
+        ids = _ids(self.terms, batch)
+        self.add_ids(*(ids[column] for column in batch.triples.T))
+        self.add_quads(*(ids[column] for column in batch.quads.T))
+        self.add_reifiers(*(ids[column] for column in batch.reified.T))
+
+    def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
+        """Stage triples of term ids (int64[triples] each)."""
+        self._labels = np.union1d(self._labels, labels)
+        self._stage("triple", [subjects, labels, objects])
+
+    def add_quads(self, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:
+        """Stage triples in named graphs (int64[quads] each)."""
+        self._labels = np.union1d(self._labels, labels)
+        self._stage("quad", [subjects, labels, objects, graphs])
+
+    def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids) -> None:
+        """Stage that resources stand for edges (int64[edges] each); the edges' triples are added by themselves."""
+        self._stage("reifier", [reifiers, subjects, labels, objects])
+
+    def add_rows(self, rows: pa.Table) -> None:
+        """Stage triples as text.
+
+        The string columns are those of the view ``triples``: ``subject``, ``predicate``, ``object``, ``datatype`` (NULL
+        where the object is a resource) and ``language``.  A blank node's text begins with ``_:``.
+        """
+        with self._windows.show("_graphdb_rows", rows):
+            resources = self._connection.sql(_RESOURCES).to_arrow_table()
+            literals = self._connection.sql(_LITERALS).to_arrow_table()
+            columns = [literals[name].combine_chunks() for name in ("lexical", "datatype", "language")]
+            literal_ids = self.terms.literals(*columns)
+            ids = self.terms.resources(resources["iri"].combine_chunks())
+            with (
+                self._windows.show("_graphdb_iris", resources.append_column("id", [ids])),
+                self._windows.show("_graphdb_values", literals.append_column("id", [literal_ids])),
+            ):
+                found = self._connection.execute(_NUMBERED).fetchnumpy()
+        self.add_ids(found["subject"], found["label"], found["object"])
+
+    def finish(self) -> int:
+        """Append what is staged and not there yet, and count it; return how many triples were new."""
+        new = self.append()
+        self.count()
+        return new
+
+    def append(self) -> int:
+        """The first half of :meth:`finish`: append what is staged and not there yet."""
+        self.terms.store()
+        if "reifier" in self._staged:
+            self._staged.remove("reifier")
+            self._append_edges()
+        elif "triple" in self._staged and self._has("reifier"):
+            self._take_properties()
+        if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
+            self._append_graphs()
+        new = self._append_triples()
+        self._windows.close()
+        return new
+
+    def count(self) -> None:
+        """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
+        if self._grown:
+            statistics.append(self._connection, "temp._graphdb_new")
+            self._connection.execute("DROP TABLE temp._graphdb_new")
+        else:
+            statistics.refresh(self._connection, self._labels)
+        self._grown = False
+        self._labels = np.empty(0, np.int64)
+
+    def _stage(self, table: str, columns: Sequence[Ids]) -> None:
+        """Keep rows of ids for :meth:`finish`."""
+        import pyarrow as pa
+
+        names = _COLUMNS[table]
+        if table not in self._staged and not (columns and not len(columns[0])):
+            self._staged.add(table)
+            self._connection.execute(
+                f"CREATE TEMP TABLE _graphdb_{table} ({', '.join(f'{name} BIGINT' for name in names)})"
+            )
+        if not columns or not len(columns[0]):
+            return
+        with self._windows.show("_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
+            self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
+
+    def _append_graphs(self) -> None:
+        """Note which triples are in which graphs, and make those of named graphs triples like all others."""
+        for table in ("triple", "quad"):
+            self._stage(table, ())
+        self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
+        self._connection.execute(
+            "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
+            " WHERE graph <> $default",
+            {"default": DEFAULT_GRAPH},
+        )
+        self._append("quad", "graph, label, subject, object")
+
+    def _append_edges(self) -> None:
+        """Give each new reifier an edge of its own, and the edges their properties."""
+        self._connection.execute(_NEW_EDGES)
+        self._connection.execute("INSERT INTO _graphdb.reifier BY NAME SELECT * FROM temp._graphdb_edge")
+        self._connection.execute(
+            "INSERT INTO _graphdb.edge BY NAME SELECT label, subject, object, ordinal FROM temp._graphdb_edge"
+        )
+        self._connection.execute("DROP TABLE temp._graphdb_edge")
+        self._connection.execute("DROP TABLE temp._graphdb_reifier")
+        if "triple" in self._staged:
+            self._take_properties()
+
+    def _take_properties(self) -> None:
+        """Make the staged literals of reifiers properties of their edges."""
+        self._connection.execute(_PROPERTIES)
+        self._connection.execute(
+            f"DELETE FROM temp._graphdb_triple WHERE object >= {LITERAL_BASE}"
+            " AND subject IN (SELECT reifier FROM _graphdb.reifier)"
+        )
+
+    def _has(self, table: str) -> bool:
+        [(any_row,)] = self._connection.execute(f"SELECT EXISTS (FROM _graphdb.{table})").fetchall()
+        return bool(any_row)
+
+    def _append_triples(self) -> int:
+        """Append the staged triples that are not there yet; where there are some, keep the new ones to count them."""
+        if "triple" not in self._staged or not self._has("triple"):
+            return self._append("triple", "label, subject, object")
+        self._staged.remove("triple")
+        self._connection.execute(
+            "CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT label, subject, object FROM temp._graphdb_triple"
+            " EXCEPT SELECT label, subject, object FROM _graphdb.triple"
+            " WHERE label IN (SELECT unnest($labels::BIGINT[]))",
+            {"labels": self._labels.tolist()},
+        )
+        self._grown = True
+        [(appended,)] = self._connection.execute(
+            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+        ).fetchall()
+        self._connection.execute("DROP TABLE temp._graphdb_triple")
+        return int(appended)
+
+    def _append(self, table: str, columns: str) -> int:
+        """Append the staged rows that ``table`` does not have, sorted by ``columns``."""
+        if table not in self._staged:
+            return 0
+        self._staged.remove(table)
+        known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}" if self._has(table) else ""
+        order = ", ".join(f"{column} ASC" for column in columns.split(", "))
+        [(appended,)] = self._connection.execute(
+            f"INSERT INTO _graphdb.{table} BY NAME SELECT DISTINCT {columns} FROM temp._graphdb_{table} {known} "
+            f"ORDER BY {order}"
+        ).fetchall()
+        self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        return int(appended)
+
+
+def _ids(terms: Numbering, batch: Batch) -> Ids:
+    """Return the dictionary's id of each term of ``batch`` (int64[terms]; -1 for notes)."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    def text(numbers: pa.Array) -> pa.Array:
+        # Arrow's own pool would keep such large pieces for itself.
+        return compute.take(batch.text, numbers, memory_pool=pa.system_memory_pool())
+
+    ids = np.full(len(batch.kinds), -1, np.int64)
+    resources = np.flatnonzero((batch.kinds == IRI) | (batch.kinds == BLANK))
+    ids[resources] = terms.resources(text(pa.array(resources)))
+    literals = np.flatnonzero((batch.kinds >= PLAIN) & (batch.kinds <= TYPED))
+    kinds, annotations = batch.kinds[literals], batch.annotations[literals]
+    datatype = text(pa.array(annotations, mask=kinds != TYPED))
+    language = text(pa.array(annotations, mask=kinds != TAGGED))
+    ids[literals] = terms.literals(text(pa.array(literals)), datatype, language)
+    return ids

@@ -1,0 +1,70 @@
+"""Arrow tables for SQL, and the bytes of Arrow's buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+class Windows:
+    """Views of Arrow tables for SQL, under names that stay.
+
+    DuckDB keeps all that was registered within a transaction until it ends, replaced and unregistered or not.  So each
+    name is registered once, for a window that shows one table after another.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._windows: dict[str, _Window] = {}
+
+    @contextmanager
+    def show(self, name: str, table: pa.Table) -> Iterator[None]:
+        """Let SQL see ``table`` under ``name`` for a piece of work."""
+        window = self._windows.get(name)
+        if window is None:
+            window = self._windows[name] = _Window(table)
+            self._connection.register(name, window)
+        window.table = table
+        try:
+            yield
+        finally:
+            window.table = None
+
+    def close(self) -> None:
+        """Take the names away."""
+        for name in self._windows:
+            self._connection.unregister(name)
+        self._windows.clear()
+
+
+class _Window:
+    """An Arrow stream of whichever table it shows."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table: pa.Table | None = table
+
+    def __arrow_c_schema__(self) -> object:
+        return self.table.schema.__arrow_c_schema__()  # type: ignore[union-attr]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)  # type: ignore[union-attr]
+
+
+def string_bytes(array: pa.Array) -> memoryview:
+    """Return the bytes of the strings of an array (string of any sort), one after the other; NULL has none."""
+    import pyarrow as pa
+
+    array = array.cast(pa.large_string())
+    if not len(array):
+        return memoryview(b"")
+    buffers: Any = array.buffers()
+    _, offsets, data = buffers
+    at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return memoryview(data).cast("B")[at[0] : at[-1]] if data is not None else memoryview(b"")

@@ -1,0 +1,155 @@
+"""RDF formats other than lines, by pyoxigraph: Turtle, TriG, RDF/XML, JSON-LD to blocks of N-Quads text.
+
+The library parses and writes in Rust; what it writes, our own reader numbers.  So Python sees no triple, and every
+format gets the same terms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from graphdb.errors import LoadError
+from graphdb.storage.loaders.files import DataFile
+from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE
+from graphdb.storage.loaders.streams import BLOCK, BadLine, Block, Put, chunks
+
+_LIBRARY = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_LD"}
+
+_REMEMBERED = 1 << 20
+"""Bytes of the file that are kept, to show the line of an error."""
+
+_PLACE = re.compile(r"^Parser error at line \d+(?: between columns \d+ and \d+| between .*?| column \d+)?: ")
+
+
+def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int = BLOCK) -> None:
+    """Hand on the triples of a file as blocks of N-Quads, at last one with the prefixes that it declares.
+
+    ``base`` is the IRI that relative ones are relative to where the file states none; by default the file's own.
+    With ``skip`` the parser goes on behind what it cannot read, as far as the format lets it.
+
+    Raises
+    ------
+    LoadError
+        Where the file cannot be read or, unless ``skip``, breaks the grammar.
+    """
+    import pyoxigraph
+
+    source = _Source(file, size)
+    target = _Target(put, source, size)
+    format = getattr(pyoxigraph.RdfFormat, _LIBRARY[file.format])
+    try:
+        parser: Any = pyoxigraph.parse(source, format, base_iri=base or file.iri)  # type: ignore[arg-type]
+        quads = _skipping(parser, source, target) if skip else parser
+        pyoxigraph.serialize(quads, target, pyoxigraph.RdfFormat.N_QUADS)  # type: ignore[arg-type]
+    except SyntaxError as error:
+        raise source.describe(error).error() from None
+    except MemoryError:
+        hint = f"is this a {file.format.name} file?"
+        raise LoadError("a token or statement is too long", source=file.name, hint=hint) from None
+    except ValueError as error:
+        raise LoadError(str(error), source=file.name) from None
+    target.close(dict(parser.prefixes))
+
+
+def _skipping(parser: Iterator[Any], source: _Source, target: _Target) -> Iterator[Any]:
+    """Yield what can be parsed; what cannot is noted."""
+    before: tuple[object, ...] | None = None
+    while True:
+        try:
+            yield from parser
+            return
+        except SyntaxError as error:
+            if error.args == before:  # it does not get any further
+                return
+            before = error.args
+            target.bad.append(source.describe(error))
+
+
+class _Source:
+    """The file's text as the library reads it; remembers the last of it, and where it stands."""
+
+    def __init__(self, file: DataFile, size: int) -> None:
+        self._file = file
+        self._chunks = chunks(file, min(size, 1 << 18))
+        self._rest = memoryview(b"")
+        self._recent: deque[bytes] = deque()
+        self._lines_gone = 0
+        self._kept = 0
+        self.consumed = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes."""
+        while not self._rest:
+            chunk, self.consumed = next(self._chunks, (b"", self.consumed))
+            if not chunk:
+                return b""
+            self._rest = memoryview(chunk)
+            self._recent.append(chunk)
+            self._kept += len(chunk)
+            while self._kept - len(self._recent[0]) > _REMEMBERED:
+                gone = self._recent.popleft()
+                self._kept -= len(gone)
+                self._lines_gone += gone.count(b"\n")
+        piece = bytes(self._rest if size < 0 else self._rest[:size])
+        self._rest = self._rest[len(piece) :]
+        return piece
+
+    def describe(self, error: SyntaxError) -> BadLine:
+        """Return the library's error as a place in the file."""
+        message = _PLACE.sub("", str(error.args[0]))
+        hint = None
+        if "LoadDocumentCallback" in message:
+            message = "the file refers to a context elsewhere, and such are not fetched"
+            hint = "write the @context into the file"
+        elif "No scheme" in message:
+            hint = "relative IRIs need a base: state @base in the file, or base=… for the load"
+        elif "UTF-8" in message:
+            hint = "convert the file to UTF-8"
+        message = message[:1].lower() + message[1:] if message[1:2].islower() else message
+        line = error.lineno
+        text = self._line(line) if line else None
+        if text is None or error.offset is None:
+            return BadLine(self._file.name, line, error.offset if line else None, message, hint, None)
+        return BadLine(self._file.name, line, error.offset, message, hint, text)
+
+    def _line(self, number: int) -> str | None:
+        """Return a line, if it is still known."""
+        lines = b"".join(self._recent).split(b"\n")
+        at = number - 1 - self._lines_gone
+        return lines[at].rstrip(b"\r").decode("utf-8", "replace") if 0 <= at < len(lines) else None
+
+
+class _Target:
+    """Collects what the library writes, and hands it on in blocks of whole lines."""
+
+    def __init__(self, put: Put, source: _Source, size: int) -> None:
+        self._put = put
+        self._source = source
+        self._size = size
+        self._text = bytearray()
+        self.bad: list[BadLine] = []
+
+    def write(self, text: bytes) -> int:
+        """Take some text."""
+        self._text += text
+        if len(self._text) >= self._size or len(self.bad) >= 4096:
+            cut = self._text.rfind(b"\n") + 1
+            rest = self._text[cut:]
+            del self._text[cut:]
+            self._hand_on()
+            self._text = rest
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing to do: blocks are handed on when they are full."""
+
+    def close(self, prefixes: dict[str, str]) -> None:
+        """Hand on the rest, and what the file declares."""
+        self._hand_on(prefixes)
+
+    def _hand_on(self, prefixes: dict[str, str] | None = None) -> None:
+        self._put(Block(bytes(self._text), self._source.consumed, self.bad, prefixes or {}))
+        self.bad = []

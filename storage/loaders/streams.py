@@ -1,0 +1,260 @@
+"""Bytes of data files: decompressed, in blocks of whole lines, read ahead by a thread.
+
+Whatever its format, a file reaches the parser as blocks of N-Triples or N-Quads text: :func:`blocks` hands on what
+the reader of its format produces.
+"""
+
+from __future__ import annotations
+
+import io
+import queue
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from graphdb.errors import LoadError
+from graphdb.storage.loaders.files import DataFile
+
+BLOCK = 4 << 20
+"""Bytes of text read at a time."""
+
+LONGEST_LINE = 64 << 20
+"""Bytes that a line may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that breaks the grammar: its file, its number, the place in it (in characters, from 1), and why.
+
+    ``line`` and ``column`` are None where the reader of the format does not tell.
+    """
+
+    source: str
+    line: int | None
+    column: int | None
+    message: str
+    hint: str | None
+    text: str | None
+
+    def error(self) -> LoadError:
+        """Return it as an error."""
+        return LoadError(
+            self.message, source=self.source, line=self.line, column=self.column, text=self.text, hint=self.hint
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines of N-Triples or N-Quads, and how many bytes on disk were read so far.
+
+    ``bad`` holds what its reader could not turn into lines, ``prefixes`` what the file declares.
+    """
+
+    text: bytes | memoryview
+    consumed: int
+    bad: list[BadLine] = field(default_factory=list)
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> int:
+        """How many line ends (LF, CR, CR LF) it has."""
+        text = bytes(self.text)
+        feeds, returns = text.count(b"\n"), text.count(b"\r")
+        return feeds + returns - text.count(b"\r\n") if returns else feeds
+
+
+class Stopped(Exception):
+    """Nobody waits for more blocks."""
+
+
+Put = Callable[[Block], None]
+"""Hands a block on; raises :class:`Stopped` where nobody waits for it."""
+
+
+def blocks(produce: Callable[[Put], None], ahead: int = 4) -> Iterator[Block]:
+    """Yield the blocks that ``produce`` hands on, from a thread that keeps up to ``ahead`` of them ready.
+
+    Raises what ``produce`` raises.
+    """
+    ready: queue.Queue[Block | BaseException | None] = queue.Queue(ahead)
+    stopped = threading.Event()
+
+    def put(item: Block | BaseException | None) -> None:
+        while not stopped.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+        raise Stopped
+
+    def read() -> None:
+        try:
+            with suppress(Stopped):
+                produce(put)
+                put(None)
+        except BaseException as error:  # handed to the consumer, who raises it
+            with suppress(Stopped):
+                put(error)
+
+    thread = threading.Thread(target=read, name="graphdb-read", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def read_lines(file: DataFile, put: Put, size: int | None = None) -> None:
+    """Hand on the text of a file of lines in blocks of about ``size`` bytes, cut at line ends.
+
+    The last block may lack its line end.
+
+    Raises
+    ------
+    LoadError
+        Where the file cannot be opened, read or decompressed, or has a line of more than :data:`LONGEST_LINE`.
+    """
+    pieces: list[bytes] = []
+    length = 0
+    for chunk, consumed in chunks(file, size or BLOCK):
+        cut = _cut(chunk)
+        if cut:
+            put(Block(b"".join([*pieces, chunk[:cut]]), consumed))
+            pieces, length = [], 0
+        pieces.append(chunk[cut:])
+        length += len(chunk) - cut
+        if length > LONGEST_LINE:
+            limit = f"{LONGEST_LINE >> 20} MiB" if LONGEST_LINE >> 20 else f"{LONGEST_LINE:,} bytes"
+            hint = f"is this an {file.format.name} file?"
+            raise LoadError(f"a line is longer than {limit}", source=file.name, hint=hint)
+    if length:
+        put(Block(b"".join(pieces), file.size))
+
+
+def _cut(chunk: bytes) -> int:
+    """Return the position behind the last line end in ``chunk``; a carriage return at its end may be half of one."""
+    cut = chunk.rfind(b"\n") + 1
+    return cut or chunk.rfind(b"\r", 0, len(chunk) - 1) + 1
+
+
+# --- bytes -----------------------------------------------------------------------------------------------------
+
+
+class Damaged(Exception):
+    """The compressed bytes are not what their format allows."""
+
+
+class _Counted(io.RawIOBase):
+    """A stream of bytes that knows how many were read of it; pipes cannot tell."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        count: int = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        self.count += count
+        return count
+
+
+def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
+    """Yield decompressed bytes, at most ``size`` at a time where possible, and the position in the file on disk.
+
+    Raises
+    ------
+    LoadError
+        Where the file cannot be opened, read or decompressed, or is text in UTF-16.
+    """
+    try:
+        with file.open() as raw:
+            counted = _Counted(raw)
+            first = True
+            for chunk in decompressed(counted, file.compression, size):
+                if first and chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    raise LoadError(f"'{file.name}' is text in UTF-16", hint="convert the file to UTF-8")
+                first = False
+                yield chunk, counted.count
+    except OSError as error:
+        # gzip.BadGzipFile is an OSError without a number
+        reason = error.strerror or f"it is not a valid {file.compression} file ({error})"
+        raise LoadError(f"cannot read '{file.name}': {reason}") from error
+    except EOFError as error:
+        raise LoadError(f"cannot read '{file.name}': the compressed file is cut short", hint=_AGAIN) from error
+    except Damaged as error:
+        raise LoadError(f"cannot read '{file.name}': the compressed file is damaged ({error})", hint=_AGAIN) from error
+
+
+_AGAIN = "fetch or compress the file again"
+
+
+def decompressed(raw: BinaryIO | io.RawIOBase, packed: str | None, size: int) -> Iterator[bytes]:
+    """Yield the decompressed bytes behind ``raw``; EOFError where they are cut short, or :class:`Damaged`."""
+    match packed:
+        case "gzip":
+            yield from _gzip_chunks(raw, size)
+        case "zstd":
+            yield from _zstd_chunks(raw, size)
+        case "bzip2" | "xz":
+            yield from _other_chunks(raw, packed, size)
+        case _:
+            while chunk := raw.read(size):
+                yield chunk
+
+
+def _gzip_chunks(raw: BinaryIO | io.RawIOBase, size: int) -> Iterator[bytes]:
+    """Decompress a gzip file of any number of members."""
+    from isal import igzip, isal_zlib
+
+    stream = igzip.open(raw, "rb")  # type: ignore[no-untyped-call]
+    try:
+        while chunk := stream.read(size):
+            yield chunk
+    except (isal_zlib.error, zlib.error) as error:  # type: ignore[misc]  # isal's is untyped
+        raise Damaged(error) from error
+
+
+def _zstd_chunks(raw: BinaryIO | io.RawIOBase, size: int) -> Iterator[bytes]:
+    """Decompress any number of zstd frames; the stream reader of zstandard would not notice a missing end."""
+    import zstandard
+
+    frame = None
+    read: Callable[[], bytes] = lambda: raw.read(max(size // 16, 1))  # noqa: E731
+    while compressed := read():
+        while compressed:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            try:
+                text = frame.decompress(compressed)
+            except zstandard.ZstdError as error:
+                raise Damaged(error) from error
+            compressed = frame.unused_data if frame.eof else b""
+            if frame.eof:
+                frame = None
+            for start in range(0, len(text), size):
+                yield text[start : start + size]
+    if frame is not None:
+        raise EOFError
+
+
+def _other_chunks(raw: BinaryIO | io.RawIOBase, packed: str, size: int) -> Iterator[bytes]:
+    """Decompress with what Python brings along."""
+    import bz2
+    import lzma
+
+    opened: Any = bz2.open if packed == "bzip2" else lzma.open
+    stream = opened(raw)
+    try:
+        while chunk := stream.read(size):
+            yield chunk
+    except (lzma.LZMAError, ValueError) as error:
+        raise Damaged(error) from error

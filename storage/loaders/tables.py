@@ -1,0 +1,530 @@
+"""Node and edge tables to triples: CSV, Parquet, data frames, edge lists, labelled graphs.
+
+The headers say what a column is, in the convention of property-graph imports::
+
+    :ID  :ID(Person)  name:ID        the vertex of the row; in brackets the group of its identifiers
+    :LABEL                           its labels, separated by ';' (or a list)
+    :START_ID  :END_ID               the ends of the row's edge, which may name a group too
+    :TYPE                            its edge label
+    :REIFIER                         the resource that the edge is called by, if it has one
+    :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
+    :IGNORE                          nothing
+    age:int  names:string[]  since   a property, with or without its type
+
+Columns that are named otherwise are said by a :class:`Mapping`.  A name without namespace lives in the database's own,
+and so do identifiers that are no IRIs.  An edge with properties is reified, as :mod:`graphdb.storage.append` tells, and
+so are parallel edges.
+
+DuckDB, in a database of its own, reads the table and writes it as N-Triples, which go the way of all others.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Mapping as MappingABC
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from graphdb.connection import quoted
+from graphdb.errors import LoadError
+from graphdb.storage.arrow import string_bytes
+from graphdb.storage.loaders.files import DataFile
+from graphdb.storage.loaders.formats import CSV, EDGE_LIST, LABELLED
+from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, VERTEX, XSD, escaped
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+ROWS = 20_000
+"""Rows whose triples become one block."""
+
+_BAD = 4096
+"""Bad rows that are told at most."""
+
+_IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
+_BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
+_UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
+
+_TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
+          "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
+          "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
+          "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
+# Columns of ours beside those of the table.
+_ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
+_REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "VALUE", "DATATYPE", "LANGUAGE"}
+_HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+             "UHUGEINT"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """What the columns of tables are, where their headers do not say it.
+
+    ``columns`` gives columns other headers; ``label`` is a label of every vertex, ``type`` the label of every edge,
+    where no column says them.
+    """
+
+    columns: MappingABC[str, str] = field(default_factory=dict)
+    label: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its name there, what it is (a role or ``""`` for a property), property, group, type."""
+
+    column: str
+    role: str
+    name: str = ""
+    group: str = ""
+    type: str | None = None
+    list: bool = False
+
+    @classmethod
+    def read(cls, column: str, header: str) -> Column:
+        """Read a header.
+
+        >>> Column.read("x", "age:int").name, Column.read("x", ":END_ID(Person)").group
+        ('age', 'Person')
+        """
+        found = _HEADER.fullmatch(header)
+        if found and found["word"] in _ROLES:
+            return cls(column, found["word"], found["name"], found["group"] or "")
+        if found and found["word"].lower() in _TYPES and found["name"]:
+            return cls(column, "", found["name"], type=_TYPES[found["word"].lower()], list=bool(found["list"]))
+        return cls(column, "", header)
+
+
+def name_iri(name: str) -> str:
+    """Return the IRI of a label or key: itself, or the name in the database's own namespace."""
+    if re.fullmatch(_IRI, name):
+        return name
+    return DEFAULT_NAMESPACE + (quote(name, safe="/:@!$&'()*+,;=~") if re.search(_UNSAFE, name) else name)
+
+
+def bare_name(iri: str) -> str:
+    """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other IRI.
+
+    >>> bare_name("urn:graphdb:name"), bare_name("urn:graphdb:x:y"), bare_name("http://x/y")
+    ('name', 'urn:graphdb:x:y', 'http://x/y')
+    """
+    name = iri.removeprefix(DEFAULT_NAMESPACE)
+    return name if name_iri(name) == iri else iri
+
+
+def read_table(
+    source: DataFile | pa.Table,
+    name: str,
+    number: int,
+    mapping: Mapping,
+    skip: bool,
+    put: Put,
+    folder: str,
+    memory: int = 1 << 30,
+) -> None:
+    """Hand on the triples of a table as blocks of N-Triples.
+
+    Parameters
+    ----------
+    source
+        A file, or an Arrow table.
+    name
+        What messages call it.
+    number
+        Keeps its reifiers apart from those of other tables.
+    folder
+        Where DuckDB may spill, and where a file is unpacked that DuckDB cannot read as it is.
+    memory
+        Bytes that DuckDB may take for it.
+
+    Raises
+    ------
+    LoadError
+        Where the table cannot be read, lacks the columns that are needed or, unless ``skip``, has a bad row.
+    """
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{memory}B",
+        "threads": 2,
+        "temp_directory": folder,
+    }
+    with duckdb.connect(config=config) as connection:
+        try:
+            if isinstance(source, DataFile):
+                with _on_disk(source, folder) as path:
+                    _Table(connection, source, name, number, mapping, skip, put).read(path)
+            else:
+                connection.register("frame", source)
+                _Table(connection, None, name, number, mapping, skip, put).read("")
+        except duckdb.Error as error:
+            raise _failure(error, name) from None
+
+
+def _on_disk(file: DataFile, folder: str) -> Any:
+    """A path under which DuckDB finds the file's text: packed files and pipes are copied, and checked on the way."""
+    from contextlib import contextmanager
+    from tempfile import NamedTemporaryFile
+
+    @contextmanager
+    def copied() -> Any:
+        if file.compression is None and file.stream is None:
+            yield str(file.path)
+            return
+        with NamedTemporaryFile(dir=folder, suffix=".part") as copy:
+            for chunk, _ in chunks(file):
+                copy.write(chunk)
+            copy.flush()
+            yield copy.name
+
+    return copied()
+
+
+class _Table:
+    """One table on its way."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        file: DataFile | None,
+        name: str,
+        number: int,
+        mapping: Mapping,
+        skip: bool,
+        put: Put,
+    ) -> None:
+        self._connection = connection
+        self._file = file
+        self._name = name
+        self._number = number
+        self._mapping = mapping
+        self._skip = skip
+        self._put = put
+        self._parameters: dict[str, str] = {}
+        self._size = file.size if file else 0
+
+    def read(self, path: str) -> None:
+        """Read the table, of which a file has the given path on disk."""
+        path = glob.escape(path)
+        if self._file is None:
+            columns = self._columns("frame", {})
+        elif self._file.format in (EDGE_LIST, LABELLED):
+            self._read_lines(path, self._file.format is LABELLED)
+            return
+        elif self._file.format is CSV:
+            columns = self._read_csv(path)
+        else:
+            columns = self._columns("read_parquet($path)", {"path": path})
+            self._connection.execute("CREATE VIEW frame AS FROM read_parquet(" + _text(path) + ")")
+        self._write(columns)
+
+    # --- what is in it
+
+    def _columns(self, source: str, parameters: dict[str, Any]) -> list[tuple[Column, str]]:
+        """The columns of a source with DuckDB's types."""
+        rows = self._connection.execute(f"DESCRIBE FROM {source}", parameters).fetchall()
+        known = {name for name, *_ in rows}
+        for name in self._mapping.columns:
+            if name not in known:
+                found = ", ".join(sorted(known))
+                raise LoadError(f"there is no column '{name}'", source=self._name, hint=f"the columns are {found}")
+        return [(Column.read(name, self._mapping.columns.get(name, name)), type) for name, type, *_ in rows]
+
+    def _read_csv(self, path: str) -> list[tuple[Column, str]]:
+        """Find out the types of a CSV file's columns, and make it the view ``frame``."""
+        delimiter = {"delim": "\t"} if self._file and ".tsv" in self._file.path.suffixes else {}
+        columns = [column for column, _ in self._columns(_csv(path, delimiter), {})]
+        types = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns if c.role or c.type}
+        options: dict[str, Any] = {**delimiter, "types": types} if types else dict(delimiter)
+        if self._skip:
+            options["store_rejects"] = True
+        self._connection.execute(f"CREATE TABLE frame AS FROM {_csv(path, options)}")
+        if self._skip:
+            rows = self._connection.execute(
+                f"SELECT line, error_message, csv_line FROM reject_errors ORDER BY line ASC LIMIT {_BAD}"
+            ).fetchall()
+            bad = [BadLine(self._name, int(line), None, said.split("\n")[0], None, text) for line, said, text in rows]
+            self._put(Block(b"", 0, bad))
+        return self._columns("frame", {})
+
+    def _read_lines(self, path: str, labelled: bool) -> None:
+        """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
+        self._connection.execute(
+            f"CREATE VIEW line AS SELECT row_number() OVER () AS number, string_split_regex(trim(line, ' \t'), "
+            f"'[ \t,]+') AS words FROM read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, "
+            "auto_detect = false, delim = '\x01', quote = '', escape = '', max_line_size = 10000000) "
+            "WHERE line IS NOT NULL AND NOT starts_with(line, '#') AND NOT starts_with(line, '%')"
+        )
+        if labelled:
+            bad = ("NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)",
+                   "expected 't …', 'v vertex label' or 'e from to [label]'")  # fmt: skip
+        else:
+            bad = "len(words) < 2", "expected two vertices"
+        self._check(f"SELECT number, array_to_string(words, ' ') FROM line WHERE {bad[0]}", bad[1])
+        edge = _text(self._mapping.type or "edge")
+        if labelled:
+            graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
+            group = ""
+            if graphs > 1:
+                self._connection.execute(
+                    "CREATE TABLE numbered AS SELECT *, count(*) FILTER (words[1] = 't') OVER (ORDER BY number ASC) - 1"
+                    " AS graph FROM line"
+                )
+                self._connection.execute("CREATE OR REPLACE VIEW line AS FROM numbered")
+                group = "graph || '/' || "
+            self._connection.execute(
+                f"CREATE VIEW frame AS SELECT {group}words[2] AS id, 'L' || words[3] AS label FROM line"
+                " WHERE words[1] = 'v' AND len(words) >= 3"
+            )
+            self._write([(Column("id", "ID"), "VARCHAR"), (Column("label", "LABEL"), "VARCHAR")])
+            self._connection.execute(
+                f"CREATE OR REPLACE VIEW frame AS SELECT {group}words[2] AS one, {group}words[3] AS other,"
+                f" coalesce('E' || words[4], {edge}) AS kind FROM line WHERE words[1] = 'e' AND len(words) >= 3"
+            )
+            self._write_edges(distinct=True)
+        else:
+            widest = self._connection.execute("SELECT coalesce(max(len(words)), 2) FROM line").fetchall()[0][0]
+            weight = ", TRY_CAST(words[3] AS DOUBLE) AS weight" if widest > 2 else ""
+            self._connection.execute(
+                f"CREATE VIEW frame AS SELECT words[1] AS one, words[2] AS other, {edge} AS kind{weight} FROM line"
+                " WHERE len(words) >= 2"
+            )
+            extra = [(Column("weight", "", "weight"), "DOUBLE")] if weight else []
+            self._write_edges(extra, distinct=not weight)
+
+    def _write_edges(self, extra: list[tuple[Column, str]] | None = None, *, distinct: bool) -> None:
+        """Write the view ``frame`` of columns one, other and kind."""
+        roles = ("one", "START_ID"), ("other", "END_ID"), ("kind", "TYPE")
+        self._write([*((Column(name, role), "VARCHAR") for name, role in roles), *(extra or [])], distinct=distinct)
+
+    # --- what becomes of it
+
+    def _write(self, columns: list[tuple[Column, str]], distinct: bool = False) -> None:
+        """Write the view ``frame`` as N-Triples; ``distinct`` says that repeated edges are one."""
+        by_role: dict[str, list[tuple[Column, str]]] = {}
+        for column, type in columns:
+            by_role.setdefault(column.role, []).append((column, type))
+        if "START_ID" in by_role and "END_ID" in by_role:
+            text, needed = self._edges(by_role, distinct)
+        elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
+            text, needed = self._literals(by_role)
+        elif "ID" in by_role:
+            text, needed = self._nodes(by_role)
+        else:
+            names = ", ".join(column.column for column, _ in columns)
+            raise LoadError(
+                f"no column says which vertex or edge a row is: {names}",
+                source=self._name,
+                hint="name columns :ID, or :START_ID and :END_ID, or state columns={'…': ':ID'}",
+            )
+        missing = " OR ".join(f"{quoted(column.column)} IS NULL" for column in needed)
+        said = "this row has no " + " or no ".join(f":{column.role}" for column in needed)
+        header = 1 if self._file is None or self._file.format is not CSV else 2
+        self._check(
+            f"SELECT {_NUMBER} + {header - 1}, NULL FROM (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame)"
+            f" WHERE {missing}",
+            said,
+        )
+        sql = f"SELECT {_LINE} FROM ({text}) WHERE NOT ({missing}) AND {_LINE} IS NOT NULL"
+        reader = self._connection.sql(sql, params=self._parameters).to_arrow_reader(ROWS)
+        for batch in reader:
+            self._put(Block(string_bytes(batch.column(0)), 0))
+        self._put(Block(b"", self._size))
+        self._parameters = {}
+
+    def _nodes(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
+        """SQL for the lines of vertices: their labels and properties; one without either is a vertex all the same."""
+        ((identifier, _), *_) = by_role["ID"]
+        parts = []
+        labels = [label for label in (self._mapping.label,) if label and "LABEL" not in by_role]
+        typed = self._parameter(RDF_TYPE)
+        for label in labels:
+            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '> .\n'")
+        for column, type in by_role.get("LABEL", []):
+            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('x')} || ' .\n'", ";"))
+        properties = [*by_role.get("", [])]
+        if identifier.name:
+            properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
+        parts += [self._property(_ID, column, type) for column, type in properties]
+        body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
+        lone = f"{_ID} || {typed} || '<{VERTEX}> .\n'"
+        line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
+        inner = f"SELECT *, {_vertex(identifier)} AS {_ID} FROM frame"
+        return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
+
+    def _edges(self, by_role: dict[str, list[tuple[Column, str]]], distinct: bool) -> tuple[str, list[Column]]:
+        """SQL for the lines of edges, and of those that are reified."""
+        ((start, _), *_), ((end, _), *_) = by_role["START_ID"], by_role["END_ID"]
+        if "TYPE" in by_role:
+            ((kind, _), *_) = by_role["TYPE"]
+            label, needed = _name(quoted(kind.column)), [start, end, kind]
+        elif self._mapping.type:
+            label, needed = f"'<' || {self._parameter(name_iri(self._mapping.type), '{}')} || '>'", [start, end]
+        else:
+            raise LoadError(
+                "no column says which edge label a row has",
+                source=self._name,
+                hint="name a column :TYPE, or state type='…'",
+            )
+        edge = f"{_vertex(start)} || ' ' || {label} || ' ' || {_vertex(end)}"
+        rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
+        properties = by_role.get("", [])
+        named = by_role.get("REIFIER", [])
+        if distinct and not properties and not named:
+            return f"SELECT *, {_ID} || ' .\n' AS {_LINE} FROM ({rows})", needed
+        reifier = f"'_:t{self._number}e' || {_NUMBER}"
+        wanted = []
+        if named:
+            ((name, _), *_) = named
+            reifier = f"coalesce({_vertex(name)}, {reifier})"
+            wanted.append(f"{quoted(name.column)} IS NOT NULL")
+        if not distinct:
+            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}) AS {_COPIES} FROM ({rows})"
+            wanted.append(f"{_COPIES} > 1")
+        rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
+        told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
+        rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
+        reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n' || {_BODY}"
+        condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
+        line = f"{_ID} || ' .\n' || CASE WHEN {condition} THEN {reified} ELSE '' END"
+        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", needed
+
+    def _literals(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
+        """SQL for the lines of literals that have a row each."""
+        columns = {role: found[0][0] for role, found in by_role.items()}
+        start, kind, value = (columns[role] for role in ("START_ID", "TYPE", "VALUE"))
+        tags = "''"
+        if "DATATYPE" in columns:
+            tags = f"coalesce('^^<' || {quoted(columns['DATATYPE'].column)} || '>', {tags})"
+        if "LANGUAGE" in columns:
+            tags = f"coalesce('@' || {quoted(columns['LANGUAGE'].column)}, {tags})"
+        literal = f"'\"' || {escaped(quoted(value.column) + '::VARCHAR')} || '\"' || {tags}"
+        line = f"{_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} || ' .\n'"
+        return f"SELECT *, {line} AS {_LINE} FROM frame", [start, kind, value]
+
+    def _property(self, subject: str, column: Column, type: str) -> str:
+        """SQL for the lines of a property, NULL where it has none."""
+        key = self._parameter(name_iri(column.name))
+        scalar = (column.type or type).removesuffix("[]")
+        if column.list or type.endswith("]"):
+            value = f"CAST(x AS {scalar})" if column.list else "x"
+            return _each(quoted(column.column), type, f"{subject} || {key} || {_literal(value, scalar)} || ' .\n'", ";")
+        return f"{subject} || {key} || {_literal(quoted(column.column), scalar)} || ' .\n'"
+
+    def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
+        """Return SQL for an IRI of ours: a parameter."""
+        name = f"iri{len(self._parameters)}"
+        self._parameters[name] = shape.format(iri)
+        return f"${name}::VARCHAR"
+
+    def _check(self, sql: str, message: str) -> None:
+        """Tell the rows that ``sql`` finds: number and text of bad ones."""
+        rows = self._connection.execute(f"{sql} LIMIT {_BAD}").fetchall()
+        bad = [BadLine(self._name, int(number), None, message, None, text) for number, text in rows]
+        if bad and not self._skip:
+            raise bad[0].error()
+        if bad:
+            self._put(Block(b"", 0, bad))
+
+
+# --- SQL -------------------------------------------------------------------------------------------------------
+
+
+def _text(value: str) -> str:
+    """Return a path or name as SQL's text: where a statement takes no parameters."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _csv(path: str, options: dict[str, Any]) -> str:
+    """Return SQL that reads a CSV file."""
+    said = ""
+    for name, value in options.items():
+        if isinstance(value, dict):
+            said += f", {name} = {{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in value.items())}}}"
+        else:
+            said += f", {name} = {_text(value) if isinstance(value, str) else value}"
+    return f"read_csv({_text(path)}, header = true{said})"
+
+
+def _encoded(value: str) -> str:
+    """SQL for a text as part of an IRI."""
+    return f"CASE WHEN regexp_matches({value}, {_text(_UNSAFE)}) THEN url_encode({value}) ELSE {value} END"
+
+
+def _vertex(column: Column) -> str:
+    """SQL for the vertex that a column identifies: an IRI, a blank node, or a name in our namespace."""
+    value = f"{quoted(column.column)}::VARCHAR"
+    group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
+    return (
+        f"CASE WHEN regexp_full_match({value}, {_text(_BLANK)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(_IRI)}) THEN '<' || {value} || '>' "
+        f"ELSE {_text('<' + group)} || {_encoded(value)} || '>' END"
+    )
+
+
+def _name(value: str) -> str:
+    """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node too."""
+    return (
+        f"CASE WHEN regexp_full_match({value}, {_text(_BLANK)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(_IRI)}) THEN '<' || {value} || '>' "
+        f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
+    )
+
+
+def _each(column: str, type: str, line: str, separator: str) -> str:
+    """SQL for the lines of all values ``x`` of a column: of a list, or of a text with separators."""
+    values = column if type.endswith("]") else f"string_split({column}::VARCHAR, {_text(separator)})"
+    kept = f"list_filter({values}, lambda x: x IS NOT NULL AND x::VARCHAR <> '')"
+    return f"array_to_string(list_transform({kept}, lambda x: {line}), '')"
+
+
+def _literal(value: str, type: str) -> str:
+    """SQL for a value of one of DuckDB's types as a literal of N-Triples."""
+    text = f"{value}::VARCHAR"
+    base = type.split("(")[0]
+    if base in _INTEGERS:
+        return _as(text, "integer")
+    match base:
+        case "DECIMAL":
+            return _as(text, "decimal")
+        case "DOUBLE" | "FLOAT":
+            named = f"CASE {text} WHEN 'inf' THEN 'INF' WHEN '-inf' THEN '-INF' WHEN 'nan' THEN 'NaN' ELSE {text} END"
+            return _as(named, "double")
+        case "BOOLEAN":
+            return _as(text, "boolean")
+        case "DATE":
+            return _as(text, "date")
+        case "TIME":
+            return _as(text, "time")
+        case "TIMESTAMP" | "TIMESTAMP_S" | "TIMESTAMP_MS" | "TIMESTAMP_NS":
+            return _as(f"replace({value}::TIMESTAMP::VARCHAR, ' ', 'T')", "dateTime")
+        case "TIMESTAMP WITH TIME ZONE" | "TIMESTAMPTZ":
+            return _as(f"replace(({value} AT TIME ZONE 'UTC')::VARCHAR, ' ', 'T') || 'Z'", "dateTime")
+        case "BLOB":
+            return _as(f"base64({value})", "base64Binary")
+    if base.startswith(("STRUCT", "MAP", "JSON", "UNION")):
+        return f"'\"' || {escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
+    return f"'\"' || {escaped(text)} || '\"'"
+
+
+def _as(text: str, datatype: str) -> str:
+    return f"'\"' || {text} || '\"^^<{XSD}{datatype}>'"
+
+
+def _failure(error: Exception, name: str) -> LoadError:
+    """Return one of DuckDB's errors about a file as ours."""
+    told = str(error).strip()
+    line = re.search(r"(?:CSV Error on )?Line: (\d+)", told)
+    text = re.search(r"Original Line: ?(.*)", told)
+    said = re.sub(r"^[A-Z][\w ]*Error: ", "", told).split("\n")
+    message = next((part for part in said if part and not part.startswith(("CSV Error on", "Original Line"))), said[0])
+    hint = "convert the file to UTF-8" if "unicode" in told.lower() or "utf-8" in told.lower() else None
+    shown = text[1] if text else None
+    return LoadError(message, source=name, line=int(line[1]) if line else None, text=shown, hint=hint)

@@ -1,0 +1,127 @@
+"""The graph as GraphML, for the tools that draw and measure graphs: vertices, edges, and attributes of both.
+
+It is the property graph's view: labels, and properties with the types that GraphML has (long, double, boolean, string).
+A property with several values is a JSON list; datatypes and languages are not told.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
+
+from graphdb.storage.arrow import string_bytes
+from graphdb.storage.terms import DEFAULT_NAMESPACE, LITERAL_BASE, RDF_TYPE, Kind
+
+if TYPE_CHECKING:
+    import duckdb
+
+_NUMBERS = 1 << Kind.INTEGER | 1 << Kind.DECIMAL | 1 << Kind.DOUBLE
+
+_CONTROL = "'[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F]'"
+
+
+def _escaped(text: str) -> str:
+    """SQL for a text in XML; what XML cannot hold is left out."""
+    for character, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = f"replace({text}, '{character}', '{written}')"
+    return f"regexp_replace({text}, {_CONTROL}, '', 'g')"
+
+
+def _short(iri: str) -> str:
+    """SQL for a name without the namespace of our own."""
+    return (
+        f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') THEN {iri}[{len(DEFAULT_NAMESPACE) + 1}:] ELSE {iri} END"
+    )
+
+
+_PROPERTIES = f"""
+SELECT owner, string_agg('<data key="' || prefix || key || '">' || {_escaped("text")} || '</data>', '' ORDER BY key ASC)
+    AS data
+FROM (
+    SELECT owner, key, any_value(prefix) AS prefix,
+        CASE WHEN count(*) = 1 THEN any_value(lexical) ELSE to_json(list(lexical ORDER BY id ASC))::VARCHAR END AS text
+    FROM properties JOIN _graphdb.literal AS literal ON literal.id = value GROUP BY owner, key
+) GROUP BY owner
+"""
+
+
+def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
+    """Write the graph; return the number of vertices and edges."""
+    found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
+    type_label = found[0][0] if found else -1
+    file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
+    file.write(b'<key id="labels" for="node" attr.name="labels" attr.type="string"/>\n')
+    file.write(b'<key id="label" for="edge" attr.name="type" attr.type="string"/>\n')
+    keys = connection.execute(
+        "SELECT label.id, iri, kinds, max_values FROM _graphdb.edge_label AS label JOIN _graphdb.resource USING (id)"
+        " WHERE kinds <> 0 AND id <> ? ORDER BY id ASC", [type_label],
+    ).fetchall()  # fmt: skip
+    edge_keys = connection.execute(
+        "SELECT key, any_value(iri), bit_or(1::UINTEGER << kind), max(n) FROM (SELECT key, kind, count(*) OVER "
+        "(PARTITION BY label, subject, object, ordinal, key) AS n FROM _graphdb.edge_property "
+        "JOIN _graphdb.literal ON id = value) JOIN _graphdb.resource ON id = key GROUP BY key ORDER BY key ASC"
+    ).fetchall()
+    for element, prefix, rows in (("node", "n", keys), ("edge", "e", edge_keys)):
+        for key, iri, kinds, values in rows:
+            name = quoteattr(iri.removeprefix(DEFAULT_NAMESPACE))
+            type = _type(int(kinds)) if values <= 1 else "string"
+            file.write(f'<key id="{prefix}{key}" for="{element}" attr.name={name} attr.type="{type}"/>\n'.encode())
+    file.write(b'<graph edgedefault="directed">\n')
+    count = 0
+    for sql in (_nodes(type_label), _edges(type_label)):
+        for batch in connection.sql(sql).to_arrow_reader(50_000):
+            file.write(string_bytes(batch.column(0)))
+            count += batch.num_rows
+    file.write(b"</graph>\n</graphml>\n")
+    return count
+
+
+def _type(kinds: int) -> str:
+    if kinds == 1 << Kind.INTEGER:
+        return "long"
+    if kinds and not kinds & ~_NUMBERS:
+        return "double"
+    return "boolean" if kinds == 1 << Kind.BOOLEAN else "string"
+
+
+def _nodes(type_label: int) -> str:
+    return f"""
+    WITH properties AS (
+        SELECT subject AS owner, label AS key, 'n' AS prefix, object AS value FROM _graphdb.triple
+        WHERE object >= {LITERAL_BASE} AND label <> {type_label}
+    ),
+    told AS ({_PROPERTIES}),
+    vertex AS (
+        SELECT subject AS id FROM _graphdb.triple
+        UNION SELECT object FROM _graphdb.triple WHERE object < {LITERAL_BASE} AND label <> {type_label}
+    ),
+    labelled AS (
+        SELECT subject AS id, string_agg({_escaped(_short("iri"))}, ';' ORDER BY iri ASC) AS labels
+        FROM _graphdb.triple JOIN _graphdb.resource AS class ON class.id = object
+        WHERE label = {type_label} GROUP BY subject
+    )
+    SELECT '<node id="' || {_escaped(_short("iri"))} || '">'
+        || coalesce('<data key="labels">' || labels || '</data>', '') || coalesce(data, '') || '</node>' || chr(10)
+    FROM vertex JOIN _graphdb.resource USING (id) LEFT JOIN labelled USING (id) LEFT JOIN told ON owner = id
+    """
+
+
+def _edges(type_label: int) -> str:
+    return f"""
+    WITH edge AS (
+        SELECT label, subject, object, coalesce(ordinal, 0) AS ordinal FROM _graphdb.triple AS triple
+        LEFT JOIN _graphdb.edge AS edge USING (label, subject, object)
+        WHERE object < {LITERAL_BASE} AND label <> {type_label}
+    ),
+    properties AS (
+        SELECT {{'l': label, 's': subject, 'o': object, 'n': ordinal}} AS owner, key, 'e' AS prefix, value
+        FROM _graphdb.edge_property
+    ),
+    told AS ({_PROPERTIES})
+    SELECT '<edge source="' || {_escaped(_short("start.iri"))} || '" target="' || {_escaped(_short("stop.iri"))}
+        || '"><data key="label">' || {_escaped(_short("type.iri"))} || '</data>' || coalesce(data, '') || '</edge>'
+        || chr(10)
+    FROM edge LEFT JOIN told ON owner = {{'l': label, 's': subject, 'o': object, 'n': ordinal}}
+    JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
+    JOIN _graphdb.resource AS stop ON stop.id = object
+    """

@@ -1,0 +1,143 @@
+"""Bulk loading: one, ten, fifty million generated triples, from nothing to a database on disk that answers.
+
+Run as ``python -m tests.benchmarks.bulk --millions 1,10 --repeat 1``.  The triples are made by DuckDB: people with a
+type, a name, an age, a date, three edges to other people and one to a city, subject after subject, 125 bytes a line.
+graphdb gets the memory limit; the peak counts the whole process, interpreter and libraries included.  ``duckdb`` is a
+bare import of the lines, split by a regular expression.  Every engine runs in a fresh process, and its triples are counted afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+R, S = "http://example.org/resource/", "http://example.org/schema#"
+X, TYPE = "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+
+def generate(path: Path, triples: int) -> None:
+    """Write that many triples (a multiple of 8)."""
+    import duckdb
+
+    people = triples // 8
+
+    def pick(names: list[str], seed: int) -> str:
+        return f"[{', '.join(repr(name) for name in names)}][(1 + hash(i, {seed}) % {len(names)})::BIGINT]"
+
+    def two(seed: int, least: int, count: int) -> str:
+        return f"lpad(({least} + hash(i, {seed}) % {count})::VARCHAR, 2, '0')"
+
+    def person(seed: int) -> str:
+        return f"'<{R}person/' || hash(i, {seed}) % {people} || '>'"
+
+    names = ["Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Émile", "Łukasz"]
+    parts = [
+        (TYPE, f"'<{S}' || {pick(['Person', 'Author', 'Editor', 'Reader'], 1)} || '>'"),
+        (
+            S + "name",
+            f"'\"' || {pick(names, 2)} || ' ' || i * 7919 % {people} || '\"' || {pick(['', '@en', '@de'], 3)}",
+        ),
+        (S + "age", f"'\"' || hash(i, 4) % 100 || '\"^^<{X}integer>'"),
+        (S + "created", f"'\"2024-' || {two(5, 1, 12)} || '-' || {two(6, 1, 28)} || 'T10:00:00Z\"^^<{X}dateTime>'"),
+        *((S + label, person(seed)) for label, seed in (("knows", 8), ("knows", 9), ("follows", 10))),
+        (S + "livesIn", f"'<{R}city/' || hash(i, 11) % 10000 || '>'"),
+    ]
+    line = " || '\n' || ".join(f"'<{R}person/' || i || '> <{p}> ' || {o} || ' .'" for p, o in parts)
+    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+        connection.execute(
+            f"COPY (SELECT {line} FROM (SELECT range AS i FROM range({people}))) TO '{path}' "
+            "(FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01')"
+        )
+
+
+ENGINES = {
+    "graphdb": """
+import graphdb
+limit = sys.argv[3]
+with graphdb.connect(out + "/db.duckdb", memory_limit=limit, spill=out) as db:
+    report = db.load(data)
+""",
+    "oxigraph": """
+import pyoxigraph
+store = pyoxigraph.Store(out + "/store")
+store.bulk_load(path=data, format=pyoxigraph.RdfFormat.N_TRIPLES)
+store.flush()
+""",
+    "rdflib": """
+import rdflib
+graph = rdflib.Graph()
+graph.parse(data, format="nt")
+""",
+    "duckdb": """
+import duckdb
+with duckdb.connect(out + "/db.duckdb", config={"memory_limit": sys.argv[3], "temp_directory": out}) as db:
+    db.execute("SET preserve_insertion_order = false")
+    db.execute("CREATE TABLE triple AS SELECT p[1] AS s, p[2] AS p, p[3] AS o FROM (SELECT regexp_extract_all(line, "
+               "'(<[^>]*>|_:[^ ]+|\\".*\\"[^ ]*)', 1) AS p FROM read_csv(?, columns = {'line': 'VARCHAR'}, header = false, "
+               "delim = '\\x01', quote = '', escape = '', auto_detect = false))", [data])
+""",
+}
+_CHILD = """
+import sys, time, resource, json
+data, out = sys.argv[1:3]
+begin = time.perf_counter()
+{code}
+seconds = time.perf_counter() - begin
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
+"""
+
+
+def measure(engine: str, data: Path, limit: str) -> tuple[float, float, float, float]:
+    """Seconds, processor seconds, peak megabytes, megabytes on disk."""
+    with tempfile.TemporaryDirectory(dir=data.parent) as out:
+        ran = subprocess.run(
+            [sys.executable, "-c", _CHILD.format(code=ENGINES[engine]), str(data), out, limit],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if ran.returncode:
+            raise RuntimeError(ran.stderr[-500:])
+        seconds, processor, peak = json.loads(ran.stdout.splitlines()[-1])
+        disk = sum(file.stat().st_size for file in Path(out).rglob("*") if file.is_file()) / 1e6
+    return seconds, processor, peak, disk
+
+
+def main() -> None:
+    """Measure and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--millions", default="1,10")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--limit", default="1GB", help="graphdb's and duckdb's memory limit")
+    parser.add_argument("--pack", default="", help=".gz or .zst: for graphdb alone")
+    given = parser.parse_args()
+    print(f"{'M':>4} {'engine':>10} {'s':>8} {'cpu s':>8} {'triples/s':>12} {'peak MB':>8} {'bytes/triple':>12}")
+    for millions in map(int, given.millions.split(",")):
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder) / "data.nt"
+            generate(data, millions * 1_000_000)
+            if given.pack:
+                subprocess.run(
+                    ["gzip", "-1", data] if given.pack == ".gz" else ["zstd", "-q", "--rm", data], check=True
+                )
+                data = data.with_name(data.name + given.pack)
+            for _ in range(given.repeat):
+                for engine in given.engines.split(","):
+                    if engine == "rdflib" and millions > 1:
+                        continue
+                    seconds, processor, peak, disk = measure(engine, data, given.limit)
+                    rate = millions * 1e6 / seconds
+                    print(f"{millions:>4} {engine:>10} {seconds:>8.2f} {processor:>8.2f} {rate:>12,.0f} {peak:>8.0f} "
+                          f"{disk / millions:>12.1f}", flush=True)  # fmt: skip
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""The W3C's RDF 1.1 and 1.2 suites: N-Quads, Turtle, TriG, RDF/XML, and what 1.2 adds to N-Triples.
+
+What must load loads (and gives the graph that the suite states), what must not is refused and leaves nothing.  The
+lists below name every test that goes otherwise, and why.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+from typing import Any
+
+import duckdb
+import pytest
+
+from graphdb.errors import LoadError
+from graphdb.storage.catalog import Catalog
+from graphdb.storage.loaders.load import Options, load
+
+SHARED = pathlib.Path(os.environ.get("GRAPHDB_SHARED", pathlib.Path(__file__).resolve().parents[2] / "../shared"))
+SUITE = SHARED / "suites/rdf-tests"
+
+LIBRARY = set(
+    "xml-1.1-xml-canon-test001 xml-1.1-xml-canon-test002 xml-1.2-rdf12-xml-an-13 xml-1.2-rdf12-xml-an-14".split()
+)
+"""Tests that the parser library itself fails: it keeps an XML literal as it is written, and does not canonicalise it."""
+
+REFUSED = set(
+    """
+    n-triples-1.2-triple-term-01 n-triples-1.2-triple-term-02 n-triples-1.2-triple-term-03 n-triples-1.2-triple-term-04
+    n-triples-1.2-ntriples12-03 n-triples-1.2-ntriples12-nested-1 turtle-1.2-turtle12-tt-03 turtle-1.2-turtle12-tt-04
+    turtle-1.2-turtle12-3 turtle-1.2-turtle12-7 turtle-1.2-turtle12-8 turtle-1.2-nt-ttl12-3 turtle-1.2-nt-ttl12-nested-1
+    n-quads-1.2-triple-term-01 n-quads-1.2-triple-term-02 n-quads-1.2-triple-term-03 n-quads-1.2-triple-term-04
+    n-quads-1.2-nquads12-03 n-quads-1.2-nquads12-nested-1 trig-1.2-trig12-3
+    xml-1.2-rdf12-xml-tt-02 xml-1.2-rdf12-xml-tt-03 xml-1.2-rdf12-xml-tt-04 xml-1.2-rdf12-xml-tt-05
+    xml-1.2-rdf12-xml-tt-06
+    """.split()
+)
+"""Triple terms within triple terms, or as objects of other predicates than rdf:reifies: refused with an error."""
+
+WITHOUT_GRAPH = set(
+    """
+    trig-1.2-trig12-rt-01 trig-1.2-trig12-rt-02 trig-1.2-trig12-rt-03 trig-1.2-trig12-bnode-1
+    trig-1.2-trig12-bnode-2 trig-1.2-trig12-annotation-01 trig-1.2-trig12-annotation-02 trig-1.2-trig12-annotation-03
+    trig-1.2-trig12-annotation-04 trig-1.2-trig12-annotation-05 trig-1.2-trig12-annotation-06
+    trig-1.2-trig12-annotation-07 trig-1.2-trig12-annotation-08 trig-1.2-trig12-annotation-09
+    trig-1.2-trig12-annotation-10 trig-1.2-trig12-annotation-11 trig-1.2-trig12-reified-triples-annotation-01
+    trig-1.2-trig12-reified-triples-annotation-02 trig-1.2-trig12-reified-triples-annotation-03
+    """.split()
+)
+"""Reifiers in a named graph: that they reify is kept, in which graph they do is not."""
+
+BEYOND_GRAMMAR = set(
+    "n-triples-1.2-ntriples-langdir-bad-3 n-triples-1.2-ntriples-langdir-bad-4 n-triples-1.2-ntriples-langdir-bad-5".split()
+)
+"""What follows the grammar and is forbidden by other rules: rdf:langString as a datatype, a subtag of nine letters."""
+
+
+def _cases(*kinds: str) -> list[Any]:
+    index = SUITE / "tests.json"
+    if not index.exists():
+        return [pytest.param(None, marks=pytest.mark.skip(reason=f"the W3C suite is not at {SUITE}"), id="absent")]
+    tests = json.loads(index.read_text())["tests"]
+    return [
+        pytest.param(test, id=f"{test['suite']}-{test['version']}-{test['id']}")
+        for test in tests
+        if test["kind"] in kinds and (test["suite"], test["version"]) != ("n-triples", "1.1")
+    ]
+
+
+@functools.cache
+def _database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
+    """One database for all: each test empties it."""
+    connection = duckdb.connect()
+    catalog = Catalog(connection)
+    catalog.create()
+    return connection, catalog
+
+
+@pytest.fixture
+def database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
+    connection, catalog = _database()
+    for (table,) in connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'"
+    ).fetchall():
+        if table not in ("meta", "prefix"):
+            connection.execute(f"TRUNCATE _graphdb.{table}")
+    return connection, catalog
+
+
+def _load(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
+    load(*database, SUITE / case["file"], Options(base=case["base"]))
+
+
+def _name(case: dict[str, Any]) -> str:
+    return f"{case['suite']}-{case['version']}-{case['id']}"
+
+
+@pytest.mark.parametrize("case", _cases("positive", "eval", "c14n"))
+def test_positive(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
+    """The file loads; where the suite states a result, it is the graph in the database, blank nodes renamed."""
+    if _name(case) in REFUSED:
+        with pytest.raises(LoadError):
+            _load(case, database)
+        return
+    _load(case, database)
+    pyoxigraph = pytest.importorskip("pyoxigraph")
+    result = SUITE / (case["result"] or case["file"])
+    if not case["result"] and case["kind"] != "eval":
+        return
+    format = pyoxigraph.RdfFormat.from_extension(result.suffix[1:])
+    expected = pyoxigraph.Dataset(
+        _lower(quad, pyoxigraph) for quad in pyoxigraph.parse(result.read_bytes(), format, base_iri=case["base"])
+    )
+    found = pyoxigraph.Dataset(_quads(database[0], pyoxigraph))
+    for dataset in (expected, found):
+        dataset.canonicalize(pyoxigraph.CanonicalizationAlgorithm.UNSTABLE)
+    if _name(case) in WITHOUT_GRAPH:
+        assert found != expected
+        assert {str(quad.triple.predicate) for quad in found} == {str(quad.triple.predicate) for quad in expected}
+    elif _name(case) in LIBRARY:
+        text = (SUITE / case["file"]).read_bytes()
+        theirs = pyoxigraph.Dataset(pyoxigraph.parse(text, pyoxigraph.RdfFormat.RDF_XML, base_iri=case["base"]))
+        theirs.canonicalize(pyoxigraph.CanonicalizationAlgorithm.UNSTABLE)
+        assert found == theirs != expected
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("case", _cases("negative"))
+def test_negative(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
+    if _name(case) in BEYOND_GRAMMAR:
+        _load(case, database)
+        return
+    with pytest.raises(LoadError):
+        _load(case, database)
+    assert database[0].execute("SELECT count(*) FROM main.triples").fetchall() == [(0,)]
+
+
+def _lower(quad: Any, pyoxigraph: Any) -> Any:
+    """Language tags are kept in lower case."""
+    term = quad.object
+    if isinstance(term, pyoxigraph.Literal) and term.language:
+        term = pyoxigraph.Literal(term.value, language=term.language.lower(), direction=term.direction)
+    return pyoxigraph.Quad(quad.subject, quad.predicate, term, quad.graph_name)
+
+
+def _quads(connection: duckdb.DuckDBPyConnection, pyoxigraph: Any) -> list[Any]:
+    """All that the database holds, as the library's quads."""
+    terms: dict[int, Any] = {}
+    for number, iri in connection.execute("FROM _graphdb.resource").fetchall():
+        blank = iri.startswith("_:")
+        terms[number] = pyoxigraph.BlankNode(iri[2:]) if blank else pyoxigraph.NamedNode(iri)
+    for number, text, datatype, language in connection.execute(
+        "SELECT id, lexical, datatype, language FROM _graphdb.literal"
+    ).fetchall():
+        if language:
+            tag, _, direction = language.partition("--")
+            way = {"ltr": pyoxigraph.BaseDirection.LTR, "rtl": pyoxigraph.BaseDirection.RTL}.get(direction)
+            terms[number] = pyoxigraph.Literal(text, language=tag, direction=way)
+        else:
+            terms[number] = pyoxigraph.Literal(text, datatype=pyoxigraph.NamedNode(datatype) if datatype else None)
+    named = connection.execute("SELECT subject, label, object, graph FROM _graphdb.quad").fetchall()
+    in_graphs = {row[:3] for row in named}
+    rows = connection.execute("SELECT subject, label, object FROM _graphdb.triple").fetchall()
+    quads = [pyoxigraph.Quad(*(terms[i] for i in row)) for row in rows if row not in in_graphs]
+    terms[-1] = pyoxigraph.DefaultGraph()
+    quads += [pyoxigraph.Quad(*(terms[i] for i in row)) for row in named]
+    reifies = pyoxigraph.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies")
+    for reifier, *edge in connection.execute("SELECT reifier, subject, label, object FROM _graphdb.reifier").fetchall():
+        quads.append(pyoxigraph.Quad(terms[reifier], reifies, pyoxigraph.Triple(*(terms[i] for i in edge))))
+    quads += [
+        pyoxigraph.Quad(terms[reifier], terms[key], terms[value])
+        for reifier, key, value in connection.execute(
+            "SELECT reifier, key, value FROM _graphdb.reifier JOIN _graphdb.edge_property "
+            "USING (label, subject, object, ordinal)"
+        ).fetchall()
+    ]
+    return quads

@@ -1,0 +1,132 @@
+"""Appending by code: what statements that write and patches use, and files of older versions."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import graphdb
+from graphdb.storage.append import Appender
+from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+from graphdb.storage.migrations import MIGRATIONS
+from graphdb.storage.terms import RDF, XSD
+
+ROWS = [
+    ("ex:a", "ex:knows", "ex:b", None, None),
+    ("ex:a", "ex:name", "Ada", XSD + "string", None),
+    ("ex:a", "ex:name", "Ada", RDF + "langString", "en"),
+    ("ex:b", "ex:age", "41", XSD + "integer", None),
+    ("_:x", "ex:knows", "_:x", None, None),
+]
+
+
+def _table(rows: list[Any]) -> pa.Table:
+    names = "subject", "predicate", "object", "datatype", "language"
+    columns = list(zip(*rows, strict=True))
+    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    Catalog(connection).create()
+    return connection
+
+
+def test_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    """What goes in as rows of the view triples comes out of it; what is there already is not new."""
+    connection.begin()
+    appender = Appender(connection)
+    appender.add_rows(_table(ROWS))
+    appender.add_rows(_table(ROWS[:2]))
+    assert appender.finish() == len(ROWS)
+    connection.commit()
+    assert sorted(connection.execute("FROM main.triples").fetchall(), key=str) == sorted(ROWS, key=str)
+    connection.begin()
+    appender = Appender(connection)
+    appender.add_rows(_table([*ROWS, ("ex:b", "ex:name", "Ada", None, None)]))
+    assert appender.finish() == 1
+    connection.rollback()
+    assert len(connection.execute("FROM main.triples").fetchall()) == len(ROWS)
+    assert connection.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
+
+
+def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
+    """Two edges between the same vertices: one triple, two reifiers."""
+    connection.begin()
+    appender = Appender(connection)
+    appender.add_rows(
+        _table([ROWS[0], ("_:1", "ex:since", "1", XSD + "integer", None), ("_:2", "ex:p", "_:2", None, None)])
+    )
+    names = ["ex:a", "ex:knows", "ex:b", "_:1", "_:2"]
+    number = dict(zip(names, appender.terms.resources(pa.array(names)).tolist(), strict=True))
+    edge = [np.full(2, number[name]) for name in ("ex:a", "ex:knows", "ex:b")]
+    appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge)
+    appender.finish()
+    connection.commit()
+    a, knows, b = (number[name] for name in ("ex:a", "ex:knows", "ex:b"))
+    assert sorted(connection.execute("FROM _graphdb.edge").fetchall()) == [(knows, a, b, 0), (knows, a, b, 1)]
+    [(ordinal, value)] = connection.execute(
+        "SELECT ordinal, lexical FROM _graphdb.edge_property JOIN _graphdb.literal ON id = value"
+    ).fetchall()
+    reifiers = dict(connection.execute("SELECT ordinal, reifier FROM _graphdb.reifier").fetchall())
+    assert (reifiers[ordinal], value) == (number["_:1"], "1")
+    assert len(connection.execute("FROM main.triples").fetchall()) == 2
+
+
+VERSION_1 = """
+CREATE SCHEMA _graphdb;
+CREATE TABLE _graphdb.meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
+CREATE TABLE _graphdb.prefix (prefix VARCHAR PRIMARY KEY, iri VARCHAR NOT NULL);
+CREATE TABLE _graphdb.source (id BIGINT PRIMARY KEY, path VARCHAR NOT NULL, triples BIGINT NOT NULL,
+    loaded_at TIMESTAMPTZ NOT NULL);
+CREATE TABLE _graphdb.resource (id BIGINT NOT NULL, iri VARCHAR NOT NULL);
+CREATE TABLE _graphdb.literal (id BIGINT NOT NULL, lexical VARCHAR NOT NULL, datatype VARCHAR, language VARCHAR,
+    kind UTINYINT NOT NULL, integer BIGINT, number DOUBLE, decimal DECIMAL(38, 18), boolean BOOLEAN, date DATE,
+    datetime TIMESTAMP, zoned TIMESTAMPTZ, time TIME);
+CREATE TABLE _graphdb.triple (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL);
+CREATE TABLE _graphdb.edge_label (id BIGINT NOT NULL, triples BIGINT NOT NULL, resource_triples BIGINT NOT NULL,
+    subjects BIGINT NOT NULL, objects BIGINT NOT NULL, max_out_degree BIGINT NOT NULL, max_in_degree BIGINT NOT NULL,
+    kinds UINTEGER NOT NULL, max_values BIGINT NOT NULL);
+CREATE TABLE _graphdb.vertex_label (id BIGINT NOT NULL, vertices BIGINT NOT NULL);
+INSERT INTO _graphdb.meta VALUES ('schema_version', '1');
+INSERT INTO _graphdb.resource VALUES (0, 'ex:a'), (1, 'ex:knows'), (2, 'ex:b');
+INSERT INTO _graphdb.triple VALUES (1, 0, 2);
+INSERT INTO _graphdb.edge_label VALUES (1, 1, 1, 1, 1, 1, 1, 0, 0);
+INSERT INTO _graphdb.source VALUES (0, 'old.nt', 1, now());
+"""
+"""A file as version 1 wrote it."""
+
+
+def test_old_files_are_migrated(tmp_path: pathlib.Path) -> None:
+    """A file of version 1 opens, answers, takes another load, and is of this version then, with the same tables."""
+    old = duckdb.connect(tmp_path / "old.duckdb")
+    old.execute(VERSION_1)
+    old.close()
+    (tmp_path / "more.nt").write_text("<ex:b> <ex:knows> <ex:c> .\n")
+    for _ in range(2):
+        with graphdb.connect(tmp_path / "old.duckdb") as db:
+            assert db.query("MATCH (a)-[:knows]->(b) RETURN count(*)").scalar() in (1, 2)
+            db.load(tmp_path / "more.nt")
+    with graphdb.connect(tmp_path / "new.duckdb") as db:
+        db.load(tmp_path / "more.nt")
+    tables = []
+    for name in ("old", "new"):
+        with duckdb.connect(tmp_path / f"{name}.duckdb") as connection:
+            assert Catalog(connection).schema_version == SCHEMA_VERSION
+            columns = "table_name, column_name, data_type, is_nullable"
+            tables.append(
+                connection.execute(
+                    f"SELECT {columns} FROM duckdb_columns() WHERE schema_name = '_graphdb' ORDER BY ALL"
+                ).fetchall()
+            )
+    assert tables[0] == tables[1]
+
+
+def test_every_version_has_its_migration() -> None:
+    assert sorted(MIGRATIONS) == list(range(1, SCHEMA_VERSION))

@@ -1,0 +1,296 @@
+"""Formats: whatever a graph is written in, the same graph is loaded; what is wrong is told with its place."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import pathlib
+import sys
+import threading
+from typing import Any
+
+import pytest
+import zstandard
+
+import graphdb
+from graphdb.errors import LoadError
+from graphdb.storage.loaders import streams
+from graphdb.storage.loaders.formats import sniff
+
+OWN = "urn:graphdb:"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+NT = f'<e:a> <e:p> <e:b> .\n<e:a> <e:n> "1"^^<{XSD}integer> .\n<e:a> <e:l> "x"@en .\n'
+SAME = {
+    "a.nt": NT,
+    "a.nq": NT,
+    "a.ttl": '@prefix e: <e:> .\ne:a e:p e:b ;\n  e:n 1 ; e:l "x"@en .\n',
+    "a.trig": '@prefix e: <e:> .\n{ e:a e:p e:b ; e:n 1 ; e:l "x"@en }\n',
+    "a.rdf": '<?xml version="1.0"?>\n<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="e:">\n'
+    f'<rdf:Description rdf:about="e:a"><e:p rdf:resource="e:b"/><e:n rdf:datatype="{XSD}integer">1</e:n>'
+    '<e:l xml:lang="en">x</e:l></rdf:Description></rdf:RDF>',
+    "a.jsonld": '{"@id": "e:a", "e:p": {"@id": "e:b"}, "e:n": 1, "e:l": {"@value": "x", "@language": "en"}}',
+}
+ROWS = {
+    ("e:a", "e:p", "e:b", None, None),
+    ("e:a", "e:n", "1", XSD + "integer", None),
+    ("e:a", "e:l", "x", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "en"),
+}
+PACK = {".gz": gzip.compress, ".zst": zstandard.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.fixture
+def db() -> Any:
+    with graphdb.connect() as database:
+        yield database
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, text: str | bytes) -> str:
+    pathlib.Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return name
+
+
+def rows(db: Any) -> set[Any]:
+    return set(db.sql("FROM triples").fetchall())
+
+
+def refused(
+    db: Any, data: Any, message: str, place: tuple[int | None, int | None] = (None, None), **how: Any
+) -> LoadError:
+    with pytest.raises(LoadError) as caught:
+        db.load(data, **how)
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == place
+    assert not rows(db), "nothing is kept"
+    assert "load_errors" not in db.tables()
+    return caught.value
+
+
+# --- which format ---
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"), [*((name, "") for name in SAME), *(("a.nt", packed) for packed in PACK), ("a.ttl", ".gz")]
+)
+def test_all_formats_say_the_same(db: Any, name: str, packed: str) -> None:
+    """By its name, and by its content where the name says nothing."""
+    data = PACK.get(packed, bytes)(SAME[name].encode())
+    db.load(write(name + packed, data))
+    assert rows(db) == ROWS
+    if name != "a.nq":  # without a graph's name it is N-Triples
+        with graphdb.connect() as other:
+            other.load(write("data", data))
+            assert rows(other) == ROWS
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    ("# a comment\n1\t2\n3\t4\n", "edge list"), ("t 2 1\nv 0 1 1\n", "labelled graph"), ("PAR1", "Parquet"),
+    (":ID,name\n1,x\n", "CSV"), ("<e:a> <e:b> <e:c> <e:g> .", "N-Quads"), ("<e:a> <e:b> <e:c> ; <e:d> <e:e> .", None),
+    ("PREFIX e: <e:>\nGRAPH e:g { e:a e:b e:c }", "TriG"), ('{"a": 1}', None), ("<?xml version='1.0'?><html/>", None),
+    ("", None),
+])  # fmt: skip
+def test_content_tells(text: str, name: str | None) -> None:
+    found = sniff(text.encode())
+    assert (found and found.name) == name
+
+
+def test_stated_format_wins(db: Any) -> None:
+    db.load(write("a.txt", SAME["a.ttl"]), format="Turtle")
+    assert rows(db) == ROWS
+
+
+def test_standard_input_and_pipes(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in (SAME["a.ttl"].encode(), gzip.compress(NT.encode())):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        db.load("-")
+        assert rows(db) == ROWS
+    os.mkfifo("pipe.nt")
+    writer = threading.Thread(target=lambda: write("pipe.nt", NT + '<e:a> <e:p> "cut'))
+    writer.start()
+    with pytest.raises(LoadError, match="the literal has no closing"):
+        db.load("pipe.nt")
+    writer.join()
+    assert rows(db) == ROWS
+
+
+def test_prefixes_and_base_are_taken_over(db: Any) -> None:
+    db.query("PREFIX mine: <http://mine/>")
+    db.load(write("a.ttl", "@prefix f: <http://f/> . @prefix mine: <http://other/> . <x> f:p <#y> ."))
+    assert db.prefixes()["f"] == "http://f/"
+    assert db.prefixes()["mine"] == "http://mine/", "what is declared stays"
+    here = pathlib.Path("a.ttl").absolute().as_uri()
+    assert rows(db) == {(here[: -len("a.ttl")] + "x", "http://f/p", here + "#y", None, None)}
+    with graphdb.connect() as other:
+        other.load("a.ttl", base="http://base/dir/file")
+        assert rows(other) == {("http://base/dir/x", "http://f/p", "http://base/dir/file#y", None, None)}
+
+
+# --- named graphs, edges with properties ---
+
+
+def test_named_graphs_are_one_graph(db: Any) -> None:
+    db.load(write("a.nq", "<e:s> <e:p> <e:o> <e:g> .\n<e:s> <e:p> <e:o> .\n<e:s> <e:p> <e:x> _:h .\n"))
+    assert {row[2] for row in rows(db)} == {"e:o", "e:x"}
+    graphs = db.sql("SELECT coalesce(iri, '') FROM _graphdb.quad LEFT JOIN _graphdb.resource ON graph = id").fetchall()
+    assert sorted(graphs) == [("",), ("_:f0_h",), ("e:g",)]
+    db.load("a.nq")
+    assert db.sql("SELECT count(*) FROM _graphdb.quad").scalar() == 3 + 1, "another blank node is another graph"
+
+
+def test_annotations_are_edge_properties(db: Any) -> None:
+    db.load(write("a.ttl", "@prefix e: <e:> . e:a e:knows e:b {| e:since 2020 |} ~ e:second {| e:by e:c |} ."))
+    edges = db.sql("SELECT ordinal FROM _graphdb.edge ORDER BY ALL").fetchall()
+    assert edges == [(0,), (1,)], "two reifiers: parallel edges"
+    properties = "SELECT k.iri, v.lexical FROM _graphdb.edge_property JOIN _graphdb.resource AS k ON k.id = key"
+    assert db.sql(properties + " JOIN _graphdb.literal AS v ON v.id = value").fetchall() == [("e:since", "2020")]
+    assert rows(db) == {("e:a", "e:knows", "e:b", None, None), ("e:second", "e:by", "e:c", None, None)}
+    db.load(write("b.ttl", "@prefix e: <e:> . e:second e:note 'later' ."))
+    assert db.sql("SELECT count(*) FROM _graphdb.edge_property").scalar() == 2, "a reifier that is known"
+
+
+@pytest.mark.parametrize("line", ["<e:a> <e:p> <<( <e:a> <e:b> <e:c> )>> .", f"<e:a> <{TYPE[:-4]}reifies> "
+                                  "<<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> )>> ."])  # fmt: skip
+def test_other_triple_terms_are_refused(db: Any, line: str) -> None:
+    refused(db, write("a.nt", line), "triple term", (1, line.rindex("<<(") + 1))
+
+
+# --- tables ---
+
+
+def test_node_and_edge_tables(db: Any) -> None:
+    write("people.csv", "id:ID(P),name,age:int,:LABEL,tags:string[],born:date\n"
+          '007,"Ada ""L"" \\, Byron",36,Person;Author,a;b,1815-12-10\n2,Bo,,Person,,\n"x y",,,,,\n')  # fmt: skip
+    write("knows.csv", ":START_ID(P),:END_ID(P),:TYPE,since:int\n007,2,knows,1999\n007,2,knows,2000\n2,x y,likes,\n")
+    db.load("*.csv")
+    a, b, c = (OWN + f"P/{name}" for name in ("007", "2", "x%20y"))
+    text = XSD + "string"
+    assert rows(db) == {
+        (a, TYPE, OWN + "Person", None, None), (a, TYPE, OWN + "Author", None, None), (b, TYPE, OWN + "Person", None, None),
+        (a, OWN + "id", "007", text, None), (b, OWN + "id", "2", text, None), (c, OWN + "id", "x y", text, None),
+        (a, OWN + "name", 'Ada "L" \\, Byron', text, None), (b, OWN + "name", "Bo", text, None),
+        (a, OWN + "age", "36", XSD + "integer", None), (a, OWN + "born", "1815-12-10", XSD + "date", None),
+        (a, OWN + "tags", "a", text, None), (a, OWN + "tags", "b", text, None),
+        (a, OWN + "knows", b, None, None), (b, OWN + "likes", c, None, None),
+    }  # fmt: skip
+    assert db.query("MATCH (a:Person {name: 'Bo'})<-[:knows]-(b:Author) RETURN b.age").scalar() == 36
+    since = "SELECT v.lexical FROM _graphdb.edge_property JOIN _graphdb.literal AS v ON v.id = value ORDER BY ALL"
+    assert db.sql(since).fetchall() == [("1999",), ("2000",)]
+
+
+def test_mapped_columns(db: Any) -> None:
+    write("flights.csv", "from,to,km\nFRA,LIS,1870\n")
+    columns = {"from": ":START_ID(Airport)", "to": ":END_ID(Airport)", "km": "http://x/km:int"}
+    db.load("flights.csv", columns=columns, type="flight")
+    assert (OWN + "Airport/FRA", OWN + "flight", OWN + "Airport/LIS", None, None) in rows(db)
+    assert "http://x/km" in {iri for (iri,) in db.sql("SELECT iri FROM _graphdb.resource").fetchall()}
+
+
+def test_data_frames_and_parquet_say_the_same() -> None:
+    """One table as pandas, Polars and Arrow, from Parquet, and as a result of ours."""
+    pandas, polars, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    import pyarrow.parquet
+
+    table = pa.table({":ID": ["a", "b"], "n": [1, None], "x": [1.5, float("inf")], "t": [True, False]})
+    pyarrow.parquet.write_table(table, "t.parquet")
+    expected = None
+    for data in (table, pandas.DataFrame(table.to_pandas()), polars.from_arrow(table), "t.parquet"):
+        with graphdb.connect() as db:
+            db.load(data, label="Thing")
+            found = {(s, p, o if p != OWN + "n" else str(int(float(o))), *rest[1:]) for s, p, o, *rest in rows(db)}
+            expected = expected or found
+            assert found == expected
+    assert len(expected or ()) == 7
+
+
+def test_networkx(db: Any) -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.MultiDiGraph()
+    graph.add_node(1, label="Person", name="x")
+    graph.add_edge(1, 2, type="knows", since=3)
+    graph.add_edge(1, 2, type="knows")
+    graph.add_node("alone")
+    db.load(graph)
+    assert (OWN + "1", OWN + "knows", OWN + "2", None, None) in rows(db)
+    assert {row[0] for row in rows(db)} == {OWN + "1", OWN + "2", OWN + "alone"}
+    assert db.sql("SELECT count(*) FROM _graphdb.edge").scalar() == 2
+
+
+def test_edge_lists_and_labelled_graphs(db: Any) -> None:
+    db.load(write("a.txt", "# from to\n0\t1\n1 2\n\n0,2\n"), type="cites")
+    assert rows(db) == {(OWN + s, OWN + "cites", OWN + o, None, None) for s, o in ("01", "12", "02")}
+    with graphdb.connect() as other:
+        other.load(write("g.graph", "t 3 2\nv 0 1 1\nv 1 2 1\nv 2 1 1\ne 0 1\ne 1 2 7\n"))
+        assert rows(other) == {
+            *((OWN + v, TYPE, OWN + label, None, None) for v, label in (("0", "L1"), ("1", "L2"), ("2", "L1"))),
+            (OWN + "0", OWN + "edge", OWN + "1", None, None), (OWN + "1", OWN + "E7", OWN + "2", None, None),
+        }  # fmt: skip
+
+
+# --- what goes wrong ---
+
+
+@pytest.mark.parametrize(("name", "text", "message", "place"), [
+    ("a.ttl", "@prefix e: <e:> .\ne:a e:b f:c .\n", "f: has not been declared", (2, 9)),
+    ("a.ttl", "<e:a> <e:b> \x00 .", "", (1, 13)),
+    ("a.ttl", b'<e:a> <e:b> "\xe9" .', "UTF-8", (1, 14)),
+    ("a.nt", b'<e:a> <e:b> "\xe9" .', "not UTF-8", (1, 14)),
+    ("a.nt", "<e:a> <e:b> \x00 .", "expected an object", (1, 13)),
+    ("a.nt", "<e:a> <e:b> <e:c> <e:g> .", "expected '.'", (1, 19)),
+    ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-16"), "UTF-16", (None, None)),
+    ("a.rdf", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:a></rdf:b>", "ill-formed", (None, None)),
+    ("a.jsonld", '{"@id": "e:a", }', "comma", (1, 16)),
+    ("a.jsonld", '{"@context": "http://x/"}', "not fetched", (None, None)),
+    ("a.csv", ":ID,n:int\n1,2\n3,x\n", "Could not convert", (3, None)),
+    ("a.csv", ":ID,n:int\n1,2\n,3\n", "this row has no :ID", (3, None)),
+    ("a.csv", "x,y\n1,2\n", "no column says", (None, None)),
+    ("a.csv", ":START_ID,:END_ID\n1,2\n", "which edge label", (None, None)),
+    ("a.csv", b":ID,n\n1,\xff\xfe\n", "", (2, None)),
+    ("a.parquet", "PAR1 not at all", "a.parquet", (None, None)),
+    ("a.edges", "1 2\n3\n", "expected two vertices", (2, None)),
+    ("a.graph", "t 1 0\nx\n", "expected 't", (2, None)),
+])  # fmt: skip
+def test_bad_files(db: Any, name: str, text: Any, message: str, place: tuple[int | None, int | None]) -> None:
+    """Told with its place; nothing is kept."""
+    error = refused(db, write(name, text), message, place)
+    assert name in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"), [("a.ttl", ".gz"), ("a.csv", ".gz"), ("a.csv", ".zst"), ("a.nt", ".bz2"), ("a.nt", ".xz")]
+)
+def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
+    text = "".join(f"<e:{i}> <e:p> <e:{i * i}> .\n" for i in range(9_000))
+    if name == "a.csv":
+        text = ":ID,n\n" + "".join(f"{i},{i * i}\n" for i in range(9_000))
+    whole = PACK[packed](text.encode())
+    refused(db, write(name + packed, whole[: len(whole) // 2]), "")
+
+
+@pytest.mark.parametrize(("name", "text", "kept", "bad"), [
+    ("a.ttl", "@prefix e: <e:> .\ne:a e:b e:c .\ne:a e:b f:c .\ne:a e:b e:d .", 2, [(3, 9)]),
+    ("a.nq", "<e:a> <e:b> <e:c> <e:g> .\noops\n<e:a> <e:b> <e:d> .", 2, [(2, 1)]),
+    ("a.csv", ":ID,n:int\n1,2\n3,x\n4,5\n", 2, [(3, None)]),
+    ("a.csv", ":ID,n:int\n1,2\n,3\n4,5\n", 2, [(3, None)]),
+    ("a.edges", "1 2\n3\n4 5\n", 2, [(2, None)]),
+])  # fmt: skip
+def test_bad_lines_are_skipped(db: Any, name: str, text: str, kept: int, bad: list[Any]) -> None:
+    report = db.load(write(name, text), on_error="skip")
+    assert (len(rows(db)), report.errors) == (kept, len(bad))
+    assert db.sql('SELECT line, "column" FROM load_errors WHERE message IS NOT NULL').fetchall() == bad
+
+
+def test_lines_without_end(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that is too long is refused before it fills the memory."""
+    monkeypatch.setattr(streams, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(streams, "BLOCK", 1 << 16)
+    refused(db, write("a.nt", '<e:a> <e:b> "' + "x" * (2 << 20)), "longer than 1 MiB")
+    refused(db, ".", "is a directory")
