@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 MOST_GROUPS = 64
 """Groups of one arc; there is at most one per pattern vertex."""
-FEW = 8
+FEW = 64
 """A pass that drops less than one of so many candidates is the last."""
 
 
