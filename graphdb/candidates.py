@@ -45,6 +45,10 @@ class Snapshot:
     store: TripleStore
     graph: DataGraph
     properties: Properties
+    described: frozenset[int] = frozenset()
+    """Edge labels of which some edge has properties or a parallel one."""
+    parallel: frozenset[int] = frozenset()
+    """Edge labels with parallel edges: their triples do not tell how many edges there are."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -279,4 +283,13 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
                 ).fetchall()
             )
         store = TripleStore(raw, connection.lock)
-    return Snapshot(connection, names, store, DataGraph(store, graph_bytes), Properties(connection, scales))
+        described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
+    return Snapshot(
+        connection,
+        names,
+        store,
+        DataGraph(store, graph_bytes),
+        Properties(connection, scales),
+        frozenset(label for label, _ in described),
+        frozenset(label for label, ordinal in described if ordinal),
+    )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
+from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
@@ -93,6 +94,7 @@ class QueryRun:
     def prepare(self, query: ast.Query) -> Prepared:
         """Bind, find candidates, plan, and write the SQL after the match."""
         bound = bind(query.matches, self._snapshot.names, self._text)
+        self._refuse_described(bound)
         window = window_of(query.returns, self._arguments, self._text)
         items = expand_star(query.returns, bound, self._text)
         needs = wanted(query.returns, items, bound, window)
@@ -110,6 +112,17 @@ class QueryRun:
             shaped = shaper.shape(query.returns, items, window)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
+
+    def _refuse_described(self, bound: BoundPattern) -> None:
+        """Leave edges that their triples do not tell apart, or not in full, to the interpreter."""
+        described, parallel = self._snapshot.described, self._snapshot.parallel
+        if not described:
+            return
+        named = set(bound.edge_of.values())
+        for number, edge in enumerate(bound.edges):
+            asked = described if number in named else parallel
+            if asked if edge.labels is None else asked.intersection(edge.labels):
+                raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         candidates = Candidates(
@@ -144,7 +157,7 @@ class QueryRun:
         names = list(inner.vertex_of)
         if not names:
             plan = self._plan(inner, Wanted((), (), True, 1))
-            return Typed("TRUE" if self.executor.count(plan, self._new_control()) else "FALSE", BOOLEAN)
+            return Typed("TRUE" if self.executor.count(plan, self.new_control()) else "FALSE", BOOLEAN)
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
@@ -161,7 +174,7 @@ class QueryRun:
         plan = self._plan(inner, Wanted(vertices, (), False, None))
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
-        for block in self.executor.run(plan, self._new_control()):
+        for block in self.executor.run(plan, self.new_control()):
             columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
             kept = _unique(columns)
         return kept
@@ -195,7 +208,7 @@ class QueryRun:
         """Run a match for the number of its rows alone: the result needs no SQL."""
         import pyarrow as pa
 
-        self.control = control = self._new_control()
+        self.control = control = self.new_control()
         count = pa.array([self.executor.count(plan, control)], pa.int64())
         table = pa.table({f"c{i}": count for i in range(len(shaped.columns))})
         skip, limit = shaped.window
@@ -226,14 +239,14 @@ class QueryRun:
     def _bindings(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[None]:
         connection = self._snapshot.connection
         if needs.count_only:
-            self.control = control = self._new_control()
+            self.control = control = self.new_control()
             count = self.executor.count(plan, control)
             with connection.view(BINDINGS, {"count": np.array([count], np.int64)}):
                 yield
             return
         if not needs.vertices:
             # Nothing of the match is returned but its number of rows.
-            self.control = control = self._new_control()
+            self.control = control = self.new_control()
             count = self.executor.count(plan, control)
             with connection.guard() as raw:
                 raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
@@ -259,7 +272,7 @@ class QueryRun:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         import pyarrow as pa
 
-        self.control = control = self._new_control()
+        self.control = control = self.new_control()
         columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
         columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
         literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
@@ -304,7 +317,8 @@ class QueryRun:
             else:
                 raw.execute(f"INSERT INTO temp.{BINDINGS} FROM _graphdb_block")
 
-    def _new_control(self) -> Control:
+    def new_control(self) -> Control:
+        """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
         return Control(
             timeout=self._left(), cancelled=self._cancelled, buffer_bytes=max(self._bindings_bytes // 4, 1 << 20)
         )

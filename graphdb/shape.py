@@ -240,6 +240,8 @@ class Shaper:
                 expression = aliased.get(expression.name, expression)
             if not any(isinstance(part, (ast.Variable, ast.CountStar)) for part in walk(expression)):
                 continue  # a constant orders nothing
+            if value.type.base is Base.NULL:
+                continue  # and nor does what nothing has
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
-from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, nearest
+from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, TypeMismatchError, nearest
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
+    from graphdb.interpret.result import ValuesResult
     from graphdb.storage.loaders.load import LoadReport, Progress
 
 _KEPT = 64
@@ -83,9 +84,14 @@ class Statements:
             match statement:
                 case ast.Query():
                     with self._query_run(text, arguments, timeout) as run:
-                        prepared = self._prepare(run, statement, text, arguments)
+                        try:
+                            prepared = self._prepare(run, statement, text, arguments)
+                        except (NotSupportedError, TypeMismatchError):  # SQL cannot type it before it runs
+                            return self._interpreted(statement, text, arguments, timeout)
                         table = run.run(prepared)
                     return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
+                case ast.Composite():
+                    return self._interpreted(statement, text, arguments, timeout)
                 case ast.CreateTable():
                     message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
@@ -128,6 +134,15 @@ class Statements:
                 raise
             state.changed()
         return report
+
+    def _interpreted(
+        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> ValuesResult:
+        """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
+        from graphdb.interpret.statement import interpreted
+
+        run = self._query_run(text, arguments, timeout)
+        return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
 
     def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> QueryRun:
         executor = self._executor
@@ -177,6 +192,11 @@ class Statements:
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
+        if isinstance(statement.query, ast.Composite):
+            table = self._interpreted(statement.query, text, arguments, timeout).presented()
+            with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
+            return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
         with self._query_run(text, arguments, timeout) as run:
             prepared = run.prepare(statement.query)
             rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns)
@@ -186,9 +206,19 @@ class Statements:
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
-        self, query: ast.Query, profile: bool, text: str, arguments: Mapping[str, object], timeout: float | None
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
+        if isinstance(query, ast.Composite):
+            from graphdb.interpret.statement import explained
+
+            found = self._interpreted(query, text, arguments, timeout) if profile else None
+            return Explanation(tuple(explained(query, text, found)))
         with self._query_run(text, arguments, timeout) as run:
             started = time.perf_counter()
             prepared = run.prepare(query)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
     import sqlalchemy
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -108,6 +108,16 @@ class Catalog:
                 self._connection.execute(_VIEW)
         except DBAPIError as error:
             raise StorageError(f"the tables of graphdb cannot be created: {error.orig}") from error
+
+    def upgrade(self) -> None:
+        """Create what an older version's file lacks, in one transaction."""
+        from graphdb.storage import schema
+
+        with transaction(self._connection), self._engine().connect() as sql:
+            schema.metadata.create_all(sql, tables=[schema.edge, schema.edge_property], checkfirst=False)
+            sql.execute(
+                schema.meta.update().where(schema.meta.c.key == "schema_version"), {"value": str(SCHEMA_VERSION)}
+            )
 
     @property
     def schema_version(self) -> int:

@@ -88,3 +88,26 @@ vertex_label = Table(
     Column("id", BigInteger, nullable=False),
     Column("vertices", BigInteger, nullable=False),
 )
+
+edge = Table(
+    "edge",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+)
+"""Edges that their triple does not tell apart: one row for each, where a triple stands for several parallel edges or
+its edge has properties.  A triple without rows is one edge, of ordinal 0, without properties."""
+
+edge_property = Table(
+    "edge_property",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+    Column("key", BigInteger, nullable=False),
+    Column("value", BigInteger, nullable=False),
+)
+"""The properties of edges: ``key`` is a predicate, ``value`` a literal.  The edge has a row in :data:`edge`."""

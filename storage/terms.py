@@ -11,6 +11,15 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDF_TYPE = RDF + "type"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
+VERTEX = "urn:x-graphdb:vertex"
+"""The class of every vertex that CREATE made: a vertex without labels, properties and edges is there by this alone."""
+
+LIST_DATATYPE = "http://w3id.org/awslabs/neptune/SPARQL-CDTs/List"
+"""The datatype of lists as values (SPARQL CDTs: composite datatypes in RDF, §3)."""
+
+ZONED_DATATYPE = "urn:x-graphdb:zonedDateTime"
+"""The datatype of a date and time in a zone that has a name: xsd:dateTime knows offsets only."""
+
 
 class Kind(IntEnum):
     """How the value of a literal is stored, hence with what it can be compared.
@@ -41,3 +50,8 @@ class Kind(IntEnum):
     """xsd:time without a time zone, to the microsecond: ``time``."""
     OTHER = 10
     """Any other datatype; the value is the lexical form."""
+    LIST = 11
+    """A list as one value (:data:`LIST_DATATYPE`); SQL sees the lexical form."""
+    TEMPORAL = 12
+    """A temporal value that DuckDB has no type for: a duration, a time with a zone, what is finer than a microsecond,
+    a date and time in a zone that has a name.  SQL sees the lexical form."""
