@@ -86,8 +86,13 @@ class Statements:
                     with self._query_run(text, arguments, timeout) as run:
                         try:
                             prepared = self._prepare(run, statement, text, arguments)
-                        except (NotSupportedError, TypeMismatchError):  # SQL cannot type it before it runs
+                        except NotSupportedError:
                             return self._interpreted(statement, text, arguments, timeout)
+                        except TypeMismatchError as refused:  # types that only the data decides, or a mistake
+                            try:
+                                return self._interpreted(statement, text, arguments, timeout)
+                            except TypeMismatchError:
+                                raise refused from None
                         table = run.run(prepared)
                     return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
                 case ast.Composite():
