@@ -318,7 +318,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def node(self, meta: Meta, children: list[Any]) -> s.NodePattern:
         variable, iri, labels, properties, where = children
-        return s.NodePattern(variable, labels, iri, properties, where, _span(meta))
+        given = properties if isinstance(properties, s.Parameter) else None
+        return s.NodePattern(variable, labels, iri, None if given else properties, where, _span(meta), given)
+
+    def given(self, meta: Meta, children: list[Any]) -> s.Parameter:
+        return self.parameter(meta, children)
 
     def subpath(self, meta: Meta, children: list[Any]) -> s.Subpath:
         name, *elements, where, repeat = children
@@ -329,7 +333,17 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def _edge(self, direction: s.Direction, meta: Meta, children: list[Any]) -> s.EdgePattern:
         variable, labels, length, properties, where = (children[0] if len(children) > 1 else None) or (None,) * 5
-        return s.EdgePattern(direction, variable, labels, properties, where, children[-1] or length, _span(meta))
+        given = properties if isinstance(properties, s.Parameter) else None
+        return s.EdgePattern(
+            direction,
+            variable,
+            labels,
+            None if given else properties,
+            where,
+            children[-1] or length,
+            _span(meta),
+            given,
+        )
 
     def edge_out(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
         return self._edge(s.Direction.OUT, meta, children)

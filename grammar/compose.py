@@ -48,6 +48,10 @@ def composed(
     for position in [at for keeps_all, at in unions if keeps_all is not unions[0][0]]:
         raise blame.error("UNION and UNION ALL cannot stand in one query", position)
     for part in parts:
+        for element in _parts(tuple(clause for clause in part if not isinstance(clause, s.CreateClause))):
+            if isinstance(element, (s.NodePattern, s.EdgePattern)) and element.given is not None:
+                hint = "name the properties: {key: $value}"
+                raise blame.error("only CREATE takes a parameter for all properties", element.given.span.start, hint)
         for clause, after in itertools.pairwise(part):
             if isinstance(clause, s.ReturnClause):
                 hint = "to go on from its rows, write WITH"

@@ -139,9 +139,8 @@ def _in_element(place: _Place) -> tuple[str, int] | None:
         return None
     inside_edge = place.at(0, place.opening) == "[" and place.at(-1, place.opening) == "-"
     inside_node = place.at(0, place.opening) == "("
-    if value.startswith("$") and (inside_edge or inside_node):
-        dynamic = place.at(-1) in (":", "|", "&", "!")
-        return ("dynamic labels are" if dynamic else "parameters in the place of a property map are"), index
+    if value.startswith("$") and (inside_edge or inside_node) and place.at(-1) in (":", "|", "&", "!"):
+        return "dynamic labels are", index
     return None
 
 

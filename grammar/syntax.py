@@ -415,6 +415,8 @@ class NodePattern:
     properties: MapLiteral | None = None
     where: Expression | None = None
     span: Span = field(default=_HERE, compare=False)
+    given: Parameter | None = None
+    """A parameter in the place of the property map, which CREATE takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,6 +438,8 @@ class EdgePattern:
     where: Expression | None = None
     repeat: Repeat | None = None
     span: Span = field(default=_HERE, compare=False)
+    given: Parameter | None = None
+    """As for a node."""
 
 
 @dataclass(frozen=True, slots=True)

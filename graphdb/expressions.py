@@ -324,7 +324,8 @@ class Compiler:
             if not plain or isinstance(node.collection, ast.ListLiteral):
                 return test(value)
             return Typed(
-                f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
+                f"CASE WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
+                f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
                 f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
                 "ELSE FALSE END",
                 BOOLEAN,

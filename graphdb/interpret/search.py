@@ -372,6 +372,8 @@ class _Automaton:
         if repeat is None:
             return self._once(edge, entry, group)
         at = entry
+        if repeat.high is not None and repeat.high < repeat.low:
+            return self._new()  # which nothing leads to
         for _ in range(repeat.low):
             at = self._once(edge, at, True)
         after = self._new()

@@ -61,6 +61,8 @@ class Writer:
         """Vertex and key whose values changed."""
         self._edges: set[Triple] = set()
         """Triples whose edges changed."""
+        self._gone: set[int] = set()
+        """Deleted vertices whose labels and properties are still in the file."""
         self._new: set[int] = set()
         self._present: dict[Triple, bool] = {}
         self._reserved: Iterator[int] = iter(())
@@ -205,9 +207,7 @@ class Writer:
         self.changes.vertices_created += 1
         self._added.add((self._type, id, self._hidden))
         self._put_labels(vertex, self._labels(node.labels))
-        if node.properties is not None:
-            for key, value in node.properties.items:
-                self._put(vertex, self._key(key), self._compiler.compile(value)(row), value)
+        self._put_all(vertex, node, row)
         if node.variable is not None:
             row[node.variable.name] = vertex
         return vertex
@@ -239,10 +239,23 @@ class Writer:
         self._added.add(triple)
         self._removed.discard(triple)
         self.changes.edges_created += 1
-        if pattern.properties is not None:
-            for key, value in pattern.properties.items:
-                self._put(edge, self._key(key), self._compiler.compile(value)(row), value)
+        self._put_all(edge, pattern, row)
         return edge
+
+    def _put_all(self, target: Vertex | Edge, pattern: ast.NodePattern | ast.EdgePattern, row: Row) -> None:
+        """Set the properties of a new vertex or edge."""
+        if pattern.given is not None:
+            given = self._compiler.compile(pattern.given)(row)
+            if not isinstance(given, dict):
+                raise TypeMismatchError(
+                    f"expected a map of properties, found {type_name(given)}",
+                    text=self.context.text,
+                    position=pattern.given.span.start,
+                )
+            for name, value in given.items():
+                self._put(target, self._key(_key_named(name, pattern.given)), value, pattern.given)
+        for key, node in pattern.properties.items if pattern.properties is not None else ():
+            self._put(target, self._key(key), self._compiler.compile(node)(row), node)
 
     # --- labels and properties
 
@@ -403,6 +416,7 @@ class Writer:
                 self._delete_edge(edge)
         for vertex in gone:
             self.view.deleted.add(vertex)
+            self._gone.add(vertex.id)
             self.changes.vertices_deleted += 1
 
     def _delete_edge(self, edge: Edge) -> None:
@@ -478,7 +492,7 @@ class Writer:
 
     def flush(self) -> None:
         """Write what changed since the last time."""
-        if not (self._removed or self._added or self._facts or self._edges):
+        if not (self._removed or self._added or self._facts or self._edges or self._gone):
             return
         deleted = {vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)}
         facts = {
@@ -506,13 +520,15 @@ class Writer:
             removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
         edge_values = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_facts]
         self._update.apply(removed, added, self._edges, edges, edge_values)
-        self._removed, self._added, self._facts, self._edges = set(), set(), set(), set()
+        if self._gone:
+            self._update.apply(self._update.facts(self._gone, self._type), ())
+        self._removed, self._added, self._facts, self._edges, self._gone = set(), set(), set(), set(), set()
         self._new.clear()
         self._present.clear()
         self.context.changed()
 
     def finish(self) -> Changes:
-        """Write what is left, and take deleted vertices away; return what changed.
+        """Write what is left; return what changed.
 
         Raises
         ------
@@ -528,7 +544,6 @@ class Writer:
                     f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
                     hint="delete them too, or write DETACH DELETE",
                 )
-            self._update.apply(self._update.facts(deleted, self._type), ())
         return self.changes
 
 

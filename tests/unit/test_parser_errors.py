@@ -18,7 +18,6 @@ def error(text: str) -> GraphDBError:
     ("text", "construct", "at"),
     [
         ("MATCH (a)~[x]~(b) RETURN a", "edge patterns with ~", "~["),
-        ("MATCH (a $props) RETURN a", "parameters in the place", "$props"),
         ("MATCH (a:$(x)) RETURN a", "dynamic labels", "$(x"),
         ("INSERT (a)-[:X]->(b)", "INSERT", "INSERT"),
         ("CALL { MATCH (a) RETURN a } RETURN a", "CALL", "CALL"),
