@@ -84,7 +84,7 @@ class State:
                     raise StorageError(
                         f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
                     )
-                elif catalog.schema_version < SCHEMA_VERSION:
+                else:
                     catalog.upgrade()
             self._lazy_catalog = catalog
         return self._lazy_catalog

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     import sqlalchemy
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+"""2: degrees and pairs of labels (:mod:`graphdb.storage.statistics`); 3: edges with properties, and parallel ones."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -110,14 +111,18 @@ class Catalog:
             raise StorageError(f"the tables of graphdb cannot be created: {error.orig}") from error
 
     def upgrade(self) -> None:
-        """Create what an older version's file lacks, in one transaction."""
-        from graphdb.storage import schema
+        """Bring a file that an older version wrote up to date: make the tables it lacks, and count what they hold."""
+        import numpy as np
 
-        with transaction(self._connection), self._engine().connect() as sql:
-            schema.metadata.create_all(sql, tables=[schema.edge, schema.edge_property], checkfirst=False)
-            sql.execute(
-                schema.meta.update().where(schema.meta.c.key == "schema_version"), {"value": str(SCHEMA_VERSION)}
-            )
+        from graphdb.storage import schema, statistics
+
+        if self.schema_version >= SCHEMA_VERSION:
+            return
+        with transaction(self._connection):
+            with self._engine().connect() as sql:
+                schema.metadata.create_all(sql, checkfirst=True)
+            statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
+            self.set_meta("schema_version", str(SCHEMA_VERSION))
 
     @property
     def schema_version(self) -> int:

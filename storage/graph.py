@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphdb.storage.orient import Oriented, orient
 from graphdb.storage.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.signatures import build_column
+from graphdb.storage.sketch import DegreeSketch
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -71,6 +72,12 @@ class TripleSource(Protocol):
     def statistics(self, label: int) -> LabelStatistics:
         """Statistics of one label; cheap, for planning.  Zeros if unknown."""
 
+    def degrees(self, label: int, direction: int) -> DegreeSketch:
+        """How the degrees of one label in a direction (``OUT``, ``IN``) are distributed."""
+
+    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
+        """(edges of a label that start, or end, at vertices with a vertex label; such vertices); None if unknown."""
+
 
 class ArraySource:
     """A :class:`TripleSource` over NumPy arrays, for tests and embedded use.
@@ -108,6 +115,8 @@ class ArraySource:
         ends = np.append(starts[1:], len(p))[: len(known)]
         self._runs = {int(label): slice(int(b), int(e)) for label, b, e in zip(known, starts, ends, strict=True)}
         self._statistics: dict[int, LabelStatistics] = {}
+        self._sketches: dict[tuple[int, int], DegreeSketch] = {}
+        self._classes: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     def edge_labels(self) -> tuple[int, ...]:
         """All edge labels, sorted."""
@@ -140,6 +149,25 @@ class ArraySource:
                 max_in_degree=int(into.max(initial=0)),
             )
         return self._statistics[label]
+
+    def degrees(self, label: int, direction: int) -> DegreeSketch:
+        """How the degrees of one label in a direction are distributed, counted on the first call."""
+        key = (label, direction)
+        if key not in self._sketches:
+            self._sketches[key] = DegreeSketch.of(np.unique(self.edges(label)[direction], return_counts=True)[1])
+        return self._sketches[key]
+
+    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
+        """(edges at vertices with a vertex label, such vertices), counted on the first call."""
+        if self.type_label is None:
+            return None
+        key = (label, direction, class_id)
+        if key not in self._classes:
+            s, o = self.edges(self.type_label)
+            ends = self.edges(label)[direction]
+            ends = ends[np.isin(ends, s[o == class_id])]
+            self._classes[key] = (len(ends), len(np.unique(ends)))
+        return self._classes[key]
 
 
 class DataGraph:
@@ -176,6 +204,7 @@ class DataGraph:
         self._cache: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
         self._cached_bytes = 0
         self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
+        self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
 
     @property
     def cached_bytes(self) -> int:
@@ -185,6 +214,10 @@ class DataGraph:
     def partition(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
         """The partition of a set of edge labels; None is any edge between resources other than ``rdf:type``."""
         return self._cached(("partition", labels, direction), lambda: self._build(labels, direction))
+
+    def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
+        """Whether that partition is in memory already."""
+        return ("partition", labels, direction) in self._cache
 
     def signature(self, label: int, direction: Direction) -> NDArray[np.uint32]:
         """The signature column uint32 [vertices] of one edge label and direction."""
@@ -228,6 +261,26 @@ class DataGraph:
         known = self._statistics.get(labels)
         if known is None:
             known = self._statistics[labels] = self._sum_statistics(labels)
+        return known
+
+    def degrees(self, labels: tuple[int, ...] | None, direction: int | None) -> DegreeSketch:
+        """How degrees are distributed by a set of edge labels: ``OUT``, ``IN``, or None for both, direction aside.
+
+        The catalog knows single labels and directions.  Direction aside, the partition is asked.
+        """
+        key = (labels, direction)
+        known = self._sketches.get(key)
+        if known is None:
+            if direction is None:
+                known = DegreeSketch.of(self.partition(labels, "both").lengths())
+            elif labels is not None and len(labels) == 1:
+                known = self.source.degrees(labels[0], direction)
+            else:
+                chosen = labels if labels is not None else self.source.edge_labels()
+                known = DegreeSketch.union(
+                    self.source.degrees(x, direction) for x in chosen if labels or x != self.type_label
+                )
+            self._sketches[key] = known
         return known
 
     def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:

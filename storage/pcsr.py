@@ -78,6 +78,8 @@ class Partition:
         """How many neighbours each of ``keys`` has: int64 [keys]."""
         if self.layer == "direct":
             return self.offsets[self.keys + 1] - self.offsets[self.keys]
+        if not self.groups:
+            return np.empty(0, np.int64)
         pairs = self.offsets.reshape(self.groups, -1, 2)
         held, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
         used = held >= 0

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.jit import kernel
+from graphdb.storage.jit import kernel, load
 
 Ints = NDArray[np.int64]
 
 PAIRS = 8
 """Pairs of int64 in a hashed group of 128 bytes: seven (vertex, offset) and one (overflow group, end)."""
+
+LONG = 0
+"""Stands for int64 in :func:`~graphdb.storage.jit.load` and :func:`~graphdb.storage.jit.store`."""
+PARTITION_BYTES = 48
+"""A row of the table of partitions: (hashed?, offsets' address, groups, neighbours', code_offsets', codes')."""
 
 
 @kernel
@@ -104,3 +111,47 @@ def count_neighbour_labels(
                 seen = (bits >> shift) & np.uint32(1)
                 bits |= (seen << np.uint32(1) | np.uint32(1)) << shift
         column[keys[i]] = bits
+
+
+@kernel
+def find(address: int, begin: int, end: int, value: int, like: Any) -> int:
+    """The first place in the sorted ``[begin, end)`` whose element is not below ``value``."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if load(address, middle, like) < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
+    """Where the neighbours of a vertex begin and end in their partition."""
+    entry = partitions + row * PARTITION_BYTES
+    table = load(entry, 1, LONG)
+    if load(entry, 0, LONG) == 0:
+        return load(table, vertex, LONG), load(table, vertex + 1, LONG)
+    groups = load(entry, 2, LONG)
+    group = home_group(vertex, groups) if groups > 0 else -1
+    while group >= 0:
+        at = group * 16
+        for pair in range(7):
+            key = load(table, at + 2 * pair, LONG)
+            if key == vertex:
+                return load(table, at + 2 * pair + 1, LONG), load(table, at + 2 * pair + 3, LONG)
+            if key < 0:
+                break
+        group = load(table, at + 14, LONG)
+    return 0, 0
+
+
+@kernel
+def neighbour_at(partitions: int, row: int, vertex: int, other: int, like: Any) -> int:
+    """The place of ``other`` among the neighbours of ``vertex``, or -1."""
+    begin, end = neighbours_of(partitions, row, vertex)
+    neighbours = load(partitions + row * PARTITION_BYTES, 3, LONG)
+    at = find(neighbours, begin, end, other, like)
+    if at < end and load(neighbours, at, like) == other:
+        return at
+    return -1

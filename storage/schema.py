@@ -6,7 +6,7 @@ creates or changes catalog rows.
 
 from __future__ import annotations
 
-from duckdb_sqlalchemy.datatypes import UInteger, UTinyInteger
+from duckdb_sqlalchemy.datatypes import HugeInteger, UInteger, UTinyInteger
 from sqlalchemy import (
     TIMESTAMP,
     BigInteger,
@@ -111,3 +111,26 @@ edge_property = Table(
     Column("value", BigInteger, nullable=False),
 )
 """The properties of edges: ``key`` is a predicate, ``value`` a literal.  The edge has a row in :data:`edge`."""
+
+degree = Table(
+    "degree",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("direction", UTinyInteger, nullable=False),
+    Column("bucket", UTinyInteger, nullable=False),
+    Column("vertices", BigInteger, nullable=False),
+    Column("edges", BigInteger, nullable=False),
+    Column("squares", HugeInteger, nullable=False),
+)
+"""Bucket ``i`` holds the vertices of degree ``2**i`` to ``2**(i + 1) - 1``."""
+
+label_pair = Table(
+    "label_pair",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("class", BigInteger, nullable=False),
+    Column("direction", UTinyInteger, nullable=False),
+    Column("edges", BigInteger, nullable=False),
+    Column("vertices", BigInteger, nullable=False),
+)
+"""Edges of an edge label at vertices of a vertex label (``class``)."""

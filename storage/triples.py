@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.graph import LabelStatistics
+from graphdb.storage.sketch import DegreeSketch
+from graphdb.storage.statistics import PAIRS
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class TripleStore:
             int(label): LabelStatistics(*(int(columns[name][row]) for name in LabelStatistics.__dataclass_fields__))
             for row, label in enumerate(columns["id"])
         }
+        self._degrees: dict[str, Ids] | None = None
+        self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
 
     def edge_labels(self) -> tuple[int, ...]:
         """All predicates that have a triple, sorted."""
@@ -48,6 +52,25 @@ class TripleStore:
     def statistics(self, label: int) -> LabelStatistics:
         """The stored statistics of one edge label."""
         return self._statistics.get(label, LabelStatistics())
+
+    def degrees(self, label: int, direction: int) -> DegreeSketch:
+        """How the degrees of one label in a direction are distributed: the stored histogram."""
+        if self._degrees is None:
+            columns = "label * 2 + direction AS key, vertices, edges, squares::DOUBLE AS squares"
+            self._degrees = self._query(f"SELECT {columns} FROM _graphdb.degree ORDER BY key ASC, bucket ASC", {})
+        begin, end = np.searchsorted(self._degrees["key"], [label * 2 + direction, label * 2 + direction + 1])
+        rows = [self._degrees[name][begin:end].tolist() for name in ("vertices", "edges", "squares")]
+        return DegreeSketch(tuple(zip(*rows, strict=True)))
+
+    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
+        """(edges at vertices with a vertex label, such vertices), as stored; None for pairs that were too rare."""
+        if self._classes is None:
+            found = self._query("SELECT * FROM _graphdb.label_pair", {})
+            keys = zip(*(found[name].tolist() for name in ("label", "direction", "class")), strict=True)
+            values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
+            self._classes = dict(zip(keys, values, strict=True))
+        known = self._classes.get((label, direction, class_id))
+        return known if known is not None or len(self._classes) == PAIRS else (0, 0)
 
     def edges(self, label: int) -> tuple[Ids, Ids]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""

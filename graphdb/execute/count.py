@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -17,9 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.cliques import count_cliques
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
+from graphdb.plan.physical import CliqueCount
 from graphdb.plan.quotients import Member
 
 Ints = NDArray[np.int64]
@@ -32,6 +36,10 @@ _ROOM = 1 << 22
 """Ids that local lists may hold, per set of lists and thread; what does not fit is read where it lies."""
 _CLOSED = 1 << 24
 """Ids that closed lists may hold; longer ones are not made."""
+
+
+_NARROW = (1 << 31) - 1
+"""Weights up to this are read as 32 bits."""
 
 
 class _Overflow(Exception):
@@ -56,12 +64,14 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     totals: dict[Part, int] = {}
     result = 0
     for done, term in enumerate(plan.terms):
+        started = time.monotonic()
         product = term.coefficient
         for part in term.parts:
             if part not in totals:
                 totals[part] = _exactly(run, part, _greatest(plan, term.quotient.filters, term.quotient.links, part))
             product *= totals[part]
         result += product
+        control.term_seconds.append(time.monotonic() - started)
         if control.progress is not None:
             control.progress((done + 1) / len(plan.terms))
     return result
@@ -84,7 +94,7 @@ def _exactly(run: _Run, part: Part, greatest: int) -> int:
 
 def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
     """More than a part of this pattern can count: every vertex anything, every pair all data edges there are."""
-    bound = max(plan.vertices, 2) ** len(filters) * max(part.multiple, 1)
+    bound = max(int(plan.vertices), 2) ** len(filters) * max(part.multiple, 1)
     most = 1
     for partition in plan.partitions.values():
         if partition.code_offsets is not None:
@@ -118,22 +128,42 @@ class _Run:
 
     def total(self, part: Part, modulus: int) -> int:
         """The count of one part (modulo a prime)."""
+        if part.clique:
+            graph = self._plan.oriented[part.root_bundles[0].members[0].relation]
+            return count_cliques(CliqueCount(part.clique, graph), self._threads, self._control) * part.multiple
         self._flags[:] = 0
         roots = self._roots(part)
-        root = self._values(part.root, roots, modulus)
         if part.levels:
-            found = self._nested(part, roots, root, modulus)
-        elif not len(root):
-            found = len(roots)
+            found = self._nested(part, roots, self._values(part.root, roots, modulus), modulus)
         else:
-            sums = np.zeros(2, np.int64)
-            self._kernels.add_up(roots, root, sums)
-            found = int(sums[0]) + (int(sums[1]) << 32)
+            found = self._sum(part.root, roots, modulus)
         if self._flags[1]:
             self._messages.clear()
             self._weights.clear()
             raise _Overflow
         return found * part.multiple
+
+    def _sum(self, root: Weight, roots: Ints, modulus: int) -> int:
+        """The sum of a root's weight.
+
+        Its last factor is multiplied in wider numbers: the root's products are the first to pass 64 bits, and to count
+        again modulo primes takes several times as long.
+        """
+        last: Ints | None = None
+        if root.messages and not modulus:
+            *others, (bundle, child) = root.messages
+            last = self._message(bundle, child, roots, modulus)
+            root = replace(root, messages=tuple(others))
+        values = self._values(root, roots, modulus)
+        if last is None and not len(values):
+            return len(roots)
+        sums = np.zeros(6, np.int64)
+        if last is None or not len(values):
+            self._kernels.add_up(roots, values if last is None else last, sums)
+        else:
+            self._kernels.add_products(roots, values, last, sums)
+        low, low_carry, middle, middle_carry, high, high_carry = map(int, sums)
+        return low + (low_carry << 32) + (middle + (middle_carry << 32) << 31) + (high + (high_carry << 32) << 62)
 
     # --- weights
 
@@ -180,18 +210,20 @@ class _Run:
 
     def _message(self, bundle: Bundle, child: Weight, support: Ints | None, modulus: int) -> Ints:
         """The sum of the child's weight over every vertex's neighbours: int64 [vertices]."""
+        partition = self._partition(bundle.members[0])
+        if support is partition.keys:  # that is everything
+            support = None
         key = (bundle, child, modulus, id(support))
         if key in self._messages:
             return self._messages[key][0]
-        partition = self._partition(bundle.members[0])
         reached: Ints | None = None
         entries = len(partition.neighbours)
         expected = entries
+        row = self._relations[bundle.members[0].relation]
         if support is not None:
             expected = int(len(support) * entries / max(len(partition.keys), 1)) + 1
             if expected * 4 < entries and not child.is_one and not child.filters:
                 marks = np.zeros(self._plan.vertices, bool)
-                row = self._relations[bundle.members[0].relation]
                 self._kernels.reach(row, self._partitions, support, marks, self._like)
                 reached = np.flatnonzero(marks)
         weights = self._values(child, reached, modulus)
@@ -200,8 +232,15 @@ class _Run:
         bundles, members = self._tables([bundle])
         fixed = (weights, out, modulus, self._flags, self._like)
 
+        narrow = bundle.plain and not modulus and len(weights) and expected > len(weights) and weights.max() <= _NARROW
+        small = weights.astype(np.int32) if narrow else None
+
         def send(begin: int, end: int, _: int) -> None:
-            self._kernels.send(bundles, members, self._partitions, over, begin, end, *fixed)
+            if small is None:
+                self._kernels.send(bundles, members, self._partitions, over, begin, end, *fixed)
+            else:
+                shared = (small, out, self._flags, self._like)
+                self._kernels.send_narrow(row, self._partitions, over, begin, end, *shared)
 
         pieces = self._threads * _PIECES
         self._deal(send, [len(over) * i // pieces for i in range(pieces + 1)], expected)

@@ -115,6 +115,34 @@ def send(
 
 
 @kernel
+def send_narrow(
+    row: int,
+    partitions: Ints,
+    support: Ints,
+    begin: int,
+    end: int,
+    child: NDArray[np.int32],
+    out: Ints,
+    flags: Ints,
+    like: Ids,
+) -> None:
+    """:func:`send` along plain edges, of values that fit 32 bits: no sum can pass 64, and the cache holds more.
+
+    The reads of ``child`` are all over the place, and on large graphs they are what takes the time.
+    """
+    lists = partitions[row, 3]
+    for i in range(begin, end):
+        if flags[0]:
+            return
+        x = support[i]
+        first, last = neighbours_of(partitions.ctypes.data, row, x)
+        total = 0
+        for at in range(first, last):
+            total += child[load(lists, at, like)]
+        out[x] = total
+
+
+@kernel
 def multiply(support: Ints, out: Ints, by: Ints, modulus: int, flags: Ints) -> None:
     """``out *= by`` on the support."""
     for i in range(len(support)):
@@ -145,6 +173,26 @@ def add_up(support: Ints, values: Ints, sums: Ints) -> None:
         value = values[support[i]]
         sums[0] += value & 0xFFFFFFFF
         sums[1] += value >> 32
+
+
+@kernel
+def add_products(support: Ints, left: Ints, right: Ints, sums: Ints) -> None:
+    """Add ``left * right`` over the support to ``sums``: int64 [6], exact though products pass 64 bits.
+
+    Values are below 2**62.  Split at bit 31, a product is three numbers below 2**63, of weight 1, 2**31 and 2**62; each
+    is added as :func:`add_up` does.
+    """
+    for i in range(len(support)):
+        x = support[i]
+        a, b = left[x], right[x]
+        a_high, a_low, b_high, b_low = a >> 31, a & 0x7FFFFFFF, b >> 31, b & 0x7FFFFFFF
+        low, middle, high = a_low * b_low, a_high * b_low + a_low * b_high, a_high * b_high
+        sums[0] += low & 0xFFFFFFFF
+        sums[1] += low >> 32
+        sums[2] += middle & 0xFFFFFFFF
+        sums[3] += middle >> 32
+        sums[4] += high & 0xFFFFFFFF
+        sums[5] += high >> 32
 
 
 @kernel

@@ -48,6 +48,10 @@ class Control:
     buffer_bytes: int = 256 << 20
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
+    work: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """After a run: the elements that each step went through."""
+    term_seconds: list[float] = field(default_factory=list)
+    """After a count without enumerating: how long each term of the sum took."""
     seconds: float = 0.0
     """After a run: how long it took."""
     threads: int = 0

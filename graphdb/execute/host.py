@@ -190,7 +190,8 @@ class _Search:
         self._like = (plan.dtype(0), width)
         self._values = program.constants.copy()
         self._stack = np.zeros((steps, kernels.STACK_CELLS), np.int64)
-        self.rows = np.zeros(steps, np.int64)
+        self._tallies = np.zeros((2, steps), np.int64)
+        self.rows, self.work = self._tallies
         self._block: NDArray[Any] = np.empty((len(program.outputs), self.capacity), plan.dtype)
         self._buffers = np.empty(plan.worker_bytes, np.uint8)
         at = self._buffers.ctypes.data
@@ -215,7 +216,7 @@ class _Search:
         self._frame[: kernels.RESOURCES] = [table.ctypes.data for table in tables]
         numbers = (p.resources, p.type_label, steps - 1, len(p.outputs))
         self._frame[kernels.RESOURCES : kernels.VALUES] = numbers
-        self._own = (self._values, self._stack, self.rows, spans, bits, shared)
+        self._own = (self._values, self._stack, self._tallies, spans, bits, shared)
         self._frame[kernels.VALUES : kernels.LEVEL] = [array.ctypes.data for array in self._own]
         self._state = self._frame[kernels.LEVEL :]
 
@@ -297,7 +298,7 @@ class _Deal:
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
-        control.rows = np.zeros(len(plan.steps), np.int64)
+        control.rows, control.work = np.zeros((2, len(plan.steps)), np.int64)
         control.threads = workers
 
     def blocks(self) -> Iterator[NDArray[Any]]:
@@ -333,7 +334,7 @@ class _Deal:
                         if left <= 0:
                             return
         finally:
-            self._control.rows += search.rows
+            self._note(search)
 
     def _threaded(self) -> Iterator[NDArray[Any]]:
         workers = range(self._control.threads)
@@ -374,12 +375,16 @@ class _Deal:
                     self._search_chunk(search, number)
             finally:
                 with self._changed:
-                    self._control.rows += search.rows
+                    self._note(search)
         except BaseException as error:  # whatever it is, the caller's thread raises it
             with self._changed:
                 self._error = error
                 self._stop = True
                 self._changed.notify_all()
+
+    def _note(self, search: _Search) -> None:
+        self._control.rows += search.rows
+        self._control.work += search.work
 
     def _take_chunk(self) -> int | None:
         with self._changed:

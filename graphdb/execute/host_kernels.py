@@ -76,6 +76,13 @@ SCAN, JOIN, EDGES = 0, 1, 2
 
 
 @kernel
+def add_work(frame: int, level: int, work: int) -> None:
+    """Note what a step went through, behind all steps' rows: PROFILE tells."""
+    at = load(frame, LAST, LONG) + 1 + level
+    store(load(frame, ROWS, LONG), at, load(load(frame, ROWS, LONG), at, LONG) + work, LONG)
+
+
+@kernel
 def next_share(shares: int, share: int, above: int) -> int:
     """The share on the way down to ``share`` whose parent is ``above``."""
     while load(shares + share * SHARE_BYTES, 0, LONG) != above:
@@ -407,6 +414,7 @@ def count_step(frame: int, level: int, width: int, like: Any) -> int:
                 repeated = repeated or other_of(checks + j * CHECK_BYTES, 1, slot, values) == other
             count -= not repeated
     store(frame, WORK, load(frame, WORK, LONG) + work, LONG)
+    add_work(frame, level, work)
     rows = load(frame, ROWS, LONG)
     store(rows, level, load(rows, level, LONG) + count, LONG)
     return count
@@ -480,7 +488,9 @@ def search(
         at, end = load(stack, 1, LONG), load(stack, 2, LONG)
         if at == end:
             if load(stack, 5, LONG) < load(stack, 6, LONG):
-                work += fill(frame, level, width, like)
+                done = fill(frame, level, width, like)
+                add_work(frame, level, done)
+                work += done
             else:
                 level -= 1
             continue
@@ -491,6 +501,7 @@ def search(
                 continue
             n = min(end - at, wanted - matches)
             emit(frame, level, n, matches, block, capacity, width, like)
+            add_work(frame, level, n)
             store(stack, 1, at + n, LONG)
             matches += n
             work += n
@@ -501,7 +512,9 @@ def search(
         store(values, load(steps + level * STEP_BYTES, 0, LONG), load(load(stack, 0, LONG), at, like), LONG)
         store(stack, 1, at + 1, LONG)
         level += 1
-        work += open_step(frame, level, width, like)
+        done = open_step(frame, level, width, like)
+        add_work(frame, level, done)
+        work += done
         if level == last and count_last:
             matches += count_step(frame, level, width, like)
             level -= 1

@@ -2,7 +2,7 @@
 
 Lists hold vertex ids, as int32 or int64: ``like`` is a scalar of that type and ``width`` its bytes.  Every loop that
 writes stores first and moves on only where the value stays, so there is no branch to mispredict; an output may be the
-first input itself.
+first input itself.  What reads a partition alone is in :mod:`graphdb.storage.pcsr_kernels`.
 """
 
 from __future__ import annotations
@@ -13,31 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.jit import kernel, load, store
-from graphdb.storage.pcsr_kernels import home_group
+from graphdb.storage.pcsr_kernels import LONG as LONG
+from graphdb.storage.pcsr_kernels import PARTITION_BYTES as PARTITION_BYTES
+from graphdb.storage.pcsr_kernels import find as find
+from graphdb.storage.pcsr_kernels import neighbour_at as neighbour_at
+from graphdb.storage.pcsr_kernels import neighbours_of as neighbours_of
 
 Ints = NDArray[np.int64]
 
-LONG = 0
-"""Stands for int64 in :func:`load` and :func:`store`."""
 BYTE = np.uint8(0)
 COLUMN = np.uint32(0)
 
 GALLOP = 24
 """Lists whose lengths differ by more than this factor are intersected by searching, not by merging."""
-PARTITION_BYTES = 48
-"""A row of the table of partitions: (hashed?, offsets' address, groups, neighbours', code_offsets', codes')."""
-
-
-@kernel
-def find(address: int, begin: int, end: int, value: int, like: Any) -> int:
-    """The first place in the sorted ``[begin, end)`` whose element is not below ``value``."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if load(address, middle, like) < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @kernel
@@ -54,38 +42,6 @@ def holds(address: int, length: int, value: int, like: Any) -> bool:
     """Whether a sorted list holds a value."""
     at = find(address, 0, length, value, like)
     return at < length and load(address, at, like) == value
-
-
-@kernel
-def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
-    """Where the neighbours of a vertex begin and end in their partition."""
-    entry = partitions + row * PARTITION_BYTES
-    table = load(entry, 1, LONG)
-    if load(entry, 0, LONG) == 0:
-        return load(table, vertex, LONG), load(table, vertex + 1, LONG)
-    groups = load(entry, 2, LONG)
-    group = home_group(vertex, groups) if groups > 0 else -1
-    while group >= 0:
-        at = group * 16
-        for pair in range(7):
-            key = load(table, at + 2 * pair, LONG)
-            if key == vertex:
-                return load(table, at + 2 * pair + 1, LONG), load(table, at + 2 * pair + 3, LONG)
-            if key < 0:
-                break
-        group = load(table, at + 14, LONG)
-    return 0, 0
-
-
-@kernel
-def neighbour_at(partitions: int, row: int, vertex: int, other: int, like: Any) -> int:
-    """The place of ``other`` among the neighbours of ``vertex``, or -1."""
-    begin, end = neighbours_of(partitions, row, vertex)
-    neighbours = load(partitions + row * PARTITION_BYTES, 3, LONG)
-    at = find(neighbours, begin, end, other, like)
-    if at < end and load(neighbours, at, like) == other:
-        return at
-    return -1
 
 
 @kernel

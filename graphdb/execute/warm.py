@@ -12,11 +12,13 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.kernel_cache import compiled
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.cost import estimate
 from graphdb.plan.passes import make_plan
+from graphdb.plan.sample import Walks
 from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
-            "count_kernels.send", "nested_kernels.nested")  # fmt: skip
+            "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk")  # fmt: skip
 """One function of each family."""
 
 
@@ -36,6 +38,7 @@ def warm_up() -> None:
         for mode in (MatchMode.DIFFERENT_NODES, MatchMode.REPEATABLE_ELEMENTS, MatchMode.DIFFERENT_EDGES):
             for edges in (triangle, square, clique, [(0, 1), (1, 2), (2, 3)], [*square, (0, 4)]):
                 pattern = _pattern(edges, size, mode, count=True)
+                Walks(pattern, graph).forecast(estimate(pattern, graph), tuple(range(len(pattern.vertices))))
                 executor.count(make_plan(pattern, graph))
                 executor.count(make_plan(pattern, graph, counting="never"))
                 executor.count(make_plan(pattern, graph, counting="always"))

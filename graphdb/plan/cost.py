@@ -1,42 +1,59 @@
-"""What a plan is expected to do: rows and work, from degree statistics and the sizes of candidate sets.
+"""What a plan is expected to do: rows and work, from label and degree statistics and the sizes of candidate sets.
 
-The model is the textbook's: a join of ``|A|`` and ``|B|`` rows over a relation of T pairs with S and O distinct ends
-keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows; conditions are independent.
+The model is the textbook's, with two corrections that skewed and labelled graphs ask for.  A join of ``|A|`` and
+``|B|`` rows over a relation of T pairs with S and O distinct ends keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows;
+where the ends have vertex labels, T, S and O are those of the edges between vertices so labelled.  And where one edge
+of a kind has led to a vertex, the next of that kind has more to choose from than at a vertex taken at random
+(:mod:`graphdb.storage.sketch`).  Otherwise conditions are independent; whether they are, :mod:`graphdb.plan.sample`
+looks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from graphdb.pattern.graph import PatternGraph
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.sketch import IN, OUT
 
 _LOOP = 0.05
 """The share of vertices guessed to have a self loop; the same for a condition that nothing is known about."""
+_LEAST = 0.5
+"""Edges between vertices of two labels where the statistics know of none."""
 SEARCH = 4.0
 """What one more neighbour list in an intersection costs, in elements per candidate."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A pattern edge, or a positive edge test, between two different pattern vertices."""
-
-    a: int
-    b: int
-    selectivity: float
-    """The share of pairs of candidates that it joins."""
-    degree_a: float
-    """How long a neighbour list of an ``a`` is on average."""
-    degree_b: float
+MOMENTS = 4
+"""Edges of a kind at one vertex whose skew is told apart; further ones are taken to be like the last."""
+_EVEN = 1.2
+"""Degrees that grow by less than this factor are taken to be even."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Sizes of the pattern vertices' candidate sets, and the links between them."""
+    """Sizes of the pattern vertices' candidate sets, the links between them, and how uneven degrees are."""
 
     sizes: tuple[float, ...]
     links: tuple[tuple[tuple[int, float, float], ...], ...]
-    """Per vertex: (neighbour, selectivity, average length of the *neighbour's* list that leads here)."""
+    """Per vertex: (neighbour, the share of pairs of candidates that are joined, average length of the *neighbour's*
+    list that leads here)."""
+    skew: tuple[tuple[tuple[int, int, tuple[float, ...]], ...], ...] = field(default=())
+    """Per vertex that can be bound next: (where several edges of a kind meet, the vertices they lead to as a bit set,
+    the factors by which a second, third … of them has more to choose from); empty where nothing is skewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One end of a link: edges at vertices that have the pattern vertex's labels, such vertices, those with edges."""
+
+    edges: float
+    population: float
+    active: float
+
+
+Kinds = dict[tuple[int, tuple[int, ...] | None, int | None], list[tuple[int, PatternEdge, _End]]]
+"""Per vertex, edge labels and direction: the edges of that kind there, what they lead to, and this end."""
 
 
 def estimate(pattern: PatternGraph, graph: DataGraph) -> Estimates:
@@ -44,17 +61,15 @@ def estimate(pattern: PatternGraph, graph: DataGraph) -> Estimates:
     count = len(pattern.vertices)
     sizes = [float(graph.vertices)] * count
     isolated = [True] * count
-    conditions = [(edge, False) for edge in pattern.edges]
-    conditions += [(test, True) for test in pattern.edge_tests if not test.negated]  # type: ignore[misc]
-    ends = []
-    for edge, is_test in conditions:
+    conditions: list[tuple[PatternEdge | EdgeTest, float, float, float]] = []
+    for edge in links_of(pattern):
         known = graph.statistics(edge.labels)
         triples, subjects, objects = float(known.triples), float(known.subjects), float(known.objects)
         if not edge.directed:
             subjects = objects = min(subjects + objects, float(graph.vertices))
             triples *= 2
-        ends.append((edge, is_test, triples, max(subjects, 1.0), max(objects, 1.0)))
-        if not is_test:
+        conditions.append((edge, triples, max(subjects, 1.0), max(objects, 1.0)))
+        if isinstance(edge, PatternEdge):
             isolated[edge.source] = isolated[edge.target] = False
             sizes[edge.source] = min(sizes[edge.source], subjects)
             sizes[edge.target] = min(sizes[edge.target], objects)
@@ -64,17 +79,71 @@ def estimate(pattern: PatternGraph, graph: DataGraph) -> Estimates:
         elif isolated[v]:
             sizes[v] = float(graph.resources)
     links: list[list[tuple[int, float, float]]] = [[] for _ in range(count)]
-    for edge, is_test, triples, subjects, objects in ends:
+    kinds: Kinds = {}
+    for edge, triples, subjects, objects in conditions:
         a, b = edge.source, edge.target
         if a == b:
             sizes[a] *= _LOOP
             continue
-        share = triples / (max(sizes[a], subjects) * max(sizes[b], objects))
-        if is_test:
+        start = _end(graph, edge, OUT, pattern.vertices[a], _End(triples, max(sizes[a], subjects), subjects))
+        finish = _end(graph, edge, IN, pattern.vertices[b], _End(triples, max(sizes[b], objects), objects))
+        share = start.edges * finish.edges / max(triples, 1.0) / (start.population * finish.population)
+        if isinstance(edge, EdgeTest):
             share = min(share, 1.0)
-        links[b].append((a, share, triples / subjects))
-        links[a].append((b, share, triples / objects))
-    return Estimates(tuple(sizes), tuple(map(tuple, links)))
+        else:
+            for v, other, direction, end in ((a, b, OUT, start), (b, a, IN, finish)):
+                kind = (v, edge.labels, direction if edge.directed else None)
+                kinds.setdefault(kind, []).append((other, edge, end))
+        links[b].append((a, share, start.edges / start.active))
+        links[a].append((b, share, finish.edges / finish.active))
+    return Estimates(tuple(sizes), tuple(map(tuple, links)), _skew(pattern, graph, kinds))
+
+
+def links_of(pattern: PatternGraph) -> Iterator[PatternEdge | EdgeTest]:
+    """The pattern's edges, and the tests that ask for one."""
+    yield from pattern.edges
+    yield from (test for test in pattern.edge_tests if not test.negated)
+
+
+def _end(graph: DataGraph, edge: PatternEdge | EdgeTest, direction: int, vertex: PatternVertex, plain: _End) -> _End:
+    """What is known of an end: by the vertex label that says most, or else ``plain``."""
+    if edge.labels is None or len(edge.labels) != 1 or not vertex.labels:
+        return plain
+    best: _End | None = None
+    for label in vertex.labels:
+        found = [graph.source.at_class(edge.labels[0], way, label) for way in (OUT, IN)]
+        known = [each for way, each in enumerate(found) if way == direction or not edge.directed]
+        members = float(max(len(graph.members(label)), 1))
+        edges = max(float(sum(each[0] for each in known if each)), _LEAST)
+        active = min(max(float(sum(each[1] for each in known if each)), _LEAST), members)
+        if None not in known and (best is None or members < best.population):
+            best = _End(edges, members, active)
+    return best or plain
+
+
+def _skew(
+    pattern: PatternGraph, graph: DataGraph, kinds: Kinds
+) -> tuple[tuple[tuple[int, int, tuple[float, ...]], ...], ...]:
+    """Where edges of one kind meet, and how degrees grow there."""
+    found: list[list[tuple[int, int, tuple[float, ...]]]] = [[] for _ in pattern.vertices]
+    for (v, labels, direction), ends in kinds.items():
+        mask = sum({1 << other for other, _, _ in ends}) if len(ends) > 1 else 0
+        if mask.bit_count() < 2:
+            continue
+        _, edge, end = ends[0]
+        falling = pattern.clauses[edge.clause].mode is not MatchMode.REPEATABLE_ELEMENTS
+        sketch = graph.degrees(labels, direction)
+        if not sketch.edges:
+            continue
+        # Vertices with the label are taken to have degrees like all others', but for their mean.
+        usual = sketch.edges / sketch.vertices / (end.population / end.active)
+        growth = [sketch.growth(k, falling) / usual for k in range(1, min(mask.bit_count(), MOMENTS))]
+        if all(1 / _EVEN < factor < _EVEN for factor in growth):
+            continue
+        entry = (v, mask, tuple(growth))
+        for u in {other for other, _, _ in ends} | {v}:
+            found[u].append(entry)
+    return tuple(map(tuple, found)) if any(found) else ()
 
 
 def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[float, float]:
@@ -86,4 +155,14 @@ def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[
             kept *= share
             shortest = min(shortest, degree) if lists else degree
             lists += 1
+    if estimates.skew:
+        for at, mask, growth in estimates.skew[vertex]:
+            held = (bound & mask).bit_count()
+            if at == vertex:  # all that it is joined to is bound already
+                for k in range(held - 1):
+                    kept *= growth[min(k, len(growth) - 1)]
+            elif held and bound >> at & 1:
+                factor = growth[min(held, len(growth)) - 1]
+                kept *= factor
+                shortest = shortest * factor if lists == 1 else shortest
     return rows * kept, rows * (1.0 + shortest * (1.0 + SEARCH * max(lists - 1, 0)))

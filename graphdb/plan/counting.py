@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.nested import Bundle, Part, Through, Weight, parts_of
 from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
 from graphdb.plan.quotients import Expansion, Member, Quotient
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
@@ -50,8 +50,8 @@ class CountingPlan:
     ----------
     filters
         The candidate sets that weights know by number.
-    partitions
-        All that weights and loops read.
+    partitions, oriented
+        All that weights and loops read, and that cliques are counted over.
     vertices, dtype
         How many vertices the data graph has, and their type.
     cost, instead_of
@@ -61,6 +61,7 @@ class CountingPlan:
     terms: tuple[Term, ...]
     filters: tuple[Ints, ...]
     partitions: dict[Relation, Partition] = field(repr=False)
+    oriented: dict[Relation, Oriented] = field(repr=False)
     vertices: int
     dtype: type[np.signedinteger[Any]]
     cost: float
@@ -82,15 +83,13 @@ def counting_plan(
     Parameters
     ----------
     checks
-        What must differ, as :func:`graphdb.plan.distinct.distinctness` says.
+        What must differ, as :func:`graphdb.plan.distinct.distinctness` says, and what INDUCED forbids.
     search
         The plan that enumerates.
     always
         Whatever it costs.
     """
     if not pattern.count_only or pattern.limit is not None or not pattern.vertices:
-        return None
-    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
         return None
     if search.cost < WORTH and not always:
         return None
@@ -111,11 +110,12 @@ def counting_plan(
         if cost > instead_of and not always:
             return None
         terms.append(Term(coefficient, quotient, parts))
-    relations = {relation for part in planned for relation in _relations(part)}
+    relations = {relation for part in planned if not part.clique for relation in _relations(part)}
     return CountingPlan(
         terms=tuple(terms),
         filters=tuple(expansion.filters),
         partitions={r: graph.partition(r.labels, r.direction) for r in relations},
+        oriented={r: graph.oriented(r.labels) for part in planned if part.clique for r in _relations(part)},
         vertices=graph.vertices,
         dtype=graph.dtype,
         cost=cost,

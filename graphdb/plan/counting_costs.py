@@ -52,6 +52,10 @@ class CountingCosts:
         """Whether no vertex is its own neighbour."""
         return loop_free(self._graph, member.labels)
 
+    def oriented_work(self, member: Member) -> float:
+        """The neighbours' neighbours in the graph oriented by degree."""
+        return float(self._graph.oriented(member.labels).work[-1])
+
     def closure(self, members: tuple[Member, ...]) -> float:
         """The share of two steps' ends that such an edge joins; more than one condition counts as half each."""
         member = members[0]

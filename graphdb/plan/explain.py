@@ -31,6 +31,9 @@ from graphdb.plan.physical import (
 if TYPE_CHECKING:
     from graphdb.plan.counting import CountingPlan, Term
 
+MISJUDGED = 10.0
+"""Estimates that are wrong by more than this factor are pointed at."""
+
 LabelName = Callable[[int], str]
 
 
@@ -40,6 +43,14 @@ class Actuals(Protocol):
     @property
     def rows(self) -> NDArray[np.int64]:
         """Bindings that passed each step."""
+
+    @property
+    def work(self) -> NDArray[np.int64]:
+        """Elements that each step went through."""
+
+    @property
+    def term_seconds(self) -> list[float]:
+        """How long each term of a sum took."""
 
     @property
     def seconds(self) -> float:
@@ -64,6 +75,18 @@ class ExplainedStep:
     """Rows expected after the step."""
     rows: int | None
     """Rows that there were (PROFILE)."""
+    seconds: float | None = None
+    """Its part of the run's time, by the elements that it went through (PROFILE): no clock is read within a search."""
+
+    @property
+    def off(self) -> float:
+        """How many times more rows there were than expected; below 1: fewer.  1 where nobody counted."""
+        return 1.0 if self.rows is None else max(self.rows, 1) / max(self.estimate, 1.0)
+
+    @property
+    def misjudged(self) -> bool:
+        """Whether the estimate is wrong by more than :data:`MISJUDGED`."""
+        return not 1 / MISJUDGED <= self.off <= MISJUDGED
 
 
 def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> list[ExplainedStep]:
@@ -77,6 +100,9 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
         The control of a run of this plan: its rows are added.
     """
     rows = None if control is None or len(control.rows) != len(plan.steps) else control.rows
+    shares = None
+    if rows is not None and control is not None and len(control.work) == len(rows) and control.work.any():
+        shares = control.work / control.work.sum() * control.seconds
     return [
         ExplainedStep(
             i + 1,
@@ -85,6 +111,7 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
             ", ".join(_check(plan, check, name) for check in step.checks),
             step.estimate,
             None if rows is None else int(rows[i]),
+            None if shares is None else float(shares[i]),
         )
         for i, step in enumerate(plan.steps)
     ]
@@ -95,9 +122,9 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
     if plan.counting is not None:
         return _counting_text(plan, plan.counting, control)
     profiled = control is not None and len(control.rows) == len(plan.steps)
-    table = [["step", "binds", "from", "checks", "estimated rows", *(["rows"] if profiled else [])]]
+    table = [["step", "binds", "from", "checks", "estimated rows", *(["rows", "~ms", ""] if profiled else [])]]
     for step in explain(plan, name, control):
-        actual = [f"{step.rows:,}"] if step.rows is not None else []
+        actual = [f"{step.rows:,}", _milliseconds(step.seconds), _verdict(step)] if step.rows is not None else []
         table.append([str(step.number), step.binds, step.how, step.checks, f"{step.estimate:,.0f}", *actual])
     lines = _aligned(table, 4)
     if plan.automorphisms > 1:
@@ -106,7 +133,18 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         lines.append(f"oriented: counts cliques of {plan.clique.size} vertices over the graph oriented by degree")
     if profiled and control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {plan.worker_bytes:,} bytes each")
+        lines.append("~ms: the time of the match, shared out by the elements that each step went through")
     return "\n".join(lines)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1000:,.1f}"
+
+
+def _verdict(step: ExplainedStep) -> str:
+    if not step.misjudged:
+        return ""
+    return f"! {step.off:,.0f}× more" if step.off > 1 else f"! {1 / step.off:,.0f}× fewer"
 
 
 def _aligned(table: list[list[str]], words: int) -> list[str]:
@@ -124,13 +162,17 @@ def _aligned(table: list[list[str]], words: int) -> list[str]:
 def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals | None) -> str:
     """A plan that counts without going through the matches: one row per term of the sum."""
     several = len(counting.terms) != 1
+    seconds = control.term_seconds if control is not None and len(control.term_seconds) == len(counting.terms) else []
     lines = [
         "counted without enumerating"
         + (f": inclusion–exclusion over {len(counting.terms)} patterns" if several else ""),
         *_aligned(
             [
-                ["times", "where", "how", "estimated work"],
-                *([f"{term.coefficient:+d}", *_term(plan, term)] for term in counting.terms),
+                ["times", "where", "how", "estimated work", *(["ms"] if seconds else [])],
+                *(
+                    [f"{term.coefficient:+d}", *_term(plan, term), *(map(_milliseconds, seconds[i : i + 1]))]
+                    for i, term in enumerate(counting.terms)
+                ),
             ],
             3,
         ),
@@ -148,7 +190,9 @@ def _term(plan: PhysicalPlan, term: Term) -> tuple[str, str, str]:
     merged = ", ".join(name for name, origin in zip(names, term.quotient.origins, strict=True) if len(origin) > 1)
     ways = []
     for part in term.parts:
-        if part.levels:
+        if part.clique:
+            ways.append(f"cliques of {part.clique}, oriented by degree")
+        elif part.levels:
             bound = ", ".join(names[level.vertex] for level in part.levels)
             hanging = any(weight.messages for weight in (part.root, *part.weights))
             ways.append(f"conditioned on {bound}" + (", the rest counted along edges" if hanging else ""))

@@ -1,5 +1,7 @@
 """How the homomorphisms of one connected pattern are counted: trees along their edges, the rest by conditioning.
 
+Cliques are counted over the graph oriented by degree.
+
 A *weight* is a number per data vertex: how often what hangs off a pattern vertex is matched there.  The weight of a
 leaf is 0 or 1, and a leaf's parent multiplies its own by the sum over its neighbours: so a tree is counted in time
 linear in the edges, and what hangs off a cycle becomes weights of the cycle's vertices.
@@ -25,6 +27,8 @@ MOST_CORE = 9
 """Cores of more vertices are left to the search."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
+_CLIQUE = 2.0
+"""What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements gone through."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
@@ -172,7 +176,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How one connected component is counted: the sum of a weight, or loops over a core.
+    """How one connected component is counted: the sum of a weight, loops over a core, or cliques.
 
     ``weights[i]`` is what instructions call weight ``i``; ``root`` is that of the first level's vertex.
     """
@@ -185,6 +189,8 @@ class Part:
     locals: int = 0
     multiple: int = 1
     """How many matches each one found stands for: interchangeable vertices are bound in ascending order only."""
+    clique: int = 0
+    """So many vertices, any two joined by ``root_bundles[0]`` alone, are counted as cliques; 0: they are not."""
     cost: float = field(default=0.0, compare=False)
     origin: int = field(default=0, compare=False)
     """For EXPLAIN: the vertex of the pattern where a tree's counts are added up."""
@@ -217,6 +223,10 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
         messages.sort(key=lambda message: repr(message[0]))
         return Weight(quotient.filters[v], quotient.loops[v], tuple(messages))
 
+    if (joined := _clique(quotient, near, costs)) is not None:
+        size, member = len(near), joined.members[0]
+        cost = costs.oriented_work(member) * (size - 2) * _CLIQUE
+        return Part(Weight(), (joined,), clique=size, multiple=factorial(size), cost=cost)
     core = {v: set(found) for v, found in near.items()}
     while leaves := [v for v, found in core.items() if len(found) <= 1]:
         for leaf in leaves:
@@ -237,6 +247,17 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
     multiple = _order_twins(weights, bundles, costs)
     outside = sum(tree_cost(w, costs) for w in set(weights.values()))
     return _Search(weights, bundles, costs).best(multiple, outside)
+
+
+def _clique(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts) -> Bundle | None:
+    """What joins any two of the vertices, where that is the same undirected relation and nothing else is asked."""
+    bundles = {bundle for found in near.values() for bundle in found.values()}
+    free = not any(quotient.filters[v] or quotient.loops[v] for v in near)
+    if len(near) < 3 or len(bundles) != 1 or not free or any(len(found) < len(near) - 1 for found in near.values()):
+        return None
+    (joined,) = bundles
+    member = joined.members[0]
+    return joined if joined.plain and member.direction == "both" and costs.loop_free(member) else None
 
 
 def tree_cost(weight: Weight, costs: CountingCosts) -> float:

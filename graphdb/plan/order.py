@@ -1,4 +1,4 @@
-"""The matching order: the cheapest connected order, found exactly for small patterns and greedily beyond.
+"""The matching order: the cheapest connected order, found exactly for small patterns and by a beam beyond.
 
 A component of the pattern is never left before it is done, since a Cartesian product multiplies whatever follows it.
 Components are put in the order that multiplies least.
@@ -10,6 +10,13 @@ from graphdb.plan.cost import Estimates, extend
 
 EXACT = 10
 """Components of up to so many vertices are searched exactly, over all connected subsets."""
+BEAM = 12
+"""Partial orders that are gone on with in larger components, …"""
+BEAM_WORK = 4096
+"""… fewer in very large ones, where each has so many ways to go on: planning stays within milliseconds."""
+
+_Partial = tuple[float, float, tuple[int, ...], int, int]
+"""(work, rows, order, the vertices bound and those near them as bit sets)."""
 
 
 def matching_order(estimates: Estimates) -> tuple[int, ...]:
@@ -40,7 +47,7 @@ def _components(estimates: Estimates) -> list[list[int]]:
 def _component_order(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:
     """(work, rows, order) of one component."""
     if len(component) > EXACT:
-        return _greedy(estimates, component)
+        return min(_beam(estimates, component), _greedy(estimates, component))
     best: dict[int, tuple[float, float, tuple[int, ...]]] = {
         1 << v: (estimates.sizes[v], estimates.sizes[v], (v,)) for v in component
     }
@@ -57,6 +64,27 @@ def _component_order(estimates: Estimates, component: list[int]) -> tuple[float,
                     longer[key] = found
         best = longer
     return next(iter(best.values()))
+
+
+def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:
+    """Build orders vertex by vertex, and go on with the cheapest of each length; equal sets of vertices count once."""
+    width = max(4, min(BEAM, BEAM_WORK // len(component) ** 2))
+    near = {v: sum(1 << u for u in {other for other, _, _ in estimates.links[v]}) for v in component}
+    kept: list[_Partial] = [(estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component]
+    for _ in range(len(component) - 1):
+        longer: dict[int, _Partial] = {}
+        for work, rows, order, bound, reached in kept:
+            left = reached & ~bound
+            while left:
+                bit = left & -left
+                left ^= bit
+                v = bit.bit_length() - 1
+                new_rows, step = extend(estimates, bound, rows, v)
+                key = bound | bit
+                if key not in longer or work + step + new_rows < longer[key][0]:
+                    longer[key] = (work + step + new_rows, new_rows, (*order, v), key, reached | near[v])
+        kept = sorted(longer.values(), key=lambda found: found[:3])[:width]
+    return kept[0][:3]
 
 
 def _greedy(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
-from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting import counting_plan
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.lower import lower
@@ -40,6 +40,7 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.sample import best_order
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
@@ -106,26 +107,39 @@ def make_plan(
     clique = _clique(draft) if counting != "always" else None
     if clique is not None or not pattern.count_only or counting == "never":
         return replace(plan, clique=clique)
-    return replace(plan, counting=counting_plan(pattern, graph, draft.differ, plan, always=counting == "always"))
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
+    return replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
 
 
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     draft.estimates = estimate(draft.pattern, draft.graph)
-    draft.order = matching_order(draft.estimates)
-    bound, rows = 0, 1.0
-    for i, v in enumerate(draft.order):
-        draft.position[v] = i
-        rows, work = extend(draft.estimates, bound, rows, v)
-        bound |= 1 << v
-        draft.rows.append(rows)
-        draft.visits.append(work)
+    forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
+    draft.order = forecast.order
+    draft.position = {v: i for i, v in enumerate(draft.order)}
+    draft.rows, draft.visits = list(forecast.rows), list(forecast.work)
 
 
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
-    draft.differ = tuple(distinctness(draft.pattern, draft.graph.type_label, draft.simple))
+    wanted = distinctness(draft.pattern, draft.graph.type_label, draft.simple)
+    draft.differ = tuple(check for check in wanted if not _certain(draft, check))
     draft.checks += draft.differ
+
+
+def _certain(draft: Draft, check: Check) -> bool:
+    """Whether vertices differ since they have different labels, and no vertex of the graph has two."""
+    match check:
+        case Unequal(left, right):
+            pairs = [(left, right)]
+        case NotBothEqual(a, b, c, d):
+            pairs = [(a, b), (c, d)]
+        case _:
+            return False
+    type_label, vertices = draft.graph.type_label, draft.pattern.vertices
+    if type_label is None or draft.graph.source.statistics(type_label).max_out_degree > 1:
+        return False
+    return any(vertices[a].labels and vertices[b].labels and vertices[a].labels != vertices[b].labels for a, b in pairs)
 
 
 def require_induced(draft: Draft) -> None:

@@ -1,7 +1,8 @@
 """Inclusion–exclusion: a pattern whose vertices or edges must differ as a sum of patterns where nothing must.
 
 Every condition that says "not" is one minus its opposite: two vertices that differ are one minus the two being the
-same vertex, a negated edge test is one minus the test, two edges that differ are one minus both being one data edge.
+same vertex, a negated edge test (INDUCED: one for every pair that the pattern does not join) is one minus the test, two
+edges that differ are one minus both being one data edge.
 Multiplied out, the number of matches is a sum, with whole coefficients, of numbers of homomorphisms of *quotients*:
 patterns in which vertices (and edges) have been merged or tests added.  Conditions are multiplied in one by one and
 equal quotients meet at once, so there are as many as there are partitions, not subsets (the coefficients are then the
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import permutations, product
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.distinct import coincidences
-from graphdb.plan.physical import Check, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
+from graphdb.plan.physical import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction
 
@@ -97,11 +99,12 @@ class Expansion:
     Parameters
     ----------
     checks
-        What must differ (:func:`graphdb.plan.distinct.distinctness`).
+        What must differ (:func:`graphdb.plan.distinct.distinctness`), and for INDUCED the edges that must not be there.
     """
 
     def __init__(self, pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check]) -> None:
         self._pattern, self._graph = pattern, graph
+        self._edge_tests = list(pattern.edge_tests)
         self.filters: list[Ints] = []
         """The candidate sets, by number."""
         self._own = [self._filter_of(v) for v in range(len(pattern.vertices))]
@@ -154,12 +157,23 @@ class Expansion:
                     if found is None:
                         return None
                     conditions += found
+                case EdgeCount(vertex, other, 0, ()):
+                    self._edge_tests.append(EdgeTest(vertex, other, self._any_label, directed=False, negated=True))
                 case _:
                     return None
-        tests = self._pattern.edge_tests
-        conditions += [_Condition(test=t) for t, test in enumerate(tests) if test.negated]
+        conditions += [_Condition(test=t) for t, test in enumerate(self._edge_tests) if test.negated]
         # What merges least comes first: then equal quotients meet early.
         return list(dict.fromkeys(conditions))
+
+    @cached_property
+    def _any_label(self) -> tuple[int, ...] | None:
+        """What stands for any edge between resources: the one label there is, so that its tests meet the pattern's."""
+        source, graph = self._graph.source, self._graph
+        labels = [x for x in source.edge_labels() if x != graph.type_label and source.statistics(x).resource_triples]
+        alone = (
+            len(labels) == 1 and source.statistics(labels[0]).triples == source.statistics(labels[0]).resource_triples
+        )
+        return (labels[0],) if alone else None
 
     def _same_edge(self, i: int, j: int) -> list[_Condition] | None:
         """The ways in which two pattern edges are one data edge; None where ends and labels do not decide."""
@@ -208,8 +222,7 @@ class Expansion:
         return self._disjoint[a, b]
 
     def _tests(self, state: _State) -> list[EdgeTest]:
-        tests = self._pattern.edge_tests
-        return [test for t, test in enumerate(tests) if not test.negated or t in state.tests]
+        return [test for t, test in enumerate(self._edge_tests) if not test.negated or t in state.tests]
 
     # --- quotients
 

@@ -3,7 +3,7 @@
 Files are read ahead by a thread (:mod:`.files`), parsed into batches of distinct terms and triples
 (:mod:`.ntriples`), the terms numbered against the dictionary (:mod:`graphdb.storage.dictionary`), and the triples
 staged.  At the end the new ones among them are appended, sorted by (label, subject, object), and the statistics of
-their labels recomputed.
+their labels brought up to date.
 
 A batch grows until it takes :data:`BATCH` bytes, so memory does not grow with the files.
 """
@@ -41,6 +41,9 @@ _TICK = 0.1
 
 _WIDEST = 10_000
 """Characters of a bad line that are kept."""
+
+_STAGED = "SELECT DISTINCT label, subject, object FROM temp._graphdb_staged"
+_SORTED = "ORDER BY label ASC, subject ASC, object ASC"
 
 
 Progress = Callable[[int, int, int, str], None]
@@ -164,8 +167,13 @@ class _Load:
             before += file.size
             self._bytes = before
         self._wait("storing terms", self._store, parser.take())
-        new = self._wait("sorting triples", self._append)
-        self._wait("counting", statistics.refresh, self._connection, self._labels)
+        [(appending,)] = self._connection.execute("SELECT EXISTS (FROM _graphdb.triple)").fetchall()
+        new = self._wait("sorting triples", self._append if appending else self._fill)
+        if appending:
+            self._wait("counting", statistics.append, self._connection, "temp._graphdb_new")
+            self._connection.execute("DROP TABLE temp._graphdb_new")
+        else:
+            self._wait("counting", statistics.refresh, self._connection, self._labels)
         self._connection.execute("DROP TABLE temp._graphdb_staged")
         self._report("done", force=True)
         return new
@@ -214,17 +222,20 @@ class _Load:
         finally:
             self._connection.unregister("_graphdb_batch")
 
+    def _fill(self) -> int:
+        """Write the staged triples into the empty table, sorted, and return their number."""
+        [(written,)] = self._connection.execute(f"INSERT INTO _graphdb.triple {_STAGED} {_SORTED}").fetchall()
+        return int(written)
+
     def _append(self) -> int:
         """Append the staged triples that are not there yet, sorted, and return their number."""
-        [(appending,)] = self._connection.execute("SELECT EXISTS (FROM _graphdb.triple)").fetchall()
-        known = (
-            "EXCEPT SELECT label, subject, object FROM _graphdb.triple"
-            " WHERE label IN (SELECT unnest($labels::BIGINT[]))"
+        self._connection.execute(
+            f"CREATE TEMP TABLE _graphdb_new AS {_STAGED} EXCEPT SELECT label, subject, object FROM _graphdb.triple"
+            " WHERE label IN (SELECT unnest($labels::BIGINT[]))",
+            {"labels": self._labels.tolist()},
         )
         [(appended,)] = self._connection.execute(
-            "INSERT INTO _graphdb.triple SELECT DISTINCT label, subject, object FROM temp._graphdb_staged "
-            f"{known if appending else ''} ORDER BY label, subject, object",
-            {"labels": self._labels.tolist()} if appending else None,
+            f"INSERT INTO _graphdb.triple FROM temp._graphdb_new {_SORTED}"
         ).fetchall()
         return int(appended)
 

@@ -127,7 +127,7 @@ def test_reading_imports_neither_sqlalchemy_nor_numba(tmp_path: pathlib.Path) ->
         "from graphdb.storage.catalog import Catalog\n"
         "import graphdb.storage.loaders.load\n"
         "catalog = Catalog(duckdb.connect(sys.argv[1]))\n"
-        "assert catalog.exists() and catalog.schema_version == 2\n"
+        "assert catalog.exists() and catalog.schema_version == 3\n"
         "catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), catalog.meta('x')\n"
         "print([name for name in ('sqlalchemy', 'numba', 'pyarrow') if name in sys.modules])\n"
     )

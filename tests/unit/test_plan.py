@@ -104,5 +104,32 @@ def test_explain_and_profile(graph: DataGraph) -> None:
     assert {"a", "b", "c"} == {step.binds for step in steps}
     assert any("[:knows]" in step.how for step in steps)
     text = explain_text(plan, str, control)
-    assert "ms" in text.splitlines()[-1]
-    assert len(text.splitlines()) == 5
+    assert "threads" in text.splitlines()[-2]
+    assert len(text.splitlines()) == 6
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_vertices_of_different_labels_are_not_compared_where_none_has_two(classes: int) -> None:
+    """The same counts as of candidate sets of which nothing is known."""
+    rng = np.random.default_rng(classes)
+    size, kind = 60, 70
+    typed = {(v, kind, size + int(c)) for v in range(size) for c in rng.choice(3, classes, replace=False)}
+    edges = {(int(a), kind + 1, int(b)) for a, b in [(0, 0), *rng.integers(0, size, (500, 2))]}
+    s, p, o = zip(*typed, *edges, strict=True)
+    graph = DataGraph(ArraySource(s, p, o, kind + 2, 0, kind))
+    counts: set[int] = set()
+    for known in (True, False):
+        pattern = PatternGraph(
+            tuple(
+                PatternVertex(name, graph.members(size + c), "", (size + c,) if known else ())
+                for name, c in zip("abcd", (0, 1, 0, 1), strict=True)
+            ),
+            tuple(PatternEdge(f"e{i}", i, i + 1, (kind + 1,), False, 0) for i in range(3)),
+            (Clause(MatchMode.DIFFERENT_NODES, (0, 1, 2, 3)),),
+            count_only=True,
+        )
+        plans = [make_plan(pattern, graph, counting=how) for how in ("never", "always")]
+        pairs = [c for step in plans[0].steps for c in step.checks if isinstance(c, Unequal)]
+        assert len(pairs) == (2 if known and classes == 1 else 6)
+        counts |= {HostExecutor().count(plan) for plan in plans}
+    assert len(counts) == 1

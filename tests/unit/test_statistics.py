@@ -1,0 +1,123 @@
+"""The statistics of labels: what SQL counts at a sitting, however the triples came."""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.storage import statistics
+from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
+
+TYPE, RESOURCES, LITERALS = 0, 9, 3
+TABLES = ("edge_label", "vertex_label", "degree", "label_pair")
+
+resources = st.integers(1, RESOURCES - 1)
+objects = st.one_of(resources, resources, st.integers(LITERAL_BASE, LITERAL_BASE + LITERALS - 1))
+triples = st.sets(st.tuples(st.sampled_from([TYPE, TYPE, 1, 2, 3]), resources, objects), max_size=40)
+
+Triples = set[tuple[int, int, int]]
+
+
+def empty() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    Catalog(connection).create()
+    connection.execute("INSERT INTO _graphdb.resource VALUES (0, $type)", {"type": RDF_TYPE})
+    connection.execute(f"INSERT INTO _graphdb.resource SELECT i, 'ex:' || i FROM range(1, {RESOURCES}) t(i)")
+    connection.execute(
+        f"INSERT INTO _graphdb.literal (id, lexical, kind) SELECT {LITERAL_BASE} + i, i, i FROM range({LITERALS}) t(i)"
+    )
+    return connection
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: str, data: Triples) -> None:
+    rows = [list(triple) for triple in sorted(data)]
+    connection.execute(
+        f"INSERT INTO {table} SELECT t[1], t[2], t[3] FROM (SELECT unnest($rows::BIGINT[][]) AS t)", {"rows": rows}
+    )
+
+
+def add(connection: duckdb.DuckDBPyConnection, new: Triples) -> None:
+    """Append triples as a load does."""
+    connection.execute("CREATE OR REPLACE TEMP TABLE new (label BIGINT, subject BIGINT, object BIGINT)")
+    insert(connection, "new", new)
+    connection.execute("INSERT INTO _graphdb.triple FROM new")
+    statistics.append(connection, "new")
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
+    return {name: connection.execute(f"FROM _graphdb.{name} ORDER BY ALL").fetchall() for name in TABLES}
+
+
+def counted(data: Triples) -> tuple[list[Any], list[Any]]:
+    """Degrees and pairs, counted by plain Python."""
+    degrees: dict[tuple[int, int, int], list[int]] = collections.defaultdict(lambda: [0, 0, 0])
+    pairs: dict[tuple[int, int, int], list[int]] = collections.defaultdict(lambda: [0, 0])
+    classes = collections.defaultdict(set)
+    for label, s, o in data:
+        if label == TYPE and o < LITERAL_BASE:
+            classes[s].add(o)
+    for direction in (0, 1):
+        for (label, vertex), degree in collections.Counter((t[0], t[1 + direction]) for t in data).items():
+            for cell, amount in enumerate((1, degree, degree * degree)):
+                degrees[label, direction, degree.bit_length() - 1][cell] += amount
+            for c in classes[vertex]:
+                pairs[label, c, direction][0] += degree
+                pairs[label, c, direction][1] += 1
+    return sorted((*k, *v) for k, v in degrees.items()), sorted((*k, *v) for k, v in pairs.items())
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(triples, min_size=1, max_size=3))
+def test_appended_loads_equal_a_recount(loads: list[Triples]) -> None:
+    grown, known = empty(), set[tuple[int, int, int]]()
+    for load in loads:
+        add(grown, load - known)
+        known |= load
+        fresh = empty()
+        insert(fresh, "_graphdb.triple", known)
+        statistics.refresh(fresh, np.array([label for label, _, _ in known], np.int64))
+        found = tables(grown)
+        assert found == tables(fresh)
+        assert (found["degree"], found["label_pair"]) == counted(known)
+        fresh.close()
+    statistics.refresh(grown, np.array([1, 2], np.int64))
+    assert (tables(grown)["degree"], tables(grown)["label_pair"]) == counted(known)
+    grown.close()
+
+
+def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "PAIRS", 4)
+    data = {(TYPE, v, 1 + v % 3) for v in range(1, 9)} | {(1 + v % 3, v, o) for v in range(1, 9) for o in range(1, v)}
+    every = counted(data)[1]
+    most = sorted(every, key=lambda row: (-row[3], row[0], row[1], row[2]))[:4]
+    assert len(every) > 4
+    connection, before = empty(), {triple for triple in data if triple[1] % 2}
+    add(connection, before)
+    add(connection, data - before)  # what was let go by the first is not missed
+    assert tables(connection)["label_pair"] == sorted(most)
+
+
+def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> None:
+    lines = tmp_path / "data.nt"
+    lines.write_text(f"<ex:a> <{RDF_TYPE}> <ex:T> .\n<ex:a> <ex:p> <ex:b> .\n<ex:a> <ex:p> <ex:c> .\n")
+    with graphdb.connect(tmp_path / "old.duckdb") as database:
+        database.load(lines)
+    with duckdb.connect(tmp_path / "old.duckdb") as old:
+        expected = tables(old)
+        old.execute("DROP TABLE _graphdb.degree; DROP TABLE _graphdb.label_pair")
+        old.execute("UPDATE _graphdb.meta SET value = '1' WHERE key = 'schema_version'")
+    with graphdb.connect(tmp_path / "old.duckdb") as database:
+        assert database.query("MATCH (a)-[:<ex:p>]->(b) RETURN count(*)").scalar() == 2
+    with duckdb.connect(tmp_path / "old.duckdb") as upgraded:
+        assert tables(upgraded) == expected
+        assert len(expected["label_pair"]) == 2
+        assert Catalog(upgraded).schema_version == SCHEMA_VERSION
