@@ -197,6 +197,10 @@ class Match:
         while waiting or searches:
             search = next((s for s in searches if s[1] in bound or s[2] in bound), None)
             part = next((p for p in waiting if bound & p.nodes.keys()), None)
+            if part is None and search is not None and search[0].selector is not None:
+                # Between two known ends a shortest path is found from both.
+                ends = next((p for p in waiting if {search[1], search[2]} & p.nodes.keys()), None)
+                part = ends if ends is not None and self._cost(ends) < (True, 0) else None
             if part is None and search is None:
                 part = min(waiting, key=self._cost)
             if part is not None:

@@ -8,6 +8,7 @@ vertex and state (GQL, ISO/IEC 39075:2024, §16.6 and §22.4).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.errors import BindError, NotSupportedError
+from graphdb.execute import shortest
+from graphdb.execute.executor import Control
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex
 from graphdb.pattern.bind import bind
 from graphdb.storage.pcsr import Direction, Partition
+from graphdb.storage.triples import TripleStore
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -29,6 +33,7 @@ Test = Callable[["Row"], Any]
 _MOST_COPIES = 1000
 """States that the bounds of a quantifier may make."""
 
+_BACK: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 _FLIPPED = {
     ast.Direction.OUT: ast.Direction.IN,
     ast.Direction.IN: ast.Direction.OUT,
@@ -55,10 +60,14 @@ class _Step:
     name: str | None
     group: bool
     partition: Partition
-    label: int | None
-    """The edges' label where there is just one and the direction is known."""
-    outwards: bool
+    labels: tuple[int, ...] | None
+    direction: Direction
     tests: list[Test]
+
+    @property
+    def outwards(self) -> bool:
+        """Whether it leads from subjects to objects."""
+        return self.direction == "out"
 
 
 @dataclass(slots=True)
@@ -126,6 +135,9 @@ class Search:
         automaton = self._automata.get(backwards)
         if automaton is None:
             automaton = self._automata[backwards] = _Automaton(self, backwards)
+        if automaton.simple:
+            yield from self._shortest(automaton, row, start, end, distinct)
+            return
         used = row["#used"] if distinct and not self._free else ()
         wanted = row[end].id if end in row else None
         for trace in self._traces(automaton, row, row[start].id, wanted, frozenset(used)):
@@ -153,8 +165,46 @@ class Search:
         for traces in found.values():
             yield from _selected(traces, self.selector)
 
+    def _shortest(self, automaton: _Automaton, row: Row, start: str, end: str, distinct: bool) -> Iterator[Row]:
+        """Yield the row with the shortest paths along one repeated edge, found by kernels."""
+        selector = self.selector
+        assert selector is not None
+        used = frozenset(row["#used"]) if distinct and not self._free else frozenset()
+        wanted = row[end].id if end in row else None
+        kept: dict[int, int] = {}
+        for path in automaton.shortest(row[start].id, wanted, self._context.new_control()):
+            last = path.vertices[0 if automaton.backwards else -1]
+            if not used.isdisjoint(path.edges) or (not selector.groups and kept.get(last.id, 0) >= selector.count):
+                continue
+            kept[last.id] = kept.get(last.id, 0) + 1
+            new = {**row, end: last, self.key: path}
+            for name in self.names:
+                new[name] = list(path.edges)
+            if distinct and not self._free:
+                new["#used"] = row["#used"] + path.edges
+            yield new
+
+    def rounds(self, automaton: _Automaton, start: int, longest: int | None) -> Iterator[Path]:
+        """Yield the shortest ways round from a vertex to itself that take no edge twice, by growing length."""
+        most = longest if longest is not None else 1 << 30
+        for length in range(1, most + 1):
+            found = False
+            cut = [False]
+            for trace in self._depth_first(automaton, {}, start, start, frozenset(), length, cut):
+                found = True
+                yield automaton.bindings(trace, {})[""]
+            if found or not cut[0]:
+                return
+
     def _depth_first(
-        self, automaton: _Automaton, row: Row, start: int, end: int | None, used: frozenset[Edge]
+        self,
+        automaton: _Automaton,
+        row: Row,
+        start: int,
+        end: int | None,
+        used: frozenset[Edge],
+        longest: int | None = None,
+        cut: list[bool] | None = None,
     ) -> Iterator[_Trace]:
         stack = [_Trace(None, 0, start, None, 0)]
         control = self._context.new_control()
@@ -173,6 +223,10 @@ class Search:
             for step, target in state.steps:
                 for edge, vertex in automaton.neighbours(step, trace.vertex):
                     if edge not in used and self._allows(trace, edge, vertex, start):
+                        if longest is not None and trace.length == longest:
+                            assert cut is not None
+                            cut[0] = True
+                            break
                         following.append(_Trace(trace, target, vertex, edge, trace.length + 1))
             stack += reversed(following)
 
@@ -310,6 +364,17 @@ class _Automaton:
             and whole
         )
         """Whether the shortest walks are the shortest paths of any mode."""
+        self.backwards = backwards
+        edge = edges[0]
+        self.simple = (
+            self.plain
+            and isinstance(edge, ast.EdgePattern)
+            and edge.repeat is not None
+            and (edge.repeat.high is None or edge.repeat.high >= edge.repeat.low)
+            and edge.properties is None
+            and edge.where is None
+        )
+        """Whether kernels find them: one repeated edge on which there are no conditions."""
 
     def _new(self) -> int:
         self.states.append(_State())
@@ -419,7 +484,6 @@ class _Automaton:
         way = _FLIPPED[edge.direction] if self._backwards else edge.direction
         direction: Direction = {ast.Direction.OUT: "out", ast.Direction.IN: "in", ast.Direction.BOTH: "both"}[way]  # type: ignore[assignment]
         partition = self._context.snapshot.graph.partition(bound.labels, direction)
-        label = bound.labels[0] if bound.labels is not None and len(bound.labels) == 1 else None
         variable = edge.variable or ast.Variable(self._context.fresh("v"), edge.span)
         conditions: list[ast.Expression] = []
         if edge.properties is not None:
@@ -431,7 +495,79 @@ class _Automaton:
             conditions.append(edge.where)
         tests = [self._compiler.condition(condition) for condition in conditions]
         name = variable.name if edge.variable is not None or conditions else None
-        return _Step(name, group, partition, label, direction == "out", tests)
+        return _Step(name, group, partition, bound.labels, direction, tests)
+
+    def shortest(self, start: int, end: int | None, control: Control) -> Iterator[Path]:
+        """Yield the shortest paths of a simple pattern: to one vertex, or to all that it reaches."""
+        (edge,) = self._search._edges
+        assert isinstance(edge, ast.EdgePattern)
+        assert edge.repeat is not None
+        low, high = edge.repeat.low, edge.repeat.high
+        step = next(step for state in self.states for step, _ in state.steps)
+        graph, store = self._context.snapshot.graph, self._context.snapshot.store
+        away = step.partition
+        back = graph.partition(step.labels, _BACK[step.direction])
+        source, *ends = self._context.vertices([start] if end is None else [start, end]).tolist()
+        if end is not None and ends[0] != source:
+            found = shortest.meet(away, back, source, ends[0], graph.vertices, high, control)
+            if found is None:
+                return
+            there, hence, met = found
+            walks = (
+                (*first, *second[-2::-1])
+                for middle in met.tolist()
+                for first in shortest.walks_back(there, back, middle)
+                for second in shortest.walks_back(hence, away, middle)
+            )
+            yield from self._paths(step, walks, store)
+            return
+        if low == 0 and end is not None:
+            yield Path((Vertex(start),), ())
+            return
+        side = shortest.reach(away, source, graph.vertices, high, control)
+        if low == 0:
+            yield Path((Vertex(start),), ())
+        elif self._search.mode is ast.PathMode.ACYCLIC:
+            pass  # it does not come back to its start
+        elif step.direction == "both" and self._search.mode is not ast.PathMode.WALK:
+            yield from self._search.rounds(self, start, high)
+        else:  # a way round, back to the start, is found apart: the start has depth 0
+            near = back.neighbours_of(source)
+            depths = side.depths[near]
+            least = depths[depths >= 0].min(initial=np.iinfo(np.int32).max)
+            if (depths >= 0).any() and (high is None or least < high):
+                rounds = (
+                    (*walk, source)
+                    for last in near[depths == least].tolist()
+                    for walk in shortest.walks_back(side, back, last)
+                )
+                yield from self._paths(step, rounds, store)
+        if end is None:
+            for vertex in np.flatnonzero(side.depths > 0).tolist():
+                yield from self._paths(step, shortest.walks_back(side, back, vertex), store)
+
+    def _paths(self, step: _Step, walks: Iterator[tuple[int, ...]], store: TripleStore) -> Iterator[Path]:
+        """Yield the paths along walks, one for each choice among the edges between two vertices."""
+        for walk in walks:
+            ids = store.to_terms(np.array(walk)).tolist()
+            choices = [
+                [
+                    edge
+                    for code in self._codes(step, a, b)
+                    for edge in self._context.view.parallel(code >> 1, *((q, p) if code & 1 else (p, q)))
+                ]
+                for a, b, p, q in zip(walk, walk[1:], ids, ids[1:], strict=False)
+            ]
+            vertices = tuple(map(Vertex, ids))
+            for edges in itertools.product(*choices):
+                yield Path(vertices[::-1], edges[::-1]) if self.backwards else Path(vertices, edges)
+
+    def _codes(self, step: _Step, vertex: int, neighbour: int) -> list[int]:
+        if step.partition.codes is None:
+            assert step.labels is not None
+            return [step.labels[0] << 1 | (not step.outwards)]
+        codes: list[int] = step.partition.codes_of(vertex, neighbour).tolist()
+        return codes
 
     def neighbours(self, step: _Step, vertex: int) -> list[tuple[Edge, int]]:
         """The edges that a step can take from a vertex, and where they lead."""
@@ -447,12 +583,7 @@ class _Automaton:
             vertex = int(self._context.vertices([vertex])[0])
         for neighbour in step.partition.neighbours_of(vertex).tolist():
             ends = store.to_terms(np.array([vertex, neighbour])).tolist()
-            if step.partition.codes is None:
-                assert step.label is not None
-                codes = [step.label << 1 | (not step.outwards)]
-            else:
-                codes = step.partition.codes_of(vertex, neighbour).tolist()
-            for code in codes:
+            for code in self._codes(step, vertex, neighbour):
                 start, end = reversed(ends) if code & 1 else ends
                 for edge in view.parallel(code >> 1, start, end):
                     yield edge, ends[1]
