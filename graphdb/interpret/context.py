@@ -91,6 +91,11 @@ class Context:
         return self._snapshot_of().connection
 
     @property
+    def described_labels(self) -> frozenset[int]:
+        """Edge labels of which the file describes some edge."""
+        return self._snapshot_of().described
+
+    @property
     def type_label(self) -> int | None:
         """The edge label rdf:type, once there is one."""
         return self.new_names.get(RDF_TYPE, self._snapshot_of().store.type_label)

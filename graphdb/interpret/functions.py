@@ -245,7 +245,7 @@ def _size(context: Context, node: ast.Expression, value: Any) -> Any:
 
 def _length(context: Context, node: ast.Expression, value: Any) -> Any:
     if isinstance(value, Path):
-        return len(value.edges)
+        return value.length
     if isinstance(value, (list, str)):
         return len(value)
     raise wrong(context, node, f"length needs a path, found {type_name(value)}")

@@ -57,6 +57,8 @@ class Match:
         """The names that the clause brings in."""
         self._distinct_edges = clause.mode is not ast.MatchMode.REPEATABLE_ELEMENTS
         self._split()
+        if len(self._searches) == 1 and not any(part.edges for part in self._parts):
+            self._searches[0][0].stands_alone()
         self._place_conditions()
         self._filters: list[Callable[[Row], Any]] = [self._compiler.condition(c) for c in self._residual]
 

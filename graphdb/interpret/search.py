@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.errors import BindError, NotSupportedError
-from graphdb.execute import shortest
+from graphdb.execute import shortest as breadth_first
 from graphdb.execute.executor import Control
+from graphdb.execute.shortest import Side
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex
 from graphdb.pattern.bind import bind
@@ -112,6 +113,7 @@ class Search:
         self.mode = whole.mode if whole is not None and whole.mode is not None else _default_mode(match_mode)
         self._free = self.mode is ast.PathMode.WALK
         self._automata: dict[bool, _Automaton] = {}
+        self._last = False
         self.names = _variables(nodes[1:-1], edges)
         if self._free and self.selector is None and _unbounded(edges):
             raise BindError(
@@ -120,6 +122,10 @@ class Search:
                 position=(whole.span if whole is not None else nodes[0].span).start,
                 hint="write TRAIL, SIMPLE, ACYCLIC, a selector such as ANY SHORTEST, or an upper bound",
             )
+
+    def stands_alone(self) -> None:
+        """Note that no other edge of the clause could be one of the path's."""
+        self._last = True
 
     def rename(self, name: str, hidden: str) -> None:
         """Bind a variable under another name."""
@@ -171,16 +177,16 @@ class Search:
         assert selector is not None
         used = frozenset(row["#used"]) if distinct and not self._free else frozenset()
         wanted = row[end].id if end in row else None
-        kept: dict[int, int] = {}
-        for path in automaton.shortest(row[start].id, wanted, self._context.new_control()):
-            last = path.vertices[0 if automaton.backwards else -1]
-            if not used.isdisjoint(path.edges) or (not selector.groups and kept.get(last.id, 0) >= selector.count):
+        alone = distinct and not self._free and not self._last
+        before = None
+        for last, path in automaton.shortest(row[start].id, wanted, self._context.new_control()):
+            if (used and not used.isdisjoint(path.edges)) or (last == before and not selector.groups):
                 continue
-            kept[last.id] = kept.get(last.id, 0) + 1
-            new = {**row, end: last, self.key: path}
+            before = last
+            new = {**row, end: Vertex(last), self.key: path}
             for name in self.names:
                 new[name] = list(path.edges)
-            if distinct and not self._free:
+            if alone:
                 new["#used"] = row["#used"] + path.edges
             yield new
 
@@ -497,8 +503,8 @@ class _Automaton:
         name = variable.name if edge.variable is not None or conditions else None
         return _Step(name, group, partition, bound.labels, direction, tests)
 
-    def shortest(self, start: int, end: int | None, control: Control) -> Iterator[Path]:
-        """Yield the shortest paths of a simple pattern: to one vertex, or to all that it reaches."""
+    def shortest(self, start: int, end: int | None, control: Control) -> Iterator[tuple[int, Path]]:
+        """Yield the shortest paths of a simple pattern, and where they end: to one vertex, or to all it reaches."""
         (edge,) = self._search._edges
         assert isinstance(edge, ast.EdgePattern)
         assert edge.repeat is not None
@@ -509,28 +515,28 @@ class _Automaton:
         back = graph.partition(step.labels, _BACK[step.direction])
         source, *ends = self._context.vertices([start] if end is None else [start, end]).tolist()
         if end is not None and ends[0] != source:
-            found = shortest.meet(away, back, source, ends[0], graph.vertices, high, control)
+            found = breadth_first.meet(away, back, source, ends[0], graph.vertices, high, control)
             if found is None:
                 return
             there, hence, met = found
             walks = (
                 (*first, *second[-2::-1])
                 for middle in met.tolist()
-                for first in shortest.walks_back(there, back, middle)
-                for second in shortest.walks_back(hence, away, middle)
+                for first in breadth_first.walks_back(there, back, middle)
+                for second in breadth_first.walks_back(hence, away, middle)
             )
-            yield from self._paths(step, walks, store)
+            yield from ((end, path) for path in self._paths(step, walks, store))
             return
         if low == 0 and end is not None:
-            yield Path((Vertex(start),), ())
+            yield start, Path((Vertex(start),), ())
             return
-        side = shortest.reach(away, source, graph.vertices, high, control)
+        side = breadth_first.reach(away, source, graph.vertices, high, control)
         if low == 0:
-            yield Path((Vertex(start),), ())
+            yield start, Path((Vertex(start),), ())
         elif self._search.mode is ast.PathMode.ACYCLIC:
             pass  # it does not come back to its start
         elif step.direction == "both" and self._search.mode is not ast.PathMode.WALK:
-            yield from self._search.rounds(self, start, high)
+            yield from ((start, path) for path in self._search.rounds(self, start, high))
         else:  # a way round, back to the start, is found apart: the start has depth 0
             near = back.neighbours_of(source)
             depths = side.depths[near]
@@ -539,12 +545,24 @@ class _Automaton:
                 rounds = (
                     (*walk, source)
                     for last in near[depths == least].tolist()
-                    for walk in shortest.walks_back(side, back, last)
+                    for walk in breadth_first.walks_back(side, back, last)
                 )
-                yield from self._paths(step, rounds, store)
+                yield from ((start, path) for path in self._paths(step, rounds, store))
         if end is None:
-            for vertex in np.flatnonzero(side.depths > 0).tolist():
-                yield from self._paths(step, shortest.walks_back(side, back, vertex), store)
+            reached = np.flatnonzero(side.depths > 0)
+            lengths, ids = side.depths[reached].tolist(), store.to_terms(reached).tolist()
+            groups = self._search.selector is not None and self._search.selector.groups
+            for vertex, length, id in zip(reached.tolist(), lengths, ids, strict=True):
+                if groups:
+                    ways = breadth_first.walks_back(side, back, vertex)
+                    yield from ((id, path) for path in self._paths(step, ways, store))
+                else:
+                    yield id, Path.later(length, self._one_path(step, side, back, vertex, store))
+
+    def _one_path(
+        self, step: _Step, side: Side, back: Partition, vertex: int, store: TripleStore
+    ) -> Callable[[], Path]:
+        return lambda: next(self._paths(step, breadth_first.walks_back(side, back, vertex), store))
 
     def _paths(self, step: _Step, walks: Iterator[tuple[int, ...]], store: TripleStore) -> Iterator[Path]:
         """Yield the paths along walks, one for each choice among the edges between two vertices."""

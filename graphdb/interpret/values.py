@@ -7,6 +7,7 @@ Equality and comparison know three answers: True, False and None (unknown).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -31,12 +32,50 @@ class Edge:
     ordinal: int = 0
 
 
-@dataclass(frozen=True, slots=True)
 class Path:
-    """Vertices, and the edges between them; an edge may be passed against its direction."""
+    """Vertices, and the edges between them; an edge may be passed against its direction.
 
-    vertices: tuple[Vertex, ...]
-    edges: tuple[Edge, ...]
+    A search that finds very many paths gives ``make`` instead, which finds vertices and edges when they are asked for.
+    """
+
+    __slots__ = ("_make", "_parts", "length")
+
+    def __init__(self, vertices: tuple[Vertex, ...], edges: tuple[Edge, ...]) -> None:
+        self._parts: tuple[tuple[Vertex, ...], tuple[Edge, ...]] | None = (vertices, edges)
+        self._make: Callable[[], Path] | None = None
+        self.length = len(edges)
+
+    @classmethod
+    def later(cls, length: int, make: Callable[[], Path]) -> Path:
+        """Return a path of so many edges whose parts ``make`` finds."""
+        path = cls((), ())
+        path._parts, path._make, path.length = None, make, length
+        return path
+
+    def _found(self) -> tuple[tuple[Vertex, ...], tuple[Edge, ...]]:
+        if self._parts is None:
+            assert self._make is not None
+            self._parts = self._make()._found()
+        return self._parts
+
+    @property
+    def vertices(self) -> tuple[Vertex, ...]:
+        """The vertices in order."""
+        return self._found()[0]
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges in order."""
+        return self._found()[1]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Path) and self._found() == other._found()
+
+    def __hash__(self) -> int:
+        return hash(self._found())
+
+    def __repr__(self) -> str:
+        return f"Path{self._found()!r}"
 
 
 class Several(list[Any]):

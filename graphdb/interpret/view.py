@@ -16,7 +16,7 @@ from graphdb.errors import ExecutionError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.literals import value_of
 from graphdb.interpret.temporal import from_python
-from graphdb.interpret.values import Edge, Path, Several, Vertex
+from graphdb.interpret.values import Edge, Several, Vertex
 from graphdb.result import pylist
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.values import EXACT_ONLY, VALUE, literal_sql, shorter
@@ -62,8 +62,6 @@ class View:
                         self._waiting.add(value.id)
                 case Edge():
                     self.expect((Vertex(value.start), Vertex(value.end)))
-                case Path():
-                    self.expect(value.vertices)
                 case list():
                     self.expect(value)
                 case dict():
@@ -196,6 +194,8 @@ class View:
         found = self._described.get(label)
         if found is None:
             found = self._described[label] = {}
+            if label not in self._context.described_labels:
+                return found
             rows = self._context.connection.rows(
                 "SELECT subject, object, ordinal FROM _graphdb.edge WHERE label = $label ORDER BY ordinal ASC",
                 {"label": label},
