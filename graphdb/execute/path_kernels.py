@@ -54,3 +54,33 @@ def expand(
                 found[count] = vertex
                 count += 1
     return count
+
+
+@kernel
+def close(
+    partition: Ints,
+    neighbours: NDArray[Any],
+    frontier: Ints,
+    depths: NDArray[np.int32],
+    branches: Ints,
+    start: int,
+    best: int,
+) -> int:
+    """Return the length of the shortest way round from ``start`` over an edge from ``frontier``, or ``best``.
+
+    ``branches`` (int64 [vertices]) holds by which neighbour of the start each vertex was reached first, -1 where that
+    is not known yet: then it gets that of the vertex it is reached from.  An edge between two branches closes a way
+    round: the shortest cycle through a vertex is found so.
+    """
+    for i in range(len(frontier)):
+        vertex = frontier[i]
+        begin, end = neighbours_of(partition.ctypes.data, 0, vertex)
+        for j in range(begin, end):
+            other = neighbours[j]
+            if other == start or depths[other] < 0:
+                continue
+            if branches[other] < 0:
+                branches[other] = branches[vertex]
+            elif branches[other] != branches[vertex]:
+                best = min(best, depths[vertex] + depths[other] + 1)
+    return best

@@ -68,6 +68,30 @@ def reach(partition: Partition, start: int, vertices: int, longest: int | None, 
     return side
 
 
+def way_round(partition: Partition, start: int, vertices: int, longest: int | None, control: Control) -> int | None:
+    """Return the length of the shortest cycle through a vertex, 3 or more, that takes no edge twice; None if none.
+
+    ``partition`` holds edges in both directions.
+    """
+    from graphdb.execute.path_kernels import close
+
+    side = Side.at(partition, start, vertices)
+    row = np.array(partition.row, np.int64)
+    branches = np.full(vertices, -1, np.int64)
+    best = most = (longest if longest is not None else vertices) + 1
+    while len(side.frontier) and 2 * side.depth < best - 1:
+        before = side.frontier
+        side.step(control)
+        if side.depth == 1:
+            branches[side.frontier] = side.frontier
+            branches[start] = start
+        else:
+            best = close(row, partition.neighbours, before, side.depths, branches, start, best)
+    if side.depth and len(side.frontier):
+        best = close(row, partition.neighbours, side.frontier, side.depths, branches, start, best)
+    return None if best == most else best
+
+
 def meet(
     outwards: Partition, inwards: Partition, start: int, end: int, vertices: int, longest: int | None, control: Control
 ) -> tuple[Side, Side, Ints] | None:

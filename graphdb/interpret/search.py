@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.errors import BindError, NotSupportedError
 from graphdb.execute import shortest as breadth_first
@@ -190,17 +191,23 @@ class Search:
                 new["#used"] = row["#used"] + path.edges
             yield new
 
-    def rounds(self, automaton: _Automaton, start: int, longest: int | None) -> Iterator[Path]:
-        """Yield the shortest ways round from a vertex to itself that take no edge twice, by growing length."""
-        most = longest if longest is not None else 1 << 30
-        for length in range(1, most + 1):
-            found = False
-            cut = [False]
-            for trace in self._depth_first(automaton, {}, start, start, frozenset(), length, cut):
-                found = True
+    def rounds(self, automaton: _Automaton, start: int, length: int, depths: NDArray[np.int32]) -> Iterator[Path]:
+        """Yield the ways round from a vertex to itself of a length that take no edge twice.
+
+        ``depths`` (int32 [vertices]) says how far it is back: what is too far is not entered.
+        """
+        vertices = self._context.vertices
+        traces = self._depth_first(
+            automaton,
+            {},
+            start,
+            start,
+            frozenset(),
+            lambda trace, vertex: trace.length + 1 + int(depths[vertices([vertex])[0]]) <= length,
+        )
+        for trace in traces:
+            if trace.length == length:
                 yield automaton.bindings(trace, {})[""]
-            if found or not cut[0]:
-                return
 
     def _depth_first(
         self,
@@ -209,8 +216,7 @@ class Search:
         start: int,
         end: int | None,
         used: frozenset[Edge],
-        longest: int | None = None,
-        cut: list[bool] | None = None,
+        enters: Callable[[_Trace, int], bool] | None = None,
     ) -> Iterator[_Trace]:
         stack = [_Trace(None, 0, start, None, 0)]
         control = self._context.new_control()
@@ -229,25 +235,22 @@ class Search:
             for step, target in state.steps:
                 for edge, vertex in automaton.neighbours(step, trace.vertex):
                     if edge not in used and self._allows(trace, edge, vertex, start):
-                        if longest is not None and trace.length == longest:
-                            assert cut is not None
-                            cut[0] = True
-                            break
+                        if enters is not None and not enters(trace, vertex):
+                            continue
                         following.append(_Trace(trace, target, vertex, edge, trace.length + 1))
             stack += reversed(following)
 
     def _allows(self, trace: _Trace, edge: Edge, vertex: int, start: int) -> bool:
         """Whether the mode allows one more edge."""
         if self.mode is ast.PathMode.WALK:
-            return True
+            return True  # the only mode that may take an edge twice
         if self.mode is ast.PathMode.SIMPLE and trace.length and trace.vertex == start:
             return False  # it has come back to its start, which ends it
         at: _Trace | None = trace
         while at is not None:
-            if self.mode is ast.PathMode.TRAIL:
-                if at.edge == edge:
-                    return False
-            elif at.vertex == vertex and not (self.mode is ast.PathMode.SIMPLE and vertex == start):
+            closes = self.mode is ast.PathMode.SIMPLE and vertex == start
+            again = self.mode is not ast.PathMode.TRAIL and at.vertex == vertex and not closes
+            if again or at.edge == edge:
                 return False
             at = at.before
         return True
@@ -536,7 +539,7 @@ class _Automaton:
         elif self._search.mode is ast.PathMode.ACYCLIC:
             pass  # it does not come back to its start
         elif step.direction == "both" and self._search.mode is not ast.PathMode.WALK:
-            yield from ((start, path) for path in self._search.rounds(self, start, high))
+            yield from ((start, path) for path in self._rounds(step, start, source, high, side, control))
         else:  # a way round, back to the start, is found apart: the start has depth 0
             near = back.neighbours_of(source)
             depths = side.depths[near]
@@ -552,17 +555,33 @@ class _Automaton:
             reached = np.flatnonzero(side.depths > 0)
             lengths, ids = side.depths[reached].tolist(), store.to_terms(reached).tolist()
             groups = self._search.selector is not None and self._search.selector.groups
+            make = self._one_path(step, side, back, store)
             for vertex, length, id in zip(reached.tolist(), lengths, ids, strict=True):
                 if groups:
                     ways = breadth_first.walks_back(side, back, vertex)
                     yield from ((id, path) for path in self._paths(step, ways, store))
                 else:
-                    yield id, Path.later(length, self._one_path(step, side, back, vertex, store))
+                    yield id, Path.later(length, make, vertex)
 
-    def _one_path(
-        self, step: _Step, side: Side, back: Partition, vertex: int, store: TripleStore
-    ) -> Callable[[], Path]:
-        return lambda: next(self._paths(step, breadth_first.walks_back(side, back, vertex), store))
+    def _rounds(
+        self, step: _Step, start: int, source: int, high: int | None, side: Side, control: Control
+    ) -> Iterator[Path]:
+        """Yield the shortest ways round along undirected edges: a loop, two parallel edges, or a cycle."""
+        most = 1 << 30 if high is None else high
+        to_self = [edge for edge, vertex in self.neighbours(step, start) if vertex == start]
+        if to_self:
+            yield from (Path((Vertex(start), Vertex(start)), (edge,)) for edge in to_self)
+            return
+        ends = [vertex for _, vertex in self.neighbours(step, start)]
+        length: int | None = 2 if len(set(ends)) < len(ends) else None
+        if length is None:
+            vertices = self._context.snapshot.graph.vertices
+            length = breadth_first.way_round(step.partition, source, vertices, high, control)
+        if length is not None and length <= most:
+            yield from self._search.rounds(self, start, length, side.depths)
+
+    def _one_path(self, step: _Step, side: Side, back: Partition, store: TripleStore) -> Callable[[int], Path]:
+        return lambda vertex: next(self._paths(step, breadth_first.walks_back(side, back, vertex), store))
 
     def _paths(self, step: _Step, walks: Iterator[tuple[int, ...]], store: TripleStore) -> Iterator[Path]:
         """Yield the paths along walks, one for each choice among the edges between two vertices."""

@@ -38,24 +38,25 @@ class Path:
     A search that finds very many paths gives ``make`` instead, which finds vertices and edges when they are asked for.
     """
 
-    __slots__ = ("_make", "_parts", "length")
+    __slots__ = ("_make", "_parts", "_to", "length")
 
     def __init__(self, vertices: tuple[Vertex, ...], edges: tuple[Edge, ...]) -> None:
         self._parts: tuple[tuple[Vertex, ...], tuple[Edge, ...]] | None = (vertices, edges)
-        self._make: Callable[[], Path] | None = None
+        self._make: Callable[[int], Path] | None = None
+        self._to = -1
         self.length = len(edges)
 
     @classmethod
-    def later(cls, length: int, make: Callable[[], Path]) -> Path:
-        """Return a path of so many edges whose parts ``make`` finds."""
-        path = cls((), ())
-        path._parts, path._make, path.length = None, make, length
+    def later(cls, length: int, make: Callable[[int], Path], to: int) -> Path:
+        """Return a path of so many edges whose parts ``make`` finds from ``to``."""
+        path = cls.__new__(cls)
+        path._parts, path._make, path._to, path.length = None, make, to, length
         return path
 
     def _found(self) -> tuple[tuple[Vertex, ...], tuple[Edge, ...]]:
         if self._parts is None:
             assert self._make is not None
-            self._parts = self._make()._found()
+            self._parts = self._make(self._to)._found()
         return self._parts
 
     @property
