@@ -68,7 +68,9 @@ class Compiler:
         found = self.scope.known.get(node)
         if found is not None:
             return found
-        method: Callable[[ast.Expression], Typed] = getattr(self, "_" + type(node).__name__.lower())
+        method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
+        if method is None:
+            raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return method(node)
 
     def condition(self, node: ast.Expression) -> str:

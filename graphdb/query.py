@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from graphdb.candidates import Candidates, Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -91,8 +92,10 @@ class QueryRun:
 
     # --- preparing
 
-    def prepare(self, query: ast.Query) -> Prepared:
+    def prepare(self, query: ast.Query | ast.Composite) -> Prepared:
         """Bind, find candidates, plan, and write the SQL after the match."""
+        if isinstance(query, ast.Composite):
+            return self._prepare_chain(query)
         bound = bind(query.matches, self._snapshot.names, self._text)
         self._refuse_described(bound)
         window = window_of(query.returns, self._arguments, self._text)
@@ -112,6 +115,56 @@ class QueryRun:
             shaped = shaper.shape(query.returns, items, window)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
+
+    def _prepare_chain(self, query: ast.Composite) -> Prepared:
+        """Prepare ``MATCH … WITH … RETURN``: each clause after the match is one more SELECT around the one before.
+
+        Raises
+        ------
+        GraphDBError
+            It is not of that shape, or SQL cannot type it, or it is a mistake: the interpreter will tell.
+        """
+        (part,) = query.parts if len(query.parts) == 1 else ((),)
+        matches = tuple(takewhile(lambda clause: isinstance(clause, ast.MatchClause), part))
+        steps = part[len(matches) :]
+        if not matches or not steps or not all(isinstance(step, (ast.WithClause, ast.ReturnClause)) for step in steps):
+            raise NotSupportedError("only MATCH, WITH and RETURN are supported in SQL")
+        plain = [match for match in matches if isinstance(match, ast.MatchClause) and not match.optional]
+        if len(plain) < len(matches) or not all(path.plain for match in plain for path in match.patterns):
+            raise NotSupportedError("paths and optional matches are not supported in SQL")
+        bound = bind(tuple(plain), self._snapshot.names, self._text)
+        self._refuse_described(bound)
+        shaper = Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            bound,
+            lambda predicate, variables: self._exists(predicate, bound, variables),
+        )
+        needs, shaped = None, None
+        for number, step in enumerate(steps):
+            returns = step.returns if isinstance(step, ast.WithClause) else step
+            assert isinstance(returns, ast.ReturnClause)
+            if number < len(steps) - 1 and returns.order_by:
+                raise NotSupportedError("rows in order, to go on from, are not supported in SQL")
+            items = returns.items
+            if returns.star:
+                names = bound.variables if needs is None else shaper.names
+                items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in sorted(names)) + items
+            window = window_of(returns, self._arguments, self._text)
+            if needs is None:
+                needs = wanted(returns, items, bound, window)
+                if needs.count_only:
+                    needs = Wanted((), (), False, None)
+            shaped = shaper.shape(returns, items, window)
+            where = step.where if isinstance(step, ast.WithClause) else None
+            shaper = shaper.after(shaped, list(conjuncts(where)))
+        assert needs is not None
+        assert shaped is not None
+        if len({column.name for column in shaped.columns}) < len(shaped.columns):
+            raise NotSupportedError("columns of one name are not supported")
+        shaped = replace(shaped, direct=None)
+        return Prepared(self._plan(bound, needs), needs, shaped, bound, reusable=not self._views)
 
     def _refuse_described(self, bound: BoundPattern) -> None:
         """Leave edges that their triples do not tell apart, or not in full, to the interpreter."""

@@ -96,7 +96,13 @@ class Statements:
                         table = run.run(prepared)
                     return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
                 case ast.Composite():
-                    return self._interpreted(statement, text, arguments, timeout)
+                    with self._query_run(text, arguments, timeout) as run:
+                        try:
+                            prepared = self._prepare(run, statement, text, arguments)
+                        except GraphDBError:  # the interpreter knows more, and what is wrong
+                            return self._interpreted(statement, text, arguments, timeout)
+                        table = run.run(prepared)
+                    return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
                 case ast.CreateTable():
                     message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
@@ -165,7 +171,9 @@ class Statements:
             cancelled=self._cancelled,
         )
 
-    def _prepare(self, run: QueryRun, query: ast.Query, text: str, arguments: Mapping[str, object]) -> Prepared:
+    def _prepare(
+        self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Prepared:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
         # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
         values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
