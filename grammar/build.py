@@ -1,4 +1,4 @@
-"""From Lark's tree to :mod:`graphdb.grammar.syntax`: one method for each rule of ``pattern.lark``."""
+"""From the parser's rules to :mod:`graphdb.grammar.syntax`: one method for each rule of ``pattern.lark``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import math
 import re
 from typing import Any
 
-from lark import Token, Tree, v_args
-from lark.exceptions import VisitError
-from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive
+from lark import Token, Tree
 
 from graphdb.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.compose import check_ends, composed, path_of
+from graphdb.grammar.machine import Machine
+from graphdb.grammar.machine import Place as Meta
 
 DEEPEST_TREE = 250
 _LARGEST = 2**63 - 1
@@ -22,20 +21,18 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6,8})|(.))", re.DOTA
 _SIMPLE = {"\\": "\\", "'": "'", '"': '"', "`": "`", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def build(tree: Tree[Any], text: str) -> s.Statement:
-    """Return the statement that ``tree`` stands for; ``text`` is what the tree's positions refer to.
+def build(machine: Machine, text: str, start: int, end: int) -> s.Statement:
+    """Return the statement in ``text[start:end]``.
 
     Raises
     ------
+    Stopped
+        The text does not follow the grammar, or goes too deep.
     ParseError
         A number out of range, a bad escape in a string, or a call of something that is not a function's name.
     """
-    _refuse_depth(tree, text)
     builder = _Builder(text)
-    try:
-        statement: s.Statement = builder.transform(tree)
-    except VisitError as wrapped:
-        raise wrapped.orig_exc from None
+    statement: s.Statement = machine.parse(text, start, end, builder, DEEPEST_TREE)
     if builder.too_large:
         raise builder.error(_TOO_LARGE, min(builder.too_large))
     query = statement.query if isinstance(statement, (s.Explain, s.CreateTable)) else statement
@@ -44,7 +41,7 @@ def build(tree: Tree[Any], text: str) -> s.Statement:
     return statement
 
 
-def _refuse_depth(tree: Tree[Any], text: str) -> None:
+def refuse_depth(tree: Tree[Any], text: str) -> None:
     """Keep what reads the tree within Python's recursion limit."""
     if tree.meta.end_pos - tree.meta.start_pos < DEEPEST_TREE:
         return
@@ -69,10 +66,8 @@ _Prefix = tuple[s.Selector | None, s.PathMode | None]
 """A path's selector and mode."""
 
 
-@v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Token, Any]):
+class _Builder:
     def __init__(self, text: str) -> None:
-        super().__init__(visit_tokens=False)
         self.text = text
         self.too_large: set[int] = set()
         """Where the integer 2^63 stands: right only under a minus sign."""
@@ -113,9 +108,12 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def create_table(self, meta: Meta, children: list[Any]) -> s.CreateTable:
         replace, temporary, if_not_exists, name, query = children
-        return s.CreateTable(
-            name, query, replace is not None, temporary is not None, if_not_exists is not None, _span(meta)
-        )
+        return s.CreateTable(name, query, bool(replace), bool(temporary), bool(if_not_exists), _span(meta))
+
+    def or_replace(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    temporary = if_not_exists = or_replace
 
     def table_name(self, meta: Meta, children: list[Any]) -> tuple[str, ...]:
         if len(children) > 3:
@@ -190,6 +188,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def remove_item(self, meta: Meta, children: list[Any]) -> s.Expression:
         expression: s.Expression = children[0]
         return expression
+
+    def detach(self, meta: Meta, children: list[Any]) -> bool:
+        return True
 
     def delete(self, meta: Meta, children: list[Any]) -> s.DeleteClause:
         detach, *values = children

@@ -1,8 +1,9 @@
 """Text to syntax trees: the door of the grammar.
 
 A script is cut into statements (:mod:`routing`), each goes to DuckDB as written or through the token filter
-(:mod:`lexing`), Lark's LALR(1) parser over ``pattern.lark`` and the builder (:mod:`build`) to a frozen tree
-(:mod:`syntax`).  Where the parser stops, :mod:`diagnose` finds the words.  Lark is imported at the first pattern.
+(:mod:`lexing`), the loop (:mod:`machine`) over the LALR(1) tables that Lark makes of ``pattern.lark``, and the builder
+(:mod:`build`) to a frozen tree (:mod:`syntax`).  Where the loop stops, :mod:`diagnose` finds the words.  Lark is
+imported at the first pattern.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from graphdb.errors import ParseError, nearest
+from graphdb.errors import GraphDBError, ParseError, nearest
 from graphdb.grammar import routing
 from graphdb.grammar.routing import Language, Piece
 from graphdb.grammar.spelling import KEYWORDS
@@ -20,6 +21,8 @@ from graphdb.grammar.syntax import Span, Sql, Statement
 
 if TYPE_CHECKING:
     from lark import Lark
+
+    from graphdb.grammar.machine import Machine
 
 __all__ = ["KEYWORDS", "is_complete", "parse", "parse_script", "split"]
 
@@ -87,22 +90,41 @@ def _refuse_misspelt(text: str, piece: Piece) -> None:
 
 
 def _pattern_statement(text: str, start: int, end: int) -> Statement:
+    from graphdb.grammar.build import build
+    from graphdb.grammar.machine import Stopped
+
+    try:
+        return build(_machine(), text, start, end)
+    except (Stopped, GraphDBError) as failure:
+        _refuse(text, start, end)  # what is wrong with the grammar comes first
+        raise failure from None
+
+
+def _refuse(text: str, start: int, end: int) -> None:
+    """Raise what is wrong where a text does not follow the grammar: Lark's own loop knows what was expected."""
     from lark import UnexpectedToken
     from lark.utils import TextSlice
 
-    from graphdb.grammar.build import build
+    from graphdb.grammar.build import refuse_depth
     from graphdb.grammar.diagnose import diagnose
     from graphdb.grammar.lexing import scan
 
     try:
-        tree = _lark().parse(TextSlice(text, start, end))
+        refuse_depth(_lark().parse(TextSlice(text, start, end)), text)
     except UnexpectedToken as stop:
         tokens = scan(text, start, end)
         ended = stop.token.type == "$END"
         index = len(tokens) if ended else [token.start_pos for token in tokens].index(stop.token.start_pos)
         expected = set(stop.accepts or stop.expected)
         raise diagnose(text, end, tokens, index, expected) from None
-    return build(tree, text)
+
+
+@cache
+def _machine() -> Machine:
+    """The loop that parses, over Lark's tables."""
+    from graphdb.grammar.machine import Machine
+
+    return Machine(_lark())
 
 
 @cache

@@ -16,6 +16,7 @@ from graphdb.connection import Connection
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
+from graphdb.lookup import Lookup
 from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.names import Names
@@ -45,6 +46,7 @@ class Snapshot:
     store: TripleStore
     graph: DataGraph
     properties: Properties
+    lookup: Lookup
     described: frozenset[int] = frozenset()
     """Edge labels of which some edge has properties or a parallel one."""
     parallel: frozenset[int] = frozenset()
@@ -284,12 +286,14 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
             )
         store = TripleStore(raw, connection.lock)
         described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
+    graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
     return Snapshot(
         connection,
         names,
         store,
-        DataGraph(store, graph_bytes),
-        Properties(connection, scales),
+        graph,
+        properties,
+        Lookup(connection, store, graph_bytes // 8),
         frozenset(label for label, _ in described),
         frozenset(label for label, ordinal in described if ordinal),
     )

@@ -12,12 +12,17 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
           "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
 
 
+LIBRARIES = 320 * 10**6
+"""Bytes that Python, NumPy, Numba with our kernels, Arrow and DuckDB take before they have any data."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bytes of memory for each that needs some.
+    """Bytes of memory for each that needs some; with those of the libraries themselves they make the limit.
 
     DuckDB gets the largest share, since it holds results and spills to disk beyond it; partitions and signatures are
-    derived and can be dropped; the rest is for bindings on their way from the match to DuckDB.
+    derived and can be dropped; the rest is for the match: its buffers, the vectors that count, and bindings on their
+    way to DuckDB.
     """
 
     duckdb: int
@@ -28,7 +33,8 @@ class Budget:
     def of(cls, limit: int | str | None) -> Budget:
         """Divide a limit (bytes, or text such as ``"4GB"``); None takes four fifths of the machine's memory."""
         total = memory_bytes(limit) if limit is not None else physical_memory() * 4 // 5
-        return cls(duckdb=total // 2, graph=total // 4, bindings=total // 4)
+        left = max(total - LIBRARIES, total // 4)
+        return cls(duckdb=left // 2, graph=left // 4, bindings=left // 4)
 
 
 def memory_bytes(limit: int | str) -> int:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ class Connection:
         self.path = path
         self.lock = threading.RLock()
         self.closed = False
+        self.deadline: float | None = None
+        """When (by ``time.monotonic``) the statement under way must end: no SQL of it runs longer."""
         self._temporary = 0
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
@@ -72,6 +75,9 @@ class Connection:
         with self.lock:
             if self.closed:
                 raise StorageError("the database is closed")
+            if self.deadline is not None:
+                left = max(self.deadline - time.monotonic(), 0.0)
+                timeout = left if timeout is None else min(timeout, left)
             timer = None
             expired = threading.Event()
             if timeout is not None:

@@ -81,7 +81,7 @@ class Database:
         self.device = device
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
-        self._state = State(self.path, self.threads, budget, budget.duckdb if memory_limit else None)
+        self._state = State(self.path, self.threads, budget)
         self._lazy_statements: Statements | None = None
 
     # --- statements

@@ -46,6 +46,8 @@ class Scope:
     """Compiles a pattern predicate; None where patterns may not stand."""
     aggregates: bool = False
     """Whether aggregates may stand here."""
+    matches: str | None = None
+    """The column that says how many matches a row stands for; None where each is one."""
 
 
 class Compiler:
@@ -455,7 +457,7 @@ class Compiler:
 
     def _countstar(self, node: ast.CountStar) -> Typed:
         self._aggregate_allowed("count(*)", node)
-        return Typed("count(*)", INTEGER)
+        return functions.number_of_matches(self)
 
     def _functioncall(self, node: ast.FunctionCall) -> Typed:
         name = node.name.lower()
@@ -463,9 +465,8 @@ class Compiler:
         if aggregate is not None:
             self._aggregate_allowed(node.name, node)
             functions.check_arguments(self, node, 1, 1)
-            inner = Compiler(
-                self.text, self.names, self.arguments, self.rows, Scope(self.scope.variables, exists=self.scope.exists)
-            )
+            scope = Scope(self.scope.variables, exists=self.scope.exists, matches=self.scope.matches)
+            inner = Compiler(self.text, self.names, self.arguments, self.rows, scope)
             return aggregate(inner, node)
         if node.distinct:
             raise BindError(f"{node.name} takes no DISTINCT", text=self.text, position=node.span.start)

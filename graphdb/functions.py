@@ -271,8 +271,18 @@ def _facet(column: str) -> Compile:
 # --- aggregates ------------------------------------------------------------------------------------------------
 
 
+def number_of_matches(c: Compiler, where: str = "") -> Typed:
+    """Return ``count(*)``, or how many of the rows fulfil a condition, where a row may stand for several matches."""
+    chosen = f" FILTER (WHERE {where})" if where else ""
+    if c.scope.matches is None:
+        return Typed(f"count(*){chosen}", INTEGER)
+    return Typed(f"CAST(coalesce(sum({c.scope.matches}){chosen}, 0) AS BIGINT)", INTEGER)
+
+
 def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
+    if c.scope.matches is not None and not node.distinct:
+        return number_of_matches(c, f"{value.sql} IS NOT NULL")
     return Typed(f"count({'DISTINCT ' if node.distinct else ''}{value.sql})", INTEGER)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.candidates import Snapshot
 from graphdb.connection import Connection
@@ -14,17 +15,22 @@ from graphdb.elements import Node
 from graphdb.result import pylist
 from graphdb.rows import NAMES_VIEW
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import VALUE, literal_sql, shorter
+from graphdb.values import VALUE, Base, Column, literal_sql, shorter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WANTED = "_graphdb_wanted"
 
 
 def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
     """Return the resources among ``ids`` as nodes, by id."""
-    connection, names = snapshot.connection, snapshot.names
+    connection = snapshot.connection
     resources = np.fromiter((i for i in ids if i < LITERAL_BASE), np.int64)
     if not len(resources):
         return {}
+    if snapshot.lookup.ready():
+        return _looked_up(snapshot, np.sort(resources))
     type_label = -1 if snapshot.store.type_label is None else snapshot.store.type_label
     with connection.view(_WANTED, {"id": resources}):
         iris = connection.rows(f"SELECT id, iri FROM _graphdb.resource SEMI JOIN {_WANTED} USING (id)")
@@ -42,10 +48,46 @@ def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
             f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC",
         )
-    keys = {id: names.written(label.iri) for id, label in names.edge_labels.items()}
+    properties = _properties(snapshot, values)
+    return {id: Node(iri, tuple(labels.get(id, ())), properties.get(id, {})) for id, iri in iris}
+
+
+def _looked_up(snapshot: Snapshot, resources: NDArray[np.int64]) -> dict[int, Node]:
+    """The same, from memory."""
+    import pyarrow as pa
+
+    lookup, names = snapshot.lookup, snapshot.names
+    subjects, labels, objects = lookup.about(resources)
+    is_literal = objects >= LITERAL_BASE
+    classes: defaultdict[int, list[str]] = defaultdict(list)
+    for subject, found in zip(subjects[~is_literal].tolist(), objects[~is_literal].tolist(), strict=True):
+        if found in names.vertex_labels:  # but for the class of all created vertices
+            classes[subject].append(names.written(names.vertex_labels[found].iri))
+    subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
+    # Several values stand in the order of their lexical forms.
+    order = sorted(
+        zip(
+            subjects.tolist(),
+            labels.tolist(),
+            lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist(),
+            objects.tolist(),
+            strict=True,
+        )
+    )
+    values = lookup.values(np.array([literal for *_, literal in order], np.int64))
+    triples = ((subject, label, value) for (subject, label, *_), value in zip(order, values, strict=True))
+    properties = _properties(snapshot, triples)
+    iris = zip(resources.tolist(), lookup.iris(pa.array(resources)).to_pylist(), strict=True)
+    return {id: Node(iri, tuple(sorted(classes.get(id, ()))), properties.get(id, {})) for id, iri in iris}
+
+
+def _properties(snapshot: Snapshot, values: Iterable[tuple[Any, ...]]) -> dict[int, dict[str, Any]]:
+    """Properties by vertex, of (vertex, label, value) in this order; several values are a list."""
+    names = snapshot.names
+    keys: dict[int, str] = {}
     properties: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for subject, label, value in values:
-        key = keys[label]
+        key = keys.get(label) or keys.setdefault(label, names.written(names.edge_labels[label].iri))
         mine = properties[subject]
         if key not in mine:
             mine[key] = value
@@ -53,7 +95,7 @@ def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
             mine[key].append(value)
         else:
             mine[key] = [mine[key], value]
-    return {id: Node(iri, tuple(labels.get(id, ())), properties.get(id, {})) for id, iri in iris}
+    return properties
 
 
 def values(snapshot: Snapshot, ids: Collection[int]) -> dict[int, object]:
@@ -61,6 +103,8 @@ def values(snapshot: Snapshot, ids: Collection[int]) -> dict[int, object]:
     literals = np.fromiter((i for i in ids if i >= LITERAL_BASE), np.int64)
     if not len(literals):
         return {}
+    if snapshot.lookup.ready():
+        return dict(zip(literals.tolist(), snapshot.lookup.values(literals), strict=True))
     with snapshot.connection.view(_WANTED, {"id": literals}):
         return dict(
             _rows(
@@ -68,6 +112,44 @@ def values(snapshot: Snapshot, ids: Collection[int]) -> dict[int, object]:
                 f"SELECT l.id, {literal_sql('l', VALUE)} FROM _graphdb.literal l SEMI JOIN {_WANTED} USING (id)",
             )
         )
+
+
+def presented(snapshot: Snapshot, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table | None:
+    """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
+    import pyarrow as pa
+
+    if any(column.type.base is Base.LIST or table.column(i).null_count for i, column in enumerate(columns)):
+        return None
+    if any(column.type.base in _GRAPH for column in columns) and not snapshot.lookup.ready():
+        return None
+    shown = [_shown(snapshot, table.column(i), column.type.base) for i, column in enumerate(columns)]
+    return pa.Table.from_arrays(shown, names=[column.sql_name for column in columns])
+
+
+_GRAPH = (Base.NODE, Base.TERM, Base.EDGE)
+
+
+def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
+    """A column's vertices as IRIs, literals by their lexical forms, edges as structs of names."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lookup, names = snapshot.lookup, snapshot.names
+    match base:
+        case Base.NODE:
+            return lookup.iris(column)
+        case Base.TERM:
+            ids = column.to_numpy()
+            is_literal = ids >= LITERAL_BASE
+            iris = lookup.iris(pa.array(ids, mask=is_literal))
+            return pc.coalesce(iris, lookup.lexical(pa.array(ids - LITERAL_BASE, mask=~is_literal)))
+        case Base.EDGE:
+            flat = column.combine_chunks()
+            labels, which = np.unique(flat.field("label").to_numpy(), return_inverse=True)
+            written = pa.array([names.written(names.edge_labels[label].iri) for label in labels.tolist()], pa.string())
+            ends = [_shown(snapshot, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
+            return pa.StructArray.from_arrays([written.take(pa.array(which)), *ends], ["type", "start", "end"])
+    return column
 
 
 def _rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:

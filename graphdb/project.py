@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.lookup import Lookup
 from graphdb.properties import Properties
 from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.terms import Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,15 +29,20 @@ class Direct:
 
     column: str
     label: EdgeLabel | None = None
+    kind: Kind | None = None
+    """What literals stand in the column, whose values are wanted."""
 
 
-def project(bindings: pa.Table, wanted: tuple[Direct, ...], properties: Properties) -> pa.Table:
+def project(bindings: pa.Table, wanted: tuple[Direct, ...], properties: Properties, lookup: Lookup) -> pa.Table:
     """Return the result columns ``c0 … cn`` of some bindings, row for row."""
     import pyarrow as pa
 
     columns = {}
     for i, direct in enumerate(wanted):
         ids = bindings.column(direct.column).to_numpy()
+        if direct.kind is not None:
+            columns[f"c{i}"] = lookup.typed(direct.kind, ids)
+            continue
         if direct.label is None:
             columns[f"c{i}"] = pa.array(ids)
             continue

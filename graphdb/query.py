@@ -25,14 +25,18 @@ from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.project import FEW, project
+from graphdb.result import Counted
 from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN
+from graphdb.values import BOOLEAN, EXACT_ONLY, Base
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
+
+_STREAM = 16 << 20
+"""Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ class QueryRun:
     Parameters
     ----------
     bindings_bytes
-        Bindings beyond this size wait in a temporary table (which DuckDB may spill) instead of in memory.
+        What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
+        which DuckDB may spill, block by block.
     timeout
         Seconds from now.
     cancelled
@@ -85,9 +90,11 @@ class QueryRun:
         """What the match reported, once it ran."""
 
     def __enter__(self) -> QueryRun:
+        self._snapshot.connection.deadline = self._deadline
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._snapshot.connection.deadline = None
         self._stack.close()
 
     # --- preparing
@@ -112,7 +119,8 @@ class QueryRun:
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window)
+            shaped = shaper.shape(query.returns, items, window, needs.duplicates)
+        self._refuse_exact(shaped)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
@@ -151,20 +159,33 @@ class QueryRun:
             if returns.star:
                 names = bound.variables if needs is None else shaper.names
                 items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in sorted(names)) + items
+            named = [item.alias or item.text for item in items]
+            unnamed = [item for item in items if item.alias is None and not isinstance(item.expression, ast.Variable)]
+            if len(set(named)) < len(named) or (unnamed and isinstance(step, ast.WithClause)):
+                raise NotSupportedError("columns without names of their own are not supported")
             window = window_of(returns, self._arguments, self._text)
             if needs is None:
                 needs = wanted(returns, items, bound, window)
                 if needs.count_only:
-                    needs = Wanted((), (), False, None)
-            shaped = shaper.shape(returns, items, window)
+                    needs = Wanted((), (), False, None, "count")
+                shaped = shaper.shape(returns, items, window, needs.duplicates)
+            else:
+                shaped = shaper.shape(returns, items, window)
             where = step.where if isinstance(step, ast.WithClause) else None
             shaper = shaper.after(shaped, list(conjuncts(where)))
         assert needs is not None
         assert shaped is not None
-        if len({column.name for column in shaped.columns}) < len(shaped.columns):
-            raise NotSupportedError("columns of one name are not supported")
+        self._refuse_exact(shaped)
         shaped = replace(shaped, direct=None)
         return Prepared(self._plan(bound, needs), needs, shaped, bound, reusable=not self._views)
+
+    def _refuse_exact(self, shaped: Shaped) -> None:
+        """Leave vertices whose properties SQL does not hold (lists, exact times) to the interpreter."""
+        if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
+            for column in shaped.columns:
+                inner = column.type.element or column.type
+                if {column.type.base, inner.base} & {Base.NODE, Base.TERM, Base.LIST}:
+                    raise NotSupportedError("lists and exact times among properties are not supported in SQL")
 
     def _refuse_described(self, bound: BoundPattern) -> None:
         """Leave edges that their triples do not tell apart, or not in full, to the interpreter."""
@@ -178,6 +199,10 @@ class QueryRun:
                 raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        with self._snapshot.graph.watched(self.new_control().check):
+            return self._planned(bound, needs)
+
+    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )
@@ -192,6 +217,7 @@ class QueryRun:
             () if count_only else tuple(outputs),
             count_only,
             needs.limit,
+            "keep" if count_only else needs.duplicates,
         )
         return make_plan(pattern, self._snapshot.graph)
 
@@ -224,7 +250,7 @@ class QueryRun:
         if inner.residual:
             # What cannot be placed in the pattern is tested by SQL, as in any query.
             return self._distinct_by_sql(inner, vertices)
-        plan = self._plan(inner, Wanted(vertices, (), False, None))
+        plan = self._plan(inner, Wanted(vertices, (), False, None, "drop"))
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
         for block in self.executor.run(plan, self.new_control()):
@@ -248,33 +274,26 @@ class QueryRun:
 
     # --- running
 
-    def run(self, prepared: Prepared) -> pa.Table:
+    def run(self, prepared: Prepared) -> pa.Table | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if prepared.plan is not None and prepared.wanted.count_only:
-            return self._counted(prepared.plan, prepared.shaped)
+            self.control = control = self.new_control()
+            shaped = prepared.shaped  # what only counts needs no SQL
+            return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
             return self._projected(prepared.plan, prepared)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
-
-    def _counted(self, plan: PhysicalPlan, shaped: Shaped) -> pa.Table:
-        """Run a match for the number of its rows alone: the result needs no SQL."""
-        import pyarrow as pa
-
-        self.control = control = self.new_control()
-        count = pa.array([self.executor.count(plan, control)], pa.int64())
-        table = pa.table({f"c{i}": count for i in range(len(shaped.columns))})
-        skip, limit = shaped.window
-        return table.slice(skip, limit)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
         shaped = prepared.shaped
         assert shaped.direct is not None
         with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
-            if gathered is not None and gathered.num_rows <= FEW:
-                skip, limit = shaped.window
-                return project(gathered.slice(skip, limit), shaped.direct, self._snapshot.properties)
+            literals = any(direct.kind is not None for direct in shaped.direct)
+            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
+                rows = gathered.slice(*shaped.window)
+                return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 
@@ -282,7 +301,7 @@ class QueryRun:
     def bindings(self, prepared: Prepared) -> Iterator[None]:
         """Run the match, and keep its bindings visible to the shaped SQL."""
         if prepared.plan is None:
-            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8)}):
+            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)}):
                 yield
             return
         with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
@@ -301,8 +320,10 @@ class QueryRun:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self.new_control()
             count = self.executor.count(plan, control)
+            # All bindings are equal: one row does where it may come with its number, or where that is not asked.
+            rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
             with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one FROM range({int(count)})")
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one, {int(count)} AS n FROM {rows}")
                 try:
                     yield
                 finally:
@@ -336,7 +357,7 @@ class QueryRun:
                 table = self._terms(block, columns, literals)
                 batches.append(table)
                 waiting += table.nbytes
-                if waiting > self._bindings_bytes:
+                if waiting > (_STREAM if spilled else self._bindings_bytes // 2):
                     self._spill(pa.concat_tables(batches), first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
@@ -344,7 +365,8 @@ class QueryRun:
                     self._spill(pa.concat_tables(batches), first=False)
                 yield None
                 return
-            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in columns})
+            numbered = ["n"] if needs.duplicates == "count" else []
+            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in (*columns, *numbered)})
             yield pa.concat_tables(batches) if batches else empty
         finally:
             if spilled:
@@ -360,6 +382,8 @@ class QueryRun:
             if name in literals:
                 values = self._snapshot.store.to_terms(values)
             arrays[column] = pa.array(np.ascontiguousarray(values))
+        if block.matches is not None:
+            arrays["n"] = pa.array(block.matches)
         return pa.table(arrays)
 
     def _spill(self, table: pa.Table, *, first: bool) -> None:

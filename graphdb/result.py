@@ -7,7 +7,7 @@ a vertex is its IRI.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
@@ -43,6 +43,41 @@ class Home(Protocol):
         """Return an edge, given its ends."""
 
 
+class Counted:
+    """The rows of a query that only counts: one (or with SKIP or LIMIT, none) of the same number in every column.
+
+    A table of it costs more than many a count, so there is one only where somebody asks for it.
+    """
+
+    __slots__ = ("rows", "width")
+
+    def __init__(self, count: int, width: int, window: tuple[int, int | None]) -> None:
+        skip, limit = window
+        self.rows = [] if skip > 0 or limit == 0 else [(count,) * width]
+        self.width = width
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are, as of a table."""
+        return len(self.rows)
+
+    def table(self) -> pa.Table:
+        """Return the rows as a table with columns ``c0 …``; what int64 does not hold comes as DuckDB's HUGEINT does.
+
+        Raises
+        ------
+        ExecutionError
+            The number has more than 38 digits.
+        """
+        import pyarrow as pa
+
+        count = max((row[0] for row in self.rows), default=0)
+        if count >= 10**38:
+            raise ExecutionError("the count has more digits than a table holds", hint="scalar() or fetchall() gives it")
+        type = pa.int64() if count < 1 << 63 else pa.decimal128(38, 0)
+        return pa.table({f"c{i}": pa.array([row[i] for row in self.rows], type) for i in range(self.width)})
+
+
 class Result:
     """The rows of one statement.
 
@@ -61,7 +96,7 @@ class Result:
     def __init__(
         self,
         home: Home,
-        table: pa.Table | None,
+        table: pa.Table | Counted | None,
         shape: tuple[Column, ...] | None = None,
         *,
         elapsed: float = 0.0,
@@ -69,7 +104,8 @@ class Result:
         verbatim: bool = False,
     ) -> None:
         self._home = home
-        self._table = table
+        self._counted = table if isinstance(table, Counted) else None
+        self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
         self._presented: pa.Table | None = None
         self.elapsed = elapsed
@@ -78,15 +114,26 @@ class Result:
         if shape is not None:
             self.columns: tuple[str, ...] = tuple(column.name for column in shape)
         else:
-            self.columns = tuple(table.column_names) if table is not None else ()
+            self.columns = tuple(self._table.column_names) if self._table is not None else ()
+
+    @property
+    def _table(self) -> pa.Table | None:
+        """The rows in the engine's own terms."""
+        if self._lazy_table is None and self._counted is not None:
+            self._lazy_table = self._counted.table()
+        return self._lazy_table
 
     # --- Python values
 
     def __len__(self) -> int:
-        return self._table.num_rows if self._table is not None else 0
+        rows = self._counted or self._lazy_table
+        return rows.num_rows if rows is not None else 0
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows as tuples of Python values."""
+        if self._counted is not None:
+            yield from self._counted.rows
+            return
         if self._table is None:
             return
         for start in range(0, len(self), _BATCH):
@@ -190,12 +237,16 @@ class Result:
         """Return the rows as an aligned table, at most ``limit`` of them."""
         from graphdb.render import plural, table
 
-        if self._table is None:
-            return self.message or "done"
         if self.verbatim:
             return "\n".join(line for (line,) in self)
-        part = self._table.slice(0, limit)
-        lines = [*table(self.columns, zip(*self._decoded(part), strict=True))]
+        rows: Iterable[tuple[Any, ...]]
+        if self._counted is not None:
+            rows = self._counted.rows[:limit]
+        elif self._table is None:
+            return self.message or "done"
+        else:
+            rows = zip(*self._decoded(self._table.slice(0, limit)), strict=True)
+        lines = [*table(self.columns, rows)]
         more = f", the first {limit} shown" if len(self) > limit else ""
         return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
 

@@ -1,6 +1,7 @@
 """RETURN and its kin: what follows the match becomes one SQL query over the bindings.
 
-The bindings are a table with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code).  The shaped
+The bindings are a table with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
+where equal bindings come once with their number.  The shaped
 query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which :func:`presented` turns into what a
 user of SQL sees (vertices as their IRIs).
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
+from typing import TypeGuard
 
 from graphdb.candidates import Snapshot, variable
 from graphdb.connection import quoted
@@ -19,10 +21,11 @@ from graphdb.expressions import Compiler, Scope
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in, walk
+from graphdb.pattern.graph import Duplicates
 from graphdb.project import Direct
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import EDGE, Base, Column, Type
+from graphdb.values import EDGE, Base, Column, Type, single_kind
 
 BINDINGS = "_bindings"
 """The view that holds the bindings while the shaped query runs."""
@@ -50,15 +53,18 @@ class Wanted:
     count_only: bool
     """Only the number of matches is needed, as the bindings' one row ``count``."""
     limit: int | None
-    """So many matches suffice."""
+    """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
+    duplicates: Duplicates = "keep"
+    """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
 
 
 def is_aggregate(node: object) -> bool:
     """Whether an expression contains an aggregate."""
-    return any(
-        isinstance(part, ast.CountStar) or (isinstance(part, ast.FunctionCall) and part.name.lower() in AGGREGATES)
-        for part in walk(node)
-    )
+    return any(_is_one_aggregate(part) for part in walk(node))
+
+
+def _is_one_aggregate(part: object) -> TypeGuard[ast.CountStar | ast.FunctionCall]:
+    return isinstance(part, ast.CountStar) or (isinstance(part, ast.FunctionCall) and part.name.lower() in AGGREGATES)
 
 
 def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
@@ -94,10 +100,34 @@ def wanted(
     vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
     for edge in edges:
         vertices |= {bound.edges[edge].source, bound.edges[edge].target}
-    streams = not (returns.distinct or returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
+    duplicates = _duplicates(returns, items)
+    streams = not (returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
+    if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
+        streams = streams and all(_is_resource(item.expression, bound) for item in items)
     skip, limit = window
     enough = skip + limit if streams and limit is not None else None
-    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough)
+    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates)
+
+
+def _duplicates(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
+    """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
+    aggregates = [part for item in items for part in walk(item.expression) if _is_one_aggregate(part)]
+    if not aggregates:
+        return "drop" if returns.distinct else "keep"
+    numbers = [part for part in aggregates if not _ignores_duplicates(part)]
+    if all(isinstance(part, ast.CountStar) or part.name.lower() == "count" for part in numbers):
+        return "count" if numbers else "drop"
+    return "keep"
+
+
+def _ignores_duplicates(aggregate: ast.CountStar | ast.FunctionCall) -> bool:
+    return isinstance(aggregate, ast.FunctionCall) and (aggregate.distinct or aggregate.name.lower() in ("min", "max"))
+
+
+def _is_resource(node: ast.Expression, bound: BoundPattern) -> bool:
+    """Whether an expression is a vertex that is no literal."""
+    number = bound.vertex_of.get(node.name) if isinstance(node, ast.Variable) else None
+    return number is not None and not bound.vertices[number].kinds
 
 
 def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
@@ -136,7 +166,7 @@ class Shaper:
         self._exists = exists
 
     def after(self, shaped: Shaped, where: list[ast.Expression]) -> Shaper:
-        """Return the shaper of what follows WITH: its rows are ``shaped``, of which those that fulfil ``where`` stay."""
+        """Return the shaper of what follows WITH: its rows are those of ``shaped`` that fulfil ``where``."""
         found = copy(self)
         found._source = f"({shaped.sql})"
         found._residual = where
@@ -177,12 +207,19 @@ class Shaper:
         return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns, window)
 
     def shape(
-        self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
+        self,
+        returns: ast.ReturnClause,
+        items: tuple[ast.ReturnItem, ...],
+        window: tuple[int, int | None],
+        duplicates: Duplicates = "keep",
     ) -> Shaped:
         """Shape any RETURN clause over the bindings."""
         rows = self._rows()
+        matches = "b.n" if duplicates == "count" else None
         aggregated = any(is_aggregate(item.expression) for item in items)
-        scope = Scope(self._variables, exists=lambda p: self._exists(p, self._variables), aggregates=True)
+        scope = Scope(
+            self._variables, exists=lambda p: self._exists(p, self._variables), aggregates=True, matches=matches
+        )
         compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
         conditions = Compiler(
             self._text, self._snapshot.names, self._arguments, rows, Scope(self._variables, exists=scope.exists)
@@ -220,8 +257,13 @@ class Shaper:
             if not isinstance(base, ast.Variable) or base.name not in self._bound.vertex_of:
                 return None
             number = self._bound.vertex_of[base.name]
-            if self._bound.vertices[number].kinds:
-                return None
+            info = self._bound.vertices[number]
+            if info.kinds:
+                kind = single_kind(info.kinds)
+                if info.resource or kind is None or base is not expression:
+                    return None
+                found.append(Direct(f"v{number}", kind=kind))
+                continue
             label = None
             if isinstance(expression, ast.Property):
                 label = self._snapshot.names.property(expression.key.words, self._text)
@@ -349,8 +391,11 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
 # --- what a user of SQL sees -----------------------------------------------------------------------------------
 
 
-def presented(relation: str, columns: tuple[Column, ...]) -> str:
-    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written."""
+def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
+    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written.
+
+    With ``ordered`` its rows come as they are in the relation: a sort, which a table without an order does not need.
+    """
     chosen, joins = [], []
     for i, column in enumerate(columns):
         sql, join = _presented(f"q.c{i}", column.type, i)
@@ -358,6 +403,8 @@ def presented(relation: str, columns: tuple[Column, ...]) -> str:
         chosen.append(f"{sql} AS {quoted(column.sql_name)}")
     if not joins:
         return f"SELECT {', '.join(chosen)} FROM {relation} q"
+    if not ordered:
+        return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
     # The joins must not disturb the order of the rows.
     source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
     return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"

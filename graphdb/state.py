@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _OPEN: WeakSet[State] = WeakSet()
 """All open databases of this process: two may have the same file."""
 _OPEN_LOCK = threading.Lock()
+_AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
 class State:
@@ -37,14 +38,14 @@ class State:
     ----------
     path
         A database file, or ``":memory:"``.
-    duckdb_bytes
-        DuckDB's memory limit; None for its own default.
+    budget
+        Who gets how much memory.
     """
 
-    def __init__(self, path: str, threads: int, budget: Budget, duckdb_bytes: int | None) -> None:
+    def __init__(self, path: str, threads: int, budget: Budget) -> None:
         self.path = path
         self.budget = budget
-        self.connection = Connection(path, threads, duckdb_bytes)
+        self.connection = Connection(path, threads, budget.duckdb)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
@@ -102,12 +103,12 @@ class State:
             self._lazy_snapshot = take_snapshot(self.connection, self.catalog(), self.budget.graph)
         return self._lazy_snapshot
 
-    @contextmanager
-    def at_home(self) -> Iterator[tuple[str, ...]]:
+    def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
         """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
-        if not self.moved:
-            yield ()
-            return
+        return self._visiting() if self.moved else _AT_HOME
+
+    @contextmanager
+    def _visiting(self) -> Iterator[tuple[str, ...]]:
         ((database, schema, path),) = self.connection.rows(
             "SELECT current_database(), current_schema(), current_setting('search_path')"
         )
@@ -140,6 +141,11 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    def set_differently(self) -> None:
+        """Drop what depends on DuckDB's settings."""
+        if self._lazy_snapshot is not None:
+            self._lazy_snapshot.lookup.drop()
+
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
@@ -149,10 +155,13 @@ class State:
 
     def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         """Return a result's table as a user of SQL sees it."""
+        from graphdb import hydrate
         from graphdb.shape import presented
 
         with self.hold(), self.at_home():
-            self.snapshot()
+            found = hydrate.presented(self.snapshot(), table, columns)
+            if found is not None:
+                return found
             view = self.connection.temporary()
             with self.connection.view(view, table):
                 return self.connection.arrow(presented(view, columns))

@@ -54,10 +54,10 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
+        self._cancelled.clear()
         result = Result(self._state, None)
         statements = parse_script(text)
         _check_arguments(text, arguments)
-        self._cancelled.clear()
         for statement in statements:
             try:
                 result = self._statement(statement, text, arguments, timeout)
@@ -212,7 +212,8 @@ class Statements:
             return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
         with self._query_run(text, arguments, timeout) as run:
             prepared = run.prepare(statement.query)
-            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns)
+            ordered = bool(statement.query.returns.order_by)
+            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
             with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
                 made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
                 count = made.fetchall()  # not fetchone: an unfinished result would block the connection
@@ -282,6 +283,8 @@ class Statements:
         first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
         if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
             self._state.rolled_back()
+        if first in ("SET", "RESET", "PRAGMA"):
+            self._state.set_differently()
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
@@ -310,4 +313,6 @@ def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
 @lru_cache(maxsize=512)
 def _parameters(text: str) -> Mapping[str, ast.Parameter]:
     """Return the parameters that a text names."""
+    if "$" not in text:
+        return {}
     return {part.name: part for part in walk(parse_script(text)) if isinstance(part, ast.Parameter)}

@@ -136,6 +136,19 @@ def type_of_kinds(mask: int, scale: int = 18) -> Type:
     return Type(Base.DECIMAL, scale=scale) if only == DECIMAL else only
 
 
+def single_kind(mask: int) -> Kind | None:
+    """Return a kind for all in ``mask`` if their values stand in one column as they are; else None."""
+    type = type_of_kinds(mask)
+    if type.base in (Base.VALUE, Base.NULL, Base.DECIMAL):
+        return None
+    return next(kind for kind in Kind if mask >> kind & 1)
+
+
+def column_of(kind: Kind) -> str:
+    """Return the column of the literal table that holds the values of a kind."""
+    return _COLUMN[_OF_KIND[kind].base]
+
+
 def literal_sql(alias: str, type: Type) -> str:
     """Return SQL for the value of a row ``alias`` of the literal table as ``type``."""
     if type.base is Base.DECIMAL:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphdb.storage.orient import Oriented, orient
+from graphdb.storage.patience import patiently
 from graphdb.storage.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.signatures import build_column
 from graphdb.storage.sketch import DegreeSketch
@@ -28,6 +30,8 @@ Ints = NDArray[np.int64]
 T = TypeVar("T")
 
 DEFAULT_BUDGET = 4 << 30
+_QUICK = 300_000
+"""Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,25 @@ class DataGraph:
         self._cached_bytes = 0
         self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
+        self._check: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def watched(self, check: Callable[[], None]) -> Iterator[None]:
+        """While this lasts, ``check`` is called every few milliseconds of deriving; what it raises stops that."""
+        before, self._check = self._check, check
+        try:
+            yield
+        finally:
+            self._check = before
+
+    def check(self) -> None:
+        """Raise if whoever plans over this graph wants no more."""
+        self._check()
+
+    def _derive(self, edges: int, build: Callable[[], T]) -> T:
+        """Derive a structure from so many edges."""
+        self._check()
+        return build() if edges < _QUICK else patiently(build, self._check)
 
     @property
     def cached_bytes(self) -> int:
@@ -224,13 +247,19 @@ class DataGraph:
 
         def build() -> NDArray[np.uint32]:
             types = None if self.type_label is None else self.partition((self.type_label,), "out")
-            return build_column(self.partition((label,), direction), types, self.vertices)
+            edges = self.partition((label,), direction)
+            return self._derive(len(edges.neighbours), lambda: build_column(edges, types, self.vertices))
 
         return self._cached(("signature", label, direction), build)
 
     def oriented(self, labels: tuple[int, ...] | None) -> Oriented:
         """The graph of a set of edge labels, direction aside, oriented by degree."""
-        return self._cached(("oriented", labels), lambda: orient(self.partition(labels, "both"), self.vertices))
+
+        def build() -> Oriented:
+            edges = self.partition(labels, "both")
+            return self._derive(len(edges.neighbours), lambda: orient(edges, self.vertices))
+
+        return self._cached(("oriented", labels), build)
 
     def has_signature(self, label: int, direction: Direction) -> bool:
         """Whether that column is in memory already."""
@@ -311,7 +340,9 @@ class DataGraph:
             s = np.concatenate([run[1] for run in runs]) if runs else np.empty(0, np.int64)
             o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
             found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
-        return build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
+        return self._derive(
+            len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
+        )
 
     def _build_universe(self) -> Ints:
         seen = np.zeros(self.resources, bool)

@@ -12,9 +12,11 @@ from typing import Any
 from graphdb.execute.set_kernels import LONG, clear_bits, count_bits, mark_bits
 from graphdb.storage.jit import kernel, load, lowest, ones, store
 
-VERTEX, END, PLACE, FOUND = 0, 1, 2, 3
-"""Cells of the state: the vertex that goes on next and the one to stop at, how many of its neighbours are done, and
-the cliques found."""
+VERTEX, END, PLACE, FOUND, DEPTH = 0, 1, 2, 3, 4
+"""Cells of the state: the vertex that goes on next and the one to stop at, how many of its neighbours are done, the
+cliques found, and how many vertices are chosen where a choice goes on."""
+_LEAST = 1 << 16
+"""Words to go through once a matrix is made: or it would be made again and again."""
 
 
 @kernel
@@ -76,7 +78,7 @@ def count_cliques(
     offsets, neighbours
         Addresses of an :class:`graphdb.storage.orient.Oriented` graph's arrays.
     state
-        The address of int64 [4]: see ``VERTEX`` and the others.
+        The address of int64 [5]: see ``VERTEX`` and the others.
     places
         int64 [vertices], all 0.
     matrix
@@ -93,6 +95,7 @@ def count_cliques(
     """
     vertex, end = load(state, VERTEX, LONG), load(state, END, LONG)
     first, found = load(state, PLACE, LONG), load(state, FOUND, LONG)
+    depth = load(state, DEPTH, LONG)  # vertices chosen so far
     while vertex < end and budget > 0:
         degree = load(offsets, vertex + 1, LONG) - load(offsets, vertex, LONG)
         if degree < k - 1:
@@ -102,16 +105,17 @@ def count_cliques(
         words = (degree + 63) >> 6
         size = (words + 2) * 8
         budget -= fill_matrix(offsets, neighbours, vertex, places, matrix, words, like)
-        budget = max(budget, 1)  # go on by one at least, or the matrix would be made for ever
+        budget = max(budget, _LEAST)
         while first < degree and budget > 0:
-            row = matrix + first * words * 8
-            level = chosen
-            store(level, 0, first >> 6, LONG)
-            for w in range(first >> 6, words):
-                store(level, w + 2, load(row, w, LONG), LONG)
-            store(level, 1, load(level, 2 + (first >> 6), LONG), LONG)
-            depth = 2  # vertices chosen so far
-            while depth > 1:
+            level = chosen + max(depth - 2, 0) * size
+            if depth == 0:
+                row = matrix + first * words * 8
+                store(level, 0, first >> 6, LONG)
+                for w in range(first >> 6, words):
+                    store(level, w + 2, load(row, w, LONG), LONG)
+                store(level, 1, load(level, 2 + (first >> 6), LONG), LONG)
+                depth = 2
+            while depth > 1 and budget > 0:
                 word, left = load(level, 0, LONG), load(level, 1, LONG)
                 while left == 0 and word + 1 < words:
                     word += 1
@@ -119,6 +123,7 @@ def count_cliques(
                 if left == 0:
                     depth -= 1
                     level -= size
+                    budget -= 1
                     continue
                 place = (word << 6) + lowest(left)
                 store(level, 0, word, LONG)
@@ -135,6 +140,9 @@ def count_cliques(
                 depth += 1
                 store(level, 0, word, LONG)
                 store(level, 1, load(level, word + 2, LONG), LONG)
+            if depth > 1:
+                break
+            depth = 0
             first += 1
         if first == degree:
             vertex += 1
@@ -142,4 +150,5 @@ def count_cliques(
     store(state, VERTEX, vertex, LONG)
     store(state, PLACE, first, LONG)
     store(state, FOUND, found, LONG)
+    store(state, DEPTH, depth, LONG)
     return vertex == end

@@ -29,10 +29,14 @@ def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
     # The densest part of the graph is at the end: it goes first, so that no worker is left alone with it.
     chunks = [(begin, end) for begin, end in pairwise(bounds) if begin < end][::-1]
     counter = _Counter(plan, chunks)
+    whole = max(int(graph.work[-1]), 1)
     if workers == 1:
         while not counter.finished:
             control.check()
+            if control.due:
+                control.report(counter.done / whole)
             counter.work(once=True)
+        control.report(1.0)
         return counter.total
     crew = [threading.Thread(target=counter.work, name=f"graphdb-{i}", daemon=True) for i in range(workers)]
     for thread in crew:
@@ -40,7 +44,11 @@ def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
     try:
         while not counter.finished:
             control.check()
-            counter.changed.wait(0.05)
+            if control.due:
+                control.report(counter.done / whole)
+            counter.changed.wait(0.02)
+        if counter.error is None:
+            control.report(1.0)
     finally:
         counter.stop = True
         for thread in crew:
@@ -61,6 +69,14 @@ class _Counter:
         self._plan, self._chunks, self._open = plan, chunks, len(chunks)
         self._lock = threading.Lock()
         self._kept: _Worker | None = None
+        self._workers: list[_Worker] = []
+        self._done = 0
+
+    @property
+    def done(self) -> int:
+        """The part of the graph's work that is done."""
+        with self._lock:
+            return self._done + sum(worker.work for worker in self._workers if not worker.done)
 
     @property
     def finished(self) -> bool:
@@ -71,6 +87,8 @@ class _Counter:
         """Take chunks until none is left; with ``once`` only go on for a while."""
         try:
             worker = self._kept or _Worker(self._plan)
+            if worker not in self._workers:
+                self._workers.append(worker)
             if once:
                 self._kept = worker
             while not self.stop:
@@ -83,6 +101,7 @@ class _Counter:
                 if worker.advance():
                     with self._lock:
                         self.total += worker.found
+                        self._done += worker.work
                         self._open -= 1
                         if self._open == 0:
                             self.changed.set()
@@ -100,11 +119,12 @@ class _Worker:
 
     def __init__(self, plan: CliqueCount) -> None:
         self.done = True
+        self._begin = 0
         self._plan, graph = plan, plan.graph
         ranks = len(graph.offsets) - 1
         widest = int(np.diff(graph.offsets).max(initial=0))
         words = (widest + 63) // 64
-        self._state = np.zeros(4, np.int64)
+        self._state = np.zeros(5, np.int64)
         self._places = np.zeros(ranks + 8 if plan.size > 3 else ranks // 64 + 1, np.int64)
         self._matrix = np.zeros((widest, words) if plan.size > 3 else (0, 0), np.int64)
         self._chosen = np.zeros((plan.size, words + 2), np.int64)
@@ -112,13 +132,19 @@ class _Worker:
 
     def start(self, begin: int, end: int) -> None:
         """Begin with vertices ``begin … end-1``."""
-        self._state[:] = (begin, end, 0, 0)
+        self._state[:] = (begin, end, 0, 0, 0)
+        self._begin = begin
         self.done = False
 
     @property
     def found(self) -> int:
         """The cliques found since the start."""
         return int(self._state[3])
+
+    @property
+    def work(self) -> int:
+        """The part of the graph's work that was done since the start."""
+        return int(self._plan.graph.work[self._state[0]] - self._plan.graph.work[self._begin])
 
     def advance(self) -> bool:
         """Go on for some milliseconds: whether all is done."""

@@ -7,12 +7,11 @@ conceivable count needs, and the Chinese remainder theorem gives that count.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.cliques import count_cliques
+from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.nested import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total, Weight
@@ -34,16 +34,14 @@ _SMALL = 100_000
 """Work expected to be less than this is not dealt out."""
 _ROOM = 1 << 22
 """Ids that local lists may hold, per set of lists and thread; what does not fit is read where it lies."""
+LIMIT = float(1 << 61)
+"""Numbers of matches beyond this are not kept in int64."""
 _CLOSED = 1 << 24
 """Ids that closed lists may hold; longer ones are not made."""
 
 
 _NARROW = (1 << 31) - 1
 """Weights up to this are read as 32 bits."""
-
-
-class _Overflow(Exception):
-    """A number did not fit int64."""
 
 
 def count_matches(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None) -> int | None:
@@ -54,42 +52,83 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     QueryTimeout, ExecutionError
         When the time is over, and when cancelled.
     """
-    needed = plan.worker_bytes
-    if memory_limit is not None:
-        threads = min(threads, memory_limit // max(needed, 1)) if needed else threads
-        if threads < 1:
-            return None
-    control.threads = threads
-    run = _Run(plan, control, threads)
+    run = _started(plan, control, threads, memory_limit)
+    if run is None:
+        return None
     totals: dict[Part, int] = {}
+    shares = _Shares(plan, run)
     result = 0
-    for done, term in enumerate(plan.terms):
+    for term in plan.terms:
         started = time.monotonic()
         product = term.coefficient
         for part in term.parts:
             if part not in totals:
-                totals[part] = _exactly(run, part, _greatest(plan, term.quotient.filters, term.quotient.links, part))
+                shares.begin(part)
+                greatest = _greatest(plan, term.quotient.filters, term.quotient.links, part)
+                totals[part] = exactly(partial(run.total, part), greatest)
             product *= totals[part]
         result += product
         control.term_seconds.append(time.monotonic() - started)
-        if control.progress is not None:
-            control.progress((done + 1) / len(plan.terms))
+    control.report(1.0)
     return result
 
 
-def _exactly(run: _Run, part: Part, greatest: int) -> int:
+def count_by_vertex(
+    plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
+) -> tuple[Ints, Ints] | None:
+    """The vertices that the plan's root is bound to, and the matches of each; None where numbers or memory do not do.
+
+    Raises what :func:`count_matches` does.
+    """
+    run = _started(plan, control, threads, memory_limit)
+    if run is None:
+        return None
+    found = np.zeros(plan.vertices, np.int64)
+    shares = _Shares(plan, run)
+    greatest = 0.0
     try:
-        return run.total(part, 0)
-    except _Overflow:
-        pass
-    remainders: list[tuple[int, int]] = []
-    product = 1
-    for prime in _primes():
-        if product > greatest:
-            break
-        remainders.append((prime, run.total(part, prime) % prime))
-        product *= prime
-    return sum(r * (product // p) * pow(product // p, -1, p) for p, r in remainders) % product
+        for term in plan.terms:
+            factor = term.coefficient
+            for part in term.parts[1:]:
+                shares.begin(part)
+                factor *= run.total(part, 0)
+            shares.begin(term.parts[0])
+            values = run.by_root(term.parts[0])
+            greatest += abs(factor) * float(values.max(initial=0))
+            if greatest >= LIMIT:
+                return None
+            found += factor * values
+    except Overflow:
+        return None
+    control.report(1.0)
+    vertices = np.flatnonzero(found)
+    return vertices, found[vertices]
+
+
+class _Shares:
+    """Which share of a plan's work each part is expected to be."""
+
+    def __init__(self, plan: CountingPlan, run: _Run) -> None:
+        self._run, self._done = run, 0.0
+        self._whole = max(sum(part.cost for part in {part for term in plan.terms for part in term.parts}), 1.0)
+
+    def begin(self, part: Part) -> None:
+        """A part that was not counted yet is next."""
+        begin, self._done = self._done, min(self._done + part.cost / self._whole, 1.0)
+        self._run.expect(part, begin, self._done)
+
+
+def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None) -> _Run | None:
+    spare = 1 << 62
+    if memory_limit is not None:
+        left = memory_limit - plan.shared_bytes
+        threads = min(threads, left // plan.worker_bytes) if plan.worker_bytes else threads
+        if left < 0 or threads < 1:
+            return None
+        # What the vectors leave is for lists that are kept because it is quicker, never because it must be.
+        spare = left - threads * plan.worker_bytes
+    control.threads = threads
+    return _Run(plan, control, threads, spare)
 
 
 def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
@@ -102,26 +141,22 @@ def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ..
     return int(bound * most ** (sum(len(members) for _, _, members in links) + len(filters) * 8) + 1)
 
 
-def _primes() -> Iterator[int]:
-    """Primes below 2**31, the greatest first."""
-    for candidate in range((1 << 31) - 1, 3, -2):
-        if all(candidate % divisor for divisor in range(3, math.isqrt(candidate) + 1, 2)):
-            yield candidate
-
-
 class _Run:
     """One run of one plan: the weights found so far, and the threads' common flags."""
 
-    def __init__(self, plan: CountingPlan, control: Control, threads: int) -> None:
+    def __init__(self, plan: CountingPlan, control: Control, threads: int, spare: int) -> None:
         from graphdb.execute import count_kernels, nested_kernels
 
         self._kernels, self._nested_kernels = count_kernels, nested_kernels
         self._plan, self._control, self._threads = plan, control, threads
+        # Ids that closed lists, and that all local lists together may hold: half of the spare bytes each.
+        self._room = spare // (2 * np.dtype(plan.dtype).itemsize)
         self._flags = np.zeros(2, np.int64)
         self._like: NDArray[Any] = np.empty(0, plan.dtype)
         self._relations = {relation: row for row, relation in enumerate(plan.partitions)}
         rows = [partition.row for partition in plan.partitions.values()]
         self._partitions = np.array(rows, np.int64).reshape(len(rows), 6)
+        self._share, self._to, self._expected = 0.0, 1.0, 1.0
         self._messages: dict[tuple[Bundle, Weight, int, int], tuple[Ints, Ints | None]] = {}
         self._pairs: dict[Closed, tuple[tuple[int, int, int], Any]] = {}
         self._weights: dict[tuple[Weight, int, int], tuple[Ints, Ints | None]] = {}
@@ -130,18 +165,38 @@ class _Run:
         """The count of one part (modulo a prime)."""
         if part.clique:
             graph = self._plan.oriented[part.root_bundles[0].members[0].relation]
-            return count_cliques(CliqueCount(part.clique, graph), self._threads, self._control) * part.multiple
+            control, begin, end = self._control, self._share, self._to
+            told = replace(control, progress=lambda share: control.report(begin + (end - begin) * share), _share=0.0)
+            return count_cliques(CliqueCount(part.clique, graph), self._threads, told) * part.multiple
         self._flags[:] = 0
         roots = self._roots(part)
         if part.levels:
-            found = self._nested(part, roots, self._values(part.root, roots, modulus), modulus)
+            found = self._nested(part, roots, self._values(part.root, roots, modulus), modulus, np.empty(0, np.int64))
         else:
             found = self._sum(part.root, roots, modulus)
+        self._check_overflow()
+        return found * part.multiple
+
+    def by_root(self, part: Part) -> Ints:
+        """The count of one part for every vertex that its root may be bound to: int64 [vertices]."""
+        self._flags[:] = 0
+        roots = self._roots(part)
+        root = self._values(part.root, roots, 0)
+        found = np.zeros(self._plan.vertices, np.int64)
+        if part.levels:
+            self._nested(part, roots, root, 0, found)
+        else:
+            found[roots] = root[roots] if len(root) else 1
+        if float(found.max(initial=0)) * part.multiple >= LIMIT:
+            self._flags[1] = 1
+        self._check_overflow()
+        return found * part.multiple
+
+    def _check_overflow(self) -> None:
         if self._flags[1]:
             self._messages.clear()
             self._weights.clear()
-            raise _Overflow
-        return found * part.multiple
+            raise Overflow
 
     def _sum(self, root: Weight, roots: Ints, modulus: int) -> int:
         """The sum of a root's weight.
@@ -242,7 +297,7 @@ class _Run:
                 shared = (small, out, self._flags, self._like)
                 self._kernels.send_narrow(row, self._partitions, over, begin, end, *shared)
 
-        pieces = self._threads * _PIECES
+        pieces = self._threads * _PIECES if expected >= _SMALL else 1
         self._deal(send, [len(over) * i // pieces for i in range(pieces + 1)], expected)
         self._messages[key] = (out, support)
         return out
@@ -262,8 +317,8 @@ class _Run:
 
     # --- loops
 
-    def _nested(self, part: Part, roots: Ints, root: Ints, modulus: int) -> int:
-        """The sum over a core."""
+    def _nested(self, part: Part, roots: Ints, root: Ints, modulus: int, by_root: Ints) -> int:
+        """The sum over a core; with ``by_root`` (int64 [vertices]; else empty) the summands of each root there."""
         weights = [self._values(weight, None, modulus) for weight in part.weights]
         addresses = np.array([weight.ctypes.data for weight in weights], np.int64)
         bundles = list(dict.fromkeys(b for level in part.levels for i in level.instructions for b in _bundles(i)))
@@ -292,16 +347,27 @@ class _Run:
         pieces = self._threads * _PIECES
         cuts = np.searchsorted(shares, shares[-1] * np.arange(1, pieces) / pieces, side="right") if len(roots) else []
         bounds = sorted({0, len(roots), *(int(cut) for cut in cuts)})
-        sums = np.zeros((self._threads, 2), np.int64)
+        sums = np.zeros((self._threads, 3), np.int64)
         scratch = [self._scratch(part) if worker == 0 else None for worker in range(self._threads)]
 
         def run(begin: int, end: int, worker: int) -> None:
             cells = scratch[worker] = scratch[worker] or self._scratch(part)
             self._nested_kernels.nested(
-                *program, roots, root, begin, end, *cells[:6], pairs, sums[worker], modulus, self._flags, self._like
+                *program,
+                roots,
+                root,
+                begin,
+                end,
+                *cells[:6],
+                pairs,
+                sums[worker],
+                by_root,
+                modulus,
+                self._flags,
+                self._like,
             )
 
-        self._deal(run, bounds, part.cost)
+        self._deal(run, bounds, part.cost, sums[:, 2])
         return int(sums[:, 0].sum()) + (int(sums[:, 1].sum()) << 32)
 
     def _closed(self, part: Part) -> dict[Closed, tuple[tuple[int, int, int], Any]]:
@@ -311,6 +377,8 @@ class _Run:
             if closed in self._pairs:
                 continue
             entries = self._partition(closed.first.members[0])
+            if 2 * len(entries.neighbours) > self._room:  # where each entry's list begins
+                continue
             bundles = (closed.first, closed.second, closed.back)
             rows = np.array([self._relations[bundle.members[0].relation] for bundle in bundles], np.int64)
             marks = [np.zeros(self._plan.vertices, np.int8) for _ in range(self._threads)]
@@ -325,7 +393,7 @@ class _Run:
             bounds = [len(entries.keys) * i // pieces for i in range(pieces + 1)]
             self._deal(fill, bounds, len(starts))
             np.cumsum(starts, out=starts)
-            if 0 < starts[-1] <= _CLOSED:
+            if 0 < starts[-1] <= min(_CLOSED, self._room):
                 ids = np.empty(int(starts[-1]), self._plan.dtype)
                 self._deal(fill, bounds, len(starts))
                 row = int(rows[0]), starts.ctypes.data, ids.ctypes.data
@@ -340,7 +408,8 @@ class _Run:
             for instruction in level.instructions:
                 if isinstance(instruction, Local):
                     entries = len(self._partition(instruction.bundle.members[0]).neighbours)
-                    rooms.append(np.empty(min(entries, _ROOM), dtype))
+                    room = min(entries, _ROOM, self._room // (self._threads * part.locals))
+                    rooms.append(np.empty(room, dtype))
         kept = np.array([(room.ctypes.data, len(room)) for room in rooms], np.int64).reshape(-1, 2)
         return (
             np.zeros((max(part.registers, 1), size), np.int64),
@@ -363,33 +432,28 @@ class _Run:
 
     # --- threads
 
-    def _deal(self, work: Callable[[int, int, int], None], bounds: list[int], expected: float) -> None:
-        """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over."""
-        self._control.check()
-        if self._threads == 1 and self._control.cancelled is None and self._control.timeout is None:
-            expected = 0.0
-        if expected < _SMALL:
+    def expect(self, part: Part, begin: float, end: float) -> None:
+        """The share of the whole that counting a part leads from and to: what it does from now on is told so."""
+        self._share, self._to, self._expected = begin, end, max(part.cost, 1.0)
+
+    def _deal(
+        self, work: Callable[[int, int, int], None], bounds: list[int], expected: float, done: Ints | None = None
+    ) -> None:
+        """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over.
+
+        In ``done`` (int64 [threads]) the kernels write down how much of its piece each worker has done.
+        """
+        control = self._control
+        control.check()
+        begin = self._share
+        self._share = min(self._to, begin + (self._to - begin) * expected / self._expected)
+        unwatched = control.cancelled is None and control.timeout is None and control.progress is None
+        if expected < _SMALL or (self._threads == 1 and unwatched):
             work(bounds[0], bounds[-1], 0)
             return
-        pieces = iter(list(pairwise(bounds)))
-        lock = threading.Lock()
-        errors: list[BaseException] = []
-
-        def worker(number: int) -> None:
-            try:
-                while not self._flags[0]:
-                    with lock:
-                        piece = next(pieces, None)
-                    if piece is None:
-                        return
-                    if piece[0] < piece[1]:
-                        work(*piece, number)
-            except BaseException as error:  # the caller's thread raises it
-                errors.append(error)
-                self._flags[0] = 1
-
+        deal = _Deal(work, list(pairwise(bounds)), self._flags, np.zeros(self._threads) if done is None else done)
         threads = [
-            threading.Thread(target=worker, args=(i,), name=f"graphdb-count-{i}", daemon=True)
+            threading.Thread(target=deal.run, args=(i,), name=f"graphdb-count-{i}", daemon=True)
             for i in range(self._threads)
         ]
         for thread in threads:
@@ -398,14 +462,53 @@ class _Run:
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.02)
-                    self._control.check()
+                    control.check()
+                    if control.due:
+                        control.report(begin + (self._share - begin) * deal.share)
         finally:
             if any(thread.is_alive() for thread in threads):
                 self._flags[0] = 1
             for thread in threads:
                 thread.join()
-        if errors:
-            raise errors[0]
+        if deal.error is not None:
+            raise deal.error
+
+
+class _Deal:
+    """Pieces of work, the workers that take them, and the flag that stops all."""
+
+    def __init__(
+        self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]], flags: Ints, done: NDArray[Any]
+    ) -> None:
+        self.error: BaseException | None = None
+        self._work, self._flags, self._lock = work, flags, threading.Lock()
+        self._number, self._left = len(pieces), iter(pieces)
+        self._whole, self._part = 0, done
+        self._length = np.ones(len(done))
+
+    @property
+    def share(self) -> float:
+        """How much is done."""
+        with self._lock:
+            return float(self._whole + (self._part / self._length).sum()) / self._number
+
+    def run(self, worker: int) -> None:
+        """Take pieces until none is left."""
+        try:
+            while not self._flags[0]:
+                with self._lock:
+                    piece = next(self._left, None)
+                if piece is None:
+                    return
+                if piece[0] < piece[1]:
+                    self._length[worker] = piece[1] - piece[0]
+                    self._work(*piece, worker)
+                with self._lock:
+                    self._whole += 1
+                    self._part[worker] = 0
+        except BaseException as error:  # the caller's thread raises it
+            self.error = error
+            self._flags[0] = 1
 
 
 def _bundles(instruction: Instruction) -> tuple[Bundle, ...]:

@@ -14,13 +14,20 @@ from numpy.typing import NDArray
 from graphdb.errors import ExecutionError, QueryTimeout
 from graphdb.plan.physical import PhysicalPlan
 
+_NO_ROWS = np.zeros(0, np.int64)
+
+TELL = 0.05
+"""Seconds between two reports of progress, at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some matches: one array per output, in the plan's id type, each of length ``count``."""
+    """Some rows: one array per output, in the plan's id type, each of length ``count``."""
 
     columns: dict[str, NDArray[Any]]
     count: int
+    matches: NDArray[np.int64] | None = None
+    """How many matches each row stands for, where the plan counts duplicates."""
 
 
 @dataclass(slots=True)
@@ -36,7 +43,7 @@ class Control:
     limit
         At most so many matches, whichever they are; the plan's own limit holds too.
     progress
-        Called between chunks, in the caller's thread, with the share done (0 … 1).
+        Called in the caller's thread with the share done (0 … 1), which never falls: some times a second.
     buffer_bytes
         Matches that may wait in memory until the caller takes them.
     """
@@ -46,7 +53,7 @@ class Control:
     limit: int | None = None
     progress: Callable[[float], None] | None = None
     buffer_bytes: int = 256 << 20
-    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
     work: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """After a run: the elements that each step went through."""
@@ -57,6 +64,20 @@ class Control:
     threads: int = 0
     """After a run: how many workers it had."""
     _started: float = field(default_factory=time.monotonic)
+    _share: float = 0.0
+    _told: float = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether the caller wants to know how far the run is, and was not told just now."""
+        return self.progress is not None and time.monotonic() - self._told >= TELL
+
+    def report(self, share: float) -> None:
+        """Tell the caller how far the run is; what would fall is not told."""
+        if self.progress is None or share <= self._share:
+            return
+        self._share, self._told = min(share, 1.0), time.monotonic()
+        self.progress(self._share)
 
     def check(self) -> None:
         """Raise if the run must stop now."""

@@ -51,15 +51,18 @@ RESOURCES, TYPE_LABEL, LAST, COLUMNS = 7, 8, 9, 10
 # … of the worker's arrays, …
 VALUES, STACK, ROWS, SPANS, BITS, SHARED = 11, 12, 13, 14, 15, 16
 # … and its state: the step that goes on next, matches found since the block was emptied, work done so far, and which
-# of how many pieces of the second step's list are wanted.
+# of how many pieces of the second step's list are wanted; …
 LEVEL, MATCHES, WORK, PIECE, PIECES = 17, 18, 19, 20, 21
-FRAME_CELLS = 22
+# … and for rows that stand for several matches: the last step that makes them, the address of the rows' numbers of
+# matches (0: one match does), and the matches of the row under way.
+KEPT, NUMBERS, TOTAL = 22, 23, 24
+FRAME_CELLS = 25
 
 STEP_BYTES, LIST_BYTES, CHECK_BYTES, SHARE_BYTES = 12 * 8, 4 * 8, 7 * 8, 3 * 8
 """Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
-STACK_CELLS = 8
+STACK_CELLS = 9
 """Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
-length, for a join which of its lists it goes through."""
+length, for a join which of its lists it goes through; where in the list it began."""
 STACK_BYTES = STACK_CELLS * 8
 SPAN_CELLS = 2
 """Per list: the address and length of what it is now."""
@@ -70,6 +73,9 @@ BITS_BYTES = BITS_CELLS * 8
 SHARED_CELLS = 6
 """Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""
 SHARED_BYTES = SHARED_CELLS * 8
+
+PEEK = 64
+"""The window of steps of which one binding does."""
 
 SCAN, JOIN, EDGES = 0, 1, 2
 """Kinds of steps: through a list of int64, through an intersection, through the codes of a bound pair."""
@@ -213,6 +219,7 @@ def open_step(frame: int, level: int, width: int, like: Any) -> int:
     store(stack, 4, address, LONG)
     store(stack, 5, begin, LONG)
     store(stack, 6, end, LONG)
+    store(stack, 8, begin, LONG)
     return work
 
 
@@ -326,11 +333,12 @@ def fill(frame: int, level: int, width: int, like: Any) -> int:
     address = load(stack, 4, LONG)
     n = end - at
     work = 0
+    window = PEEK if level > load(frame, KEPT, LONG) and load(frame, NUMBERS, LONG) == 0 else WINDOW
     if kind == JOIN:
         address += at * width
         first, last = load(step, 2, LONG), load(step, 3, LONG)
-        if n > WINDOW and (last - first > 1 or first_check < last_check):
-            n = WINDOW
+        if n > window and (last - first > 1 or first_check < last_check):
+            n = window
         at += n
         shortest = load(stack, 7, LONG)
         for k in range(first, last):
@@ -348,7 +356,7 @@ def fill(frame: int, level: int, width: int, like: Any) -> int:
                     n = intersect(address, n, other + low * width, high - low, buffer, like)
                 address = buffer
     else:
-        n = min(n, WINDOW)
+        n = min(n, window)
         flip = load(step, 11, LONG)
         for i in range(n):
             store(buffer, i, load(address, at + i, LONG) ^ flip, like)
@@ -440,6 +448,17 @@ def emit(frame: int, level: int, n: int, matches: int, block: int, capacity: int
 
 
 @kernel
+def emit_row(frame: int, matches: int, total: int, block: int, capacity: int, width: int, like: Any) -> None:
+    """Write the values bound so far as one row behind ``matches`` rows, and how many matches it stands for."""
+    outputs, values = load(frame, OUTPUTS, LONG), load(frame, VALUES, LONG)
+    for column in range(load(frame, COLUMNS, LONG)):
+        value = load(values, load(outputs, column, LONG), LONG)
+        store(block + (column * capacity + matches) * width, 0, value, like)
+    if load(frame, NUMBERS, LONG):
+        store(load(frame, NUMBERS, LONG), matches, total, LONG)
+
+
+@kernel
 def search(
     frame: int,
     like: Any,
@@ -465,6 +484,10 @@ def search(
         How many matches to stop at, at most ``capacity``.
     count_last
         Whether the last step may be counted by :func:`count_step`.
+
+    Where steps follow the last that makes a row, each row is written once: as soon as there is a match, or when its
+    matches have been counted.
+
     budget
         Elements to go through before yielding.
 
@@ -475,11 +498,19 @@ def search(
     """
     last, level = load(frame, LAST, LONG), load(frame, LEVEL, LONG)
     stacks, steps, values = load(frame, STACK, LONG), load(frame, STEPS, LONG), load(frame, VALUES, LONG)
-    matches = load(frame, MATCHES, LONG)
+    matches, total = load(frame, MATCHES, LONG), load(frame, TOTAL, LONG)
+    kept, numbers = load(frame, KEPT, LONG), load(frame, NUMBERS, LONG)
     work = 0
     result = DONE
     store(frame, WORK, 0, LONG)
     while level >= 0:
+        if total > 0 and level <= kept:
+            emit_row(frame, matches, total, block, capacity, width, like)
+            matches += 1
+            total = 0
+            if matches == wanted:
+                result = FULL
+                break
         if work + load(frame, WORK, LONG) > budget:
             result = YIELD
             break
@@ -499,6 +530,12 @@ def search(
                 matches += end - at
                 store(stack, 1, end, LONG)
                 continue
+            if kept < last:
+                total += end - at
+                store(stack, 1, end, LONG)
+                if numbers == 0:
+                    level = kept
+                continue
             n = min(end - at, wanted - matches)
             emit(frame, level, n, matches, block, capacity, width, like)
             add_work(frame, level, n)
@@ -516,8 +553,12 @@ def search(
         add_work(frame, level, done)
         work += done
         if level == last and count_last:
-            matches += count_step(frame, level, width, like)
+            if counting:
+                matches += count_step(frame, level, width, like)
+            else:
+                total += count_step(frame, level, width, like)
             level -= 1
     store(frame, LEVEL, level, LONG)
     store(frame, MATCHES, matches, LONG)
+    store(frame, TOTAL, total, LONG)
     return result

@@ -485,11 +485,15 @@ def nested(
     kept: Ints,
     pairs: Ints,
     sums: Ints,
+    by_root: Ints,
     modulus: int,
     flags: Ints,
     like: Ids,
 ) -> None:
     """Run a program for the roots ``begin … end-1``, and add the matches to ``sums`` (see :func:`add_up`).
+
+    With ``by_root`` (int64 [vertices]; else empty) they are added to the root's cell there instead.  The third cell of
+    ``sums`` tells how many roots are done.
 
     Parameters
     ----------
@@ -523,6 +527,7 @@ def nested(
         if level == 0:
             if position[0] >= end:
                 return
+            sums[2] = position[0] - begin
             x = roots[position[0]]
             weight = 1 if len(root_weight) == 0 else root_weight[x]
         else:
@@ -688,7 +693,11 @@ def nested(
                 )
         if matches == 0:
             continue
-        if level == last:
+        if level == last and len(by_root) > 0:
+            by_root[bound[0]] += matches
+            if by_root[bound[0]] < 0 or by_root[bound[0]] >= LIMIT:
+                flags[1] = 1
+        elif level == last:
             sums[0] += matches & 0xFFFFFFFF
             sums[1] += matches >> 32
         else:

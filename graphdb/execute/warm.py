@@ -6,19 +6,25 @@ first used; without this, the first count of a clique or of a tree would wait so
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.twins import count_twins
 from graphdb.grammar.syntax import MatchMode
 from graphdb.kernel_cache import compiled
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import estimate
 from graphdb.plan.passes import make_plan
 from graphdb.plan.sample import Walks
+from graphdb.plan.twins import twin_count
 from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
-            "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk")  # fmt: skip
+            "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
+            "space_kernels.join_candidates", "tree_kernels.best_tree", "tree_kernels.walk")  # fmt: skip
 """One function of each family."""
 
 
@@ -35,6 +41,11 @@ def warm_up() -> None:
         clique = [(a, b) for a in range(5) for b in range(a)]
         for _ in executor.run(make_plan(_pattern(triangle, size, MatchMode.INDUCED, count=False), graph)):
             pass
+        shared = tuple(PatternEdge(f"e{i}", i % 2, 2 + i // 2, (size,), True, 0) for i in range(4))
+        pattern = replace(_pattern(square, size, MatchMode.REPEATABLE_ELEMENTS, count=True), edges=shared)
+        twins = twin_count(pattern, graph, (), float("inf"))
+        assert twins is not None
+        count_twins(twins, Control())
         for mode in (MatchMode.DIFFERENT_NODES, MatchMode.REPEATABLE_ELEMENTS, MatchMode.DIFFERENT_EDGES):
             for edges in (triangle, square, clique, [(0, 1), (1, 2), (2, 3)], [*square, (0, 4)]):
                 pattern = _pattern(edges, size, mode, count=True)
@@ -42,6 +53,10 @@ def warm_up() -> None:
                 executor.count(make_plan(pattern, graph))
                 executor.count(make_plan(pattern, graph, counting="never"))
                 executor.count(make_plan(pattern, graph, counting="always"))
+
+        path = _pattern([(i, i + 1) for i in range(8)], size, MatchMode.DIFFERENT_NODES, count=True)
+        some = tuple(replace(v, candidates=np.arange(i, i + 2)) for i, v in enumerate(path.vertices))
+        executor.count(make_plan(replace(path, vertices=some), graph))
 
 
 def _pattern(edges: list[tuple[int, int]], label: int, mode: MatchMode, *, count: bool) -> PatternGraph:

@@ -247,16 +247,17 @@ class _Binder:
 
     def edge_labels(self, labels: ast.LabelExpression) -> tuple[int, ...] | None:
         """Return the ids of the edge labels that an expression admits; None for any."""
-        everything = frozenset(
-            label.id for label in self.names.edge_labels.values() if label.resource_triples and label.iri != RDF_TYPE
-        )
+
+        def everything() -> frozenset[int]:
+            known = self.names.edge_labels.values()
+            return frozenset(label.id for label in known if label.resource_triples and label.iri != RDF_TYPE)
 
         def admitted(part: ast.LabelExpression) -> frozenset[int]:
             match part:
                 case ast.LabelAny():
-                    return everything
+                    return everything()
                 case ast.LabelNot():
-                    return everything - admitted(part.operand)
+                    return everything() - admitted(part.operand)
                 case ast.LabelAnd():
                     return frozenset.intersection(*map(admitted, part.operands))
                 case ast.LabelOr():

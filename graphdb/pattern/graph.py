@@ -7,11 +7,14 @@ Ids here are *vertex ids of the data graph* (:class:`graphdb.storage.graph.DataG
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
+
+Duplicates = Literal["keep", "drop", "count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,9 @@ class PatternGraph:
     ``outputs`` names the vertices and edges whose bindings are wanted.  Every match gives a row, also where the
     rows are equal because a vertex or edge is not an output.  With ``count_only`` just the number of matches is
     wanted, and ``outputs`` is empty.
+
+    ``duplicates`` says what else will do: equal rows may be given once (``drop``), or come with the number of matches
+    that they stand for (``count``).  Either way some rows may still be equal.
     """
 
     vertices: tuple[PatternVertex, ...]
@@ -88,4 +94,5 @@ class PatternGraph:
     outputs: tuple[str, ...] = ()
     count_only: bool = False
     limit: int | None = None
-    """At most so many matches are wanted, whichever they are."""
+    """At most so many matches are wanted, whichever they are; so many distinct rows, where duplicates are dropped."""
+    duplicates: Duplicates = "keep"

@@ -66,6 +66,8 @@ class CountingPlan:
     dtype: type[np.signedinteger[Any]]
     cost: float
     instead_of: float
+    root: int = -1
+    """The pattern vertex by which matches are counted; -1: all together."""
 
     @property
     def worker_bytes(self) -> int:
@@ -73,6 +75,21 @@ class CountingPlan:
         width = np.dtype(self.dtype).itemsize
         parts = [part for term in self.terms for part in term.parts]
         return self.vertices * max((part.registers * (8 + width) + part.locals * 16 for part in parts), default=0)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the vectors that all workers share: one for each weight, and for each sum sent along an edge."""
+        weights: set[Weight] = set()
+        messages: set[tuple[Bundle, Weight]] = set()
+        pending = [weight for term in self.terms for part in term.parts for weight in (part.root, *part.weights)]
+        while pending:
+            weight = pending.pop()
+            if weight not in weights:
+                weights.add(weight)
+                messages.update(weight.messages)
+                pending += [child for _, child in weight.messages]
+        vectors = len(weights) + len(messages) + (2 if self.root >= 0 else 0)
+        return self.vertices * 8 * vectors
 
 
 def counting_plan(
@@ -89,19 +106,23 @@ def counting_plan(
     always
         Whatever it costs.
     """
-    if not pattern.count_only or pattern.limit is not None or not pattern.vertices:
+    root = -1 if pattern.count_only else _only_output(pattern)
+    if not (pattern.count_only or root >= 0) or pattern.limit is not None or not pattern.vertices:
         return None
     if search.cost < WORTH and not always:
         return None
-    expansion = Expansion(pattern, graph, checks)
+    expansion = Expansion(pattern, graph, checks, root)
     quotients = expansion.quotients()
     if quotients is None or (len(quotients) > MOST_QUOTIENTS and not always):
         return None
     costs = CountingCosts(graph, expansion.filters)
-    instead_of = max(search.cost, _search_cost(pattern, search, costs))
+    instead_of = search.cost
+    if pattern.duplicates != "drop":  # else the search looks for first matches only
+        instead_of = max(instead_of, _search_cost(pattern, search, costs))
     terms, cost = [], OVERHEAD
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
+        graph.check()
         parts = parts_of(quotient, costs)
         if parts is None:
             return None
@@ -120,7 +141,15 @@ def counting_plan(
         dtype=graph.dtype,
         cost=cost,
         instead_of=instead_of,
+        root=root,
     )
+
+
+def _only_output(pattern: PatternGraph) -> int:
+    """The vertex by which matches can be counted, where it is the one output; else -1."""
+    if pattern.duplicates == "keep" or len(pattern.outputs) != 1:
+        return -1
+    return next((v for v, vertex in enumerate(pattern.vertices) if vertex.name == pattern.outputs[0]), -1)
 
 
 def _search_cost(pattern: PatternGraph, search: PhysicalPlan, costs: CountingCosts) -> float:

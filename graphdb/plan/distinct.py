@@ -7,7 +7,8 @@ leave a choice, the edges' codes are compared; and where the ends can never coin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from graphdb.grammar.syntax import MatchMode
@@ -19,16 +20,12 @@ Pair = tuple[int, int]
 
 def distinctness(pattern: PatternGraph, type_label: int | None, simple: Callable[[PatternEdge], bool]) -> list[Check]:
     """Return the checks; ``simple(edge)`` says that two bound ends leave no choice of data edge."""
-    unequal = {_pair(a, b) for a, b in pattern.unequal}
-    for clause in pattern.clauses:
-        if clause.mode in (MatchMode.DIFFERENT_NODES, MatchMode.INDUCED):
-            unequal |= {_pair(a, b) for a, b in combinations(sorted(set(clause.vertices)), 2)}
+    unequal = unequal_vertices(pattern)
     checks: list[Check] = []
     by_ends: list[frozenset[Pair]] = []
     by_codes: list[tuple[int, int, list[frozenset[Pair]]]] = []
-    for (i, first), (j, second) in combinations(enumerate(pattern.edges), 2):
-        if first.clause != second.clause or pattern.clauses[first.clause].mode is MatchMode.REPEATABLE_ELEMENTS:
-            continue
+    for i, j in _comparable(pattern):
+        first, second = pattern.edges[i], pattern.edges[j]
         if not _overlap(first.labels, second.labels, type_label):
             continue
         ways = coincidences(first, second)
@@ -50,6 +47,34 @@ def distinctness(pattern: PatternGraph, type_label: int | None, simple: Callable
         if not all(_closure(way) & unequal for way in ways):
             checks.append(EdgesDiffer(i, j))
     return checks
+
+
+def unequal_vertices(pattern: PatternGraph) -> set[Pair]:
+    """Pairs of vertices (lower number first) that must differ: as the clauses' modes say, and ``a <> b``."""
+    unequal = {_pair(a, b) for a, b in pattern.unequal}
+    for clause in pattern.clauses:
+        if clause.mode in (MatchMode.DIFFERENT_NODES, MatchMode.INDUCED):
+            unequal |= {_pair(a, b) for a, b in combinations(sorted(set(clause.vertices)), 2)}
+    return unequal
+
+
+def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
+    """Pairs of edges of one clause that could bind one data edge.
+
+    Where all vertices of the clause differ, only those between the same two vertices could.
+    """
+    for number, clause in enumerate(pattern.clauses):
+        if clause.mode is MatchMode.REPEATABLE_ELEMENTS:
+            continue
+        edges = [(e, edge) for e, edge in enumerate(pattern.edges) if edge.clause == number]
+        own = [(e, frozenset((edge.source, edge.target))) for e, edge in edges]
+        apart = clause.mode is not MatchMode.DIFFERENT_EDGES
+        apart = apart and frozenset[int]().union(*(ends for _, ends in own)) <= set(clause.vertices)
+        alike: defaultdict[frozenset[int], list[int]] = defaultdict(list)
+        for e, ends in own:
+            alike[ends if apart else frozenset()].append(e)
+        for group in alike.values():
+            yield from combinations(group, 2)
 
 
 def _pair(a: int, b: int) -> Pair:

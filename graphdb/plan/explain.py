@@ -24,12 +24,14 @@ from graphdb.plan.physical import (
     PhysicalPlan,
     Relation,
     Step,
+    TreeCount,
     Unequal,
     VertexStep,
 )
 
 if TYPE_CHECKING:
     from graphdb.plan.counting import CountingPlan, Term
+    from graphdb.plan.twins import TwinCount
 
 MISJUDGED = 10.0
 """Estimates that are wrong by more than this factor are pointed at."""
@@ -107,7 +109,7 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
         ExplainedStep(
             i + 1,
             _variable(plan, _slot(plan, step)),
-            _how(plan, step, name) + ("; only counted" if plan.count_last and i + 1 == len(plan.steps) else ""),
+            _how(plan, step, name) + _how_far(plan, i),
             ", ".join(_check(plan, check, name) for check in step.checks),
             step.estimate,
             None if rows is None else int(rows[i]),
@@ -119,8 +121,12 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
 
 def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> str:
     """The same as an aligned table; after a run with its time, threads and buffers."""
+    if plan.twins is not None:
+        return _twins_text(plan, plan.twins, control)
     if plan.counting is not None:
         return _counting_text(plan, plan.counting, control)
+    if plan.tree is not None:
+        return _tree_text(plan, plan.tree, control)
     profiled = control is not None and len(control.rows) == len(plan.steps)
     table = [["step", "binds", "from", "checks", "estimated rows", *(["rows", "~ms", ""] if profiled else [])]]
     for step in explain(plan, name, control):
@@ -159,12 +165,27 @@ def _aligned(table: list[list[str]], words: int) -> list[str]:
     ]
 
 
+def _twins_text(plan: PhysicalPlan, twins: TwinCount, control: Actuals | None) -> str:
+    """A plan that counts how many data vertices have the same neighbours."""
+    names = ", ".join(_variable(plan, v) for v in twins.twins)
+    others = ", ".join(_variable(plan, v) for v in range(len(plan.conditions)) if v not in twins.twins)
+    lines = [
+        "counted without enumerating",
+        f"twins {names}{' that differ' if twins.differ else ''}: {len(twins.roots):,} vertices with up to "
+        f"{int(twins.choices[-1]):,} choices of {others}, equal ones counted",
+    ]
+    if control is not None and control.threads:
+        lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} thread")
+    return "\n".join(lines)
+
+
 def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals | None) -> str:
     """A plan that counts without going through the matches: one row per term of the sum."""
     several = len(counting.terms) != 1
     seconds = control.term_seconds if control is not None and len(control.term_seconds) == len(counting.terms) else []
     lines = [
         "counted without enumerating"
+        + (f", by {_variable(plan, counting.root)}" if counting.root >= 0 else "")
         + (f": inclusion–exclusion over {len(counting.terms)} patterns" if several else ""),
         *_aligned(
             [
@@ -181,6 +202,29 @@ def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals 
         lines.append(
             f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {counting.worker_bytes:,} bytes each"
         )
+    return "\n".join(lines)
+
+
+def _tree_text(plan: PhysicalPlan, tree: TreeCount, control: Actuals | None) -> str:
+    """A plan that counts along a tree: one row per vertex, indented below the one that it hangs from."""
+    profiled = control is not None and len(control.rows) == len(tree.nodes) and control.seconds > 0
+    figures = ["estimated times", *(["times"] if profiled else [])]
+    table = [["counted along a tree", "candidates", "joined with", "checks", "kept for", *figures]]
+    depth: list[int] = []
+    for i, node in enumerate(tree.nodes):
+        depth.append(depth[node.parent] + 1 if node.parent >= 0 else 0)
+        condition = plan.conditions[node.vertex]
+        found = f"{len(tree.space.candidates[node.vertex]):,}" + (f" {condition}" if condition else "")
+        name = _variable(plan, node.vertex)
+        row = ["  " * depth[i] + name, found, ", ".join(_variable(plan, v) for v in node.lists)]
+        row.append(", ".join(f"{name} ≠ {_variable(plan, v)}" for v in node.conflicts))
+        row.append(", ".join(_variable(plan, v) for v, _ in node.depends) if node.kept else "")
+        row.append(f"{node.estimate:,.0f}")
+        table.append([*row, *([f"{control.rows[i]:,}"] if profiled and control is not None else [])])
+    lines = _aligned(table, 5)
+    if profiled and control is not None:
+        bytes_each = f"up to {tree.worker_bytes:,} bytes each"
+        lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {bytes_each}")
     return "\n".join(lines)
 
 
@@ -210,6 +254,8 @@ def _variable(plan: PhysicalPlan, slot: int) -> str:
 
 
 def _labels(relation: Relation, name: LabelName) -> str:
+    if relation.pair is not None:
+        return "candidates"
     return "" if relation.labels is None else ":" + "|".join(map(name, relation.labels))
 
 
@@ -232,6 +278,13 @@ def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
     if step.constants is not None:
         lists.append(f"{len(step.constants):,} candidates" + (f" {condition}" if condition else ""))
     return " ∩ ".join(lists)
+
+
+def _how_far(plan: PhysicalPlan, i: int) -> str:
+    """What is wanted of a step that need not give its bindings."""
+    if i >= plan.kept:
+        return "; the first match does" if plan.duplicates == "drop" else "; only counted"
+    return "; only counted" if plan.count_last and i + 1 == len(plan.steps) else ""
 
 
 def _shares(step: Step, lists: tuple[Neighbours, ...]) -> bool:

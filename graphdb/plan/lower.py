@@ -36,8 +36,10 @@ from graphdb.plan.physical import (
     Unequal,
     VertexStep,
 )
+from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -50,6 +52,7 @@ class Tables:
     graph: DataGraph
     position: dict[int, int]
     """Which step binds a vertex."""
+    space: CandidateSpace | None
     lists: list[tuple[int, int, int, int]] = field(default_factory=list)
     shares: dict[tuple[Neighbours, ...], int] = field(default_factory=dict)
     share_rows: list[tuple[int, int, int]] = field(default_factory=list)
@@ -64,11 +67,18 @@ class Tables:
     def partition(self, relation: Relation) -> int:
         """The row of a relation in the table of partitions."""
         if relation not in self.rows_of:
-            partition = self.graph.partition(relation.labels, relation.direction)
+            partition = self.found(relation)
             self.alive.append(partition)
             self.rows_of[relation] = len(self.partitions)
             self.partitions.append(partition.row)
         return self.rows_of[relation]
+
+    def found(self, relation: Relation) -> Partition:
+        """The partition that a relation names."""
+        if relation.pair is None:
+            return self.graph.partition(relation.labels, relation.direction)
+        assert self.space is not None
+        return self.space.partition(relation.pair)
 
     def address(self, array: NDArray[np.generic]) -> int:
         """The address of an array that the program keeps alive."""
@@ -113,7 +123,7 @@ class Tables:
 
     def longest(self, near: Neighbours) -> int:
         """The most entries that a neighbour list can have."""
-        return self.graph.partition(near.relation.labels, near.relation.direction).max_degree
+        return self.found(near.relation).max_degree
 
     def share(self, lists: tuple[Neighbours, ...]) -> int:
         """The row of a shared intersection, made of the one without its last list."""
@@ -166,9 +176,14 @@ class Tables:
 
 
 def lower(
-    pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], cost: float, symmetry: Symmetry = NO_SYMMETRY
+    pattern: PatternGraph,
+    graph: DataGraph,
+    steps: tuple[Step, ...],
+    cost: float,
+    symmetry: Symmetry = NO_SYMMETRY,
+    space: CandidateSpace | None = None,
 ) -> PhysicalPlan:
-    """Make the physical plan of the given steps, whose restrictions are those of ``symmetry``.
+    """Make the physical plan of the given steps: restrictions are those of ``symmetry``, lists may be a ``space``'s.
 
     Raises
     ------
@@ -180,7 +195,8 @@ def lower(
             for values in (step.scan, step.constants, pattern.vertices[step.vertex].candidates):
                 if values is not None and len(values) and not 0 <= values[0] <= values[-1] < graph.vertices:
                     raise ExecutionError("a candidate set holds ids that the data graph does not have")
-    tables = Tables(pattern, graph, {s.vertex: i for i, s in enumerate(steps) if isinstance(s, VertexStep)})
+    position = {s.vertex: i for i, s in enumerate(steps) if isinstance(s, VertexStep)}
+    tables = Tables(pattern, graph, position, space)
     step_rows = [tables.step(step) for step in steps]
     names = (*(vertex.name for vertex in pattern.vertices), *(edge.name for edge in pattern.edges))
     constants = np.full(len(names), -1, np.int64)
@@ -209,6 +225,7 @@ def lower(
         type_label=-1 if graph.type_label is None else graph.type_label,
         alive=tuple(tables.alive),
     )
+    kept = _kept(pattern, steps, outputs)
     capacity = sum(row[7] for row in step_rows) + sum(tables.share_capacity)
     return PhysicalPlan(
         steps=steps,
@@ -216,15 +233,33 @@ def lower(
         conditions=tuple(vertex.condition for vertex in pattern.vertices),
         outputs=pattern.outputs,
         dtype=graph.dtype,
+        kept=kept,
+        duplicates=pattern.duplicates,
         count_only=pattern.count_only,
-        count_last=pattern.count_only and _counts_itself(steps),
-        limit=pattern.limit,
+        count_last=(pattern.count_only or (pattern.duplicates == "count" and kept < len(steps)))
+        and _counts_itself(steps),
+        limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
         worker_bytes=capacity * np.dtype(graph.dtype).itemsize + program.bits * program.bits_bytes,
         cost=cost,
         automorphisms=symmetry.size,
         columns=columns.reshape(len(moved), len(wanted)),
         program=program,
     )
+
+
+def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
+    """How many of the first steps make a row: up to the last that binds an output."""
+    if pattern.duplicates == "keep":
+        return len(steps)
+    slots = [step.vertex if isinstance(step, VertexStep) else len(pattern.vertices) + step.edge for step in steps]
+    return max((i + 1 for i, slot in enumerate(slots) if slot in outputs), default=len(steps))
+
+
+def _rows_differ(steps: tuple[Step, ...], pattern: PatternGraph) -> bool:
+    """Whether these steps bind nothing but outputs, so that no two rows are equal."""
+    vertices = {pattern.vertices[step.vertex].name for step in steps if isinstance(step, VertexStep)}
+    edges = {pattern.edges[step.edge].name for step in steps if isinstance(step, EdgeStep)}
+    return pattern.duplicates == "drop" and vertices | edges <= set(pattern.outputs)
 
 
 def _counts_itself(steps: tuple[Step, ...]) -> bool:

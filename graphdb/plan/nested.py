@@ -189,6 +189,8 @@ class Part:
     locals: int = 0
     multiple: int = 1
     """How many matches each one found stands for: interchangeable vertices are bound in ascending order only."""
+    rooted: bool = False
+    """Whether the sum is wanted for each vertex that the root (or the first level's vertex) is bound to."""
     clique: int = 0
     """So many vertices, any two joined by ``root_bundles[0]`` alone, are counted as cliques; 0: they are not."""
     cost: float = field(default=0.0, compare=False)
@@ -197,14 +199,18 @@ class Part:
 
 
 def parts_of(quotient: Quotient, costs: CountingCosts) -> tuple[Part, ...] | None:
-    """Plan every connected component; None where a core is too large to be worth a try."""
+    """Plan every connected component; None where a core is too large to be worth a try.
+
+    Where matches are counted by a vertex, its component comes first.
+    """
     near: dict[int, dict[int, Bundle]] = {v: {} for v in range(len(quotient.filters))}
     for a, b, members in quotient.links:
         bundle = Bundle(tuple(sorted(members, key=lambda m: (costs.mean(m), m.key))))
         near[a][b], near[b][a] = bundle, bundle.reversed()
     parts, left = [], set(near)
     while left:
-        component, frontier = {min(left)}, [min(left)]
+        start = quotient.root if quotient.root in left else min(left)
+        component, frontier = {start}, [start]
         while frontier:
             fresh = set(near[frontier.pop()]) - component
             component |= fresh
@@ -223,30 +229,32 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
         messages.sort(key=lambda message: repr(message[0]))
         return Weight(quotient.filters[v], quotient.loops[v], tuple(messages))
 
-    if (joined := _clique(quotient, near, costs)) is not None:
+    # The vertex that matches are counted by stays: it is the tree's root, or bound first.
+    root = quotient.root if quotient.root in near else -1
+    if root < 0 and (joined := _clique(quotient, near, costs)) is not None:
         size, member = len(near), joined.members[0]
         cost = costs.oriented_work(member) * (size - 2) * _CLIQUE
         return Part(Weight(), (joined,), clique=size, multiple=factorial(size), cost=cost)
     core = {v: set(found) for v, found in near.items()}
-    while leaves := [v for v, found in core.items() if len(found) <= 1]:
+    while leaves := [v for v, found in core.items() if len(found) <= 1 and v != root]:
         for leaf in leaves:
             for other in core.pop(leaf):
                 if other in core:
                     core[other].discard(leaf)
-    if not core:
-        rooted = []
-        for v in sorted(near):
-            root = weight(v, list(near[v]), -1)
-            rooted.append((tree_cost(root, costs), v, root))
-        cost, v, root = min(rooted, key=lambda found: found[:2])
-        return Part(root, tuple(near[v].values()), cost=cost, origin=v)
+    if len(core) == (root >= 0):
+        trees = []
+        for v in sorted(core or near):
+            tree = weight(v, list(near[v]), -1)
+            trees.append((tree_cost(tree, costs), v, tree))
+        cost, v, tree = min(trees, key=lambda found: found[:2])
+        return Part(tree, tuple(near[v].values()), cost=cost, origin=v, rooted=v == root)
     if len(core) > MOST_CORE:
         return None
     weights = {v: weight(v, [u for u in near[v] if u not in core], -1) for v in core}
     bundles = {(a, b): near[a][b] for a in core for b in core[a]}
-    multiple = _order_twins(weights, bundles, costs)
+    multiple = _order_twins(weights, bundles, costs, root)
     outside = sum(tree_cost(w, costs) for w in set(weights.values()))
-    return _Search(weights, bundles, costs).best(multiple, outside)
+    return _Search(weights, bundles, costs, root).best(multiple, outside)
 
 
 def _clique(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts) -> Bundle | None:
@@ -283,8 +291,10 @@ def tree_cost(weight: Weight, costs: CountingCosts) -> float:
     return below(weight, start)
 
 
-def _order_twins(weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts) -> int:
-    """Bind interchangeable, adjacent vertices in ascending order: how many matches each one then stands for."""
+def _order_twins(
+    weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
+) -> int:
+    """Bind interchangeable, adjacent vertices (not the root) in ascending order: the matches that each stands for."""
 
     def twins(u: int, v: int) -> bool:
         joined = bundles.get((u, v))
@@ -294,7 +304,7 @@ def _order_twins(weights: dict[int, Weight], bundles: dict[tuple[int, int], Bund
             return False
         return all(bundles.get((u, w)) == bundles.get((v, w)) for w in weights if w not in (u, v))
 
-    multiple, left = 1, sorted(weights)
+    multiple, left = 1, sorted(weights.keys() - {root})
     groups = []
     while left:
         first = left.pop(0)
@@ -345,12 +355,12 @@ class _State:
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core, by trying them all (cores are small)."""
+    """Finds the cheapest order of loops over one core, by trying them all (cores are small); a root is bound first."""
 
     def __init__(
-        self, weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts
+        self, weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
     ) -> None:
-        self._weights, self._bundles, self._costs = weights, bundles, costs
+        self._weights, self._bundles, self._costs, self._root = weights, bundles, costs, root
         self._distinct = tuple(dict.fromkeys(w for w in weights.values() if not w.is_one))
         self._best: _State | None = None
 
@@ -373,6 +383,7 @@ class _Search:
             registers=len(state.sizes),
             locals=locals,
             multiple=multiple,
+            rooted=root == self._root,
             cost=state.cost + outside,
         )
 
@@ -384,6 +395,8 @@ class _Search:
             return
         # A vertex without a register would be a product: only the first loop starts from nothing.
         choices = [v for v in sorted(state.near) if not state.bound or v in state.registers]
+        if not state.bound and self._root >= 0:
+            choices = [self._root]
         tried = set()
         for v in choices:
             alike = (

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate
-from graphdb.plan.counting import counting_plan
-from graphdb.plan.distinct import distinctness
+from graphdb.plan.counting import WORTH, counting_plan
+from graphdb.plan.distinct import distinctness, unequal_vertices
 from graphdb.plan.lower import lower
 from graphdb.plan.motion import shared_prefixes
 from graphdb.plan.order import matching_order
@@ -37,11 +37,16 @@ from graphdb.plan.physical import (
     PhysicalPlan,
     Relation,
     Step,
+    TreeCount,
     Unequal,
     VertexStep,
 )
-from graphdb.plan.sample import best_order
+from graphdb.plan.prefix import output_vertices, rows_first, search_cost
+from graphdb.plan.sample import best_order, modelled
+from graphdb.plan.space import CandidateSpace, candidate_space
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry, differ, symmetry
+from graphdb.plan.tree import tree_count, tree_order
+from graphdb.plan.twins import twin_count
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.signatures import required_bits
@@ -50,6 +55,8 @@ Ints = NDArray[np.int64]
 
 _OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
+TRUSTED = 4.0
+"""A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
 SMALL = 1024
 """Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
 
@@ -60,6 +67,10 @@ class Draft:
 
     pattern: PatternGraph
     graph: DataGraph
+    space: CandidateSpace | None = None
+    """The candidates as refined and joined, where that pays, …"""
+    tree: TreeCount | None = None
+    """… and the tree along which to count over them, if it may be."""
     estimates: Estimates = field(init=False)
     order: tuple[int, ...] = ()
     position: dict[int, int] = field(default_factory=dict)
@@ -103,18 +114,51 @@ def make_plan(
     draft = Draft(pattern, graph)
     for run in PASSES:
         run(draft)
-    plan = lower(pattern, graph, tuple(draft.steps), sum(draft.visits) + sum(draft.rows), draft.symmetry)
+    cost = sum(draft.visits) + sum(draft.rows)
+    if pattern.duplicates != "keep":
+        cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
+    plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
+    tree = _tree(draft, cost) if counting == "auto" else None
+    if tree is not None:
+        return replace(plan, tree=tree)
     clique = _clique(draft) if counting != "always" else None
-    if clique is not None or not pattern.count_only or counting == "never":
+    countable = pattern.count_only or pattern.duplicates != "keep"
+    if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
     conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
-    return replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
+    plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
+    dear = plan.cost if plan.counting is None else plan.counting.cost
+    if counting == "always" or dear < WORTH or pattern.limit is not None:
+        return plan
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
+
+
+def refine_candidates(draft: Draft) -> None:
+    """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
+
+    def expected() -> float:
+        estimates = estimate(draft.pattern, draft.graph)
+        return modelled(estimates, matching_order(estimates)).cost
+
+    draft.space = candidate_space(draft.pattern, draft.graph, expected)
 
 
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
-    draft.estimates = estimate(draft.pattern, draft.graph)
-    forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
+    if draft.space is None:
+        draft.estimates = estimate(draft.pattern, draft.graph)
+        forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
+    else:
+        draft.estimates = draft.space.estimates()
+        if draft.pattern.count_only and draft.pattern.limit is None:
+            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern))
+            order = tuple(node.vertex for node in draft.tree.nodes)
+        else:
+            order = tree_order(draft.space)
+        forecast = modelled(draft.estimates, order)
+    if draft.pattern.duplicates != "keep":
+        order = rows_first(draft.estimates, forecast.order, draft.pattern)
+        forecast = forecast if order == forecast.order else modelled(draft.estimates, order)
     draft.order = forecast.order
     draft.position = {v: i for i, v in enumerate(draft.order)}
     draft.rows, draft.visits = list(forecast.rows), list(forecast.work)
@@ -124,7 +168,11 @@ def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
     wanted = distinctness(draft.pattern, draft.graph.type_label, draft.simple)
     draft.differ = tuple(check for check in wanted if not _certain(draft, check))
-    draft.checks += draft.differ
+    overlaps = draft.space.overlaps if draft.space else None
+    for check in draft.differ:
+        # Vertices without a candidate in common differ anyway.
+        if overlaps is None or not isinstance(check, Unequal) or overlaps[check.left] >> check.right & 1:
+            draft.checks.append(check)
 
 
 def _certain(draft: Draft, check: Check) -> bool:
@@ -180,7 +228,8 @@ def choose_edges(draft: Draft) -> None:
     compared = {e for check in draft.checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     for e, edge in enumerate(draft.pattern.edges):
         wanted = edge.name in draft.pattern.outputs or e in compared
-        if not has_one_code(edge) and (wanted or not draft.simple(edge)):
+        multiplies = draft.pattern.duplicates != "drop" and not draft.simple(edge)
+        if not has_one_code(edge) and (wanted or multiplies):
             draft.chosen_edges.add(e)
 
 
@@ -189,7 +238,12 @@ def break_symmetry(draft: Draft) -> None:
     pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
     loopless = _joined_without_loops(draft)
     unequal = set() if draft.chosen_edges else loopless | pairs
-    draft.symmetry = symmetry(draft.pattern, draft.order, unequal, rows=not draft.pattern.count_only)
+    # Where a row stands for many matches, only what is not returned may be exchanged.
+    once = draft.pattern.duplicates != "keep"
+    fixed = output_vertices(draft.pattern) if once else ()
+    draft.symmetry = symmetry(
+        draft.pattern, draft.order, unequal, rows=not (draft.pattern.count_only or once), fixed=fixed
+    )
     above = differ(draft.symmetry.restrictions, draft.position.__getitem__)
     known = above | loopless
     draft.checks = [
@@ -227,8 +281,23 @@ def _clique(draft: Draft) -> CliqueCount | None:
     return CliqueCount(size, draft.graph.oriented(edges[0].labels))
 
 
+def _tree(draft: Draft, cost: float) -> TreeCount | None:
+    """The tree along which to count, if vertices that differ are all that it has to know of."""
+    if draft.tree is None or draft.chosen_edges or not all(isinstance(check, Unequal) for check in draft.differ):
+        return None
+    if not draft.differ:
+        return None  # then counting along edges is faster still
+    checks = (check for step in draft.steps for check in step.checks)
+    known = all(isinstance(check, Unequal | Above) for check in checks)
+    # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.
+    cheaper = draft.symmetry.size > 1 and draft.tree.cost > TRUSTED * cost
+    return draft.tree if known and not cheaper else None
+
+
 def use_signatures(draft: Draft) -> None:
     """Test what a vertex must have towards neighbours that are bound later, where that is likely to pay."""
+    if draft.space is not None:
+        return
     repeatable = MatchMode.REPEATABLE_ELEMENTS
     for v in draft.order:
         groups: dict[tuple[Relation, int], list[tuple[int, ...]]] = {}
@@ -274,11 +343,13 @@ def bind_vertices(draft: Draft) -> None:
             if link.source != link.target and v in (link.source, link.target):
                 other = link.target if link.source == v else link.source
                 if draft.position[other] < i:
-                    relation, _, _ = draft.relation(link)
+                    relation = draft.space.relation(other, v) if draft.space else draft.relation(link)[0]
                     if Neighbours(relation, other) not in lists:
                         lists.append(Neighbours(relation, other))
         candidates = draft.pattern.vertices[v].candidates
-        if candidates is None and v in isolated:
+        if draft.space is not None:
+            candidates = None if lists else draft.space.candidates[v]
+        elif candidates is None and v in isolated:
             candidates = draft.graph.universe()
         scan = constants = None
         if not lists:
@@ -299,7 +370,7 @@ def bind_vertices(draft: Draft) -> None:
 def drop_implied(draft: Draft) -> None:
     """Drop a candidate set that every value of one of the step's lists is in: often a label that a relation implies."""
     for i, step in enumerate(draft.steps):
-        if not isinstance(step, VertexStep) or not step.neighbours:
+        if not isinstance(step, VertexStep) or not step.neighbours or draft.space is not None:
             continue
         for check in [c for c in draft.checks if isinstance(c, IsCandidate) and c.vertex == step.vertex]:
             if any(_implies(draft, near.relation, check.candidates, draft.visits[i]) for near in step.neighbours):
@@ -394,6 +465,7 @@ def has_one_code(edge: PatternEdge) -> bool:
 
 
 PASSES = (
+    refine_candidates,
     choose_order,
     require_distinct,
     require_induced,

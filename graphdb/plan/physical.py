@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.pattern.graph import Duplicates
 from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Direction
 
 if TYPE_CHECKING:
     from graphdb.plan.counting import CountingPlan
+    from graphdb.plan.space import CandidateSpace
+    from graphdb.plan.twins import TwinCount
 
 Ints = NDArray[np.int64]
 
@@ -31,6 +34,9 @@ class Relation:
 
     labels: tuple[int, ...] | None
     direction: Direction
+    pair: tuple[int, int] | None = None
+    """From candidates of the first pattern vertex to those of the second, in a partition of the plan's own, which
+    stands for all that joins the two (:mod:`graphdb.plan.space`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +243,44 @@ class CliqueCount:
     graph: Oriented
 
 
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """A vertex of an AND/OR tree."""
+
+    vertex: int
+    parent: int
+    """The node above (nodes stand behind their parents), or -1."""
+    lists: tuple[int, ...]
+    """The vertices above that it is joined with; without any, all its candidates are gone through."""
+    conflicts: tuple[int, ...]
+    """The vertices above that it must differ from, and might not."""
+    depends: tuple[tuple[int, int], ...]
+    """The vertices above that its count depends on, and the vertices from it on down that must differ from them, as
+    bits: only where a binding is a candidate of one of these does it matter.  -1: it always matters."""
+    kept: int
+    """How many counts are kept, by what they depend on: a power of two, or 0."""
+    leaf: bool
+    estimate: float
+    """How often its count is expected to be worked out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeCount:
+    """Instead of the steps: count along an AND/OR tree over the plan's candidate space (:mod:`graphdb.plan.tree`)."""
+
+    nodes: tuple[TreeNode, ...]
+    space: CandidateSpace
+    cost: float
+    """Elements that it is expected to go through."""
+
+    @property
+    def worker_bytes(self) -> int:
+        """Bytes that a worker needs for lists and for the counts it keeps."""
+        longest = max((len(found) for found in self.space.candidates), default=0)
+        kept = sum(node.kept * (len(node.depends) + 1) * 8 for node in self.nodes)
+        return kept + longest * self.space.neighbours.itemsize * len(self.nodes)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PhysicalPlan:
     """What an executor runs.
@@ -249,6 +293,9 @@ class PhysicalPlan:
         The name of every slot; ``outputs`` are the names of the columns, in order.
     output_dtypes
         Vertex columns have the graph's id type, edge columns too (a code is below twice the number of vertices).
+    kept
+        So many of the first steps make a row; those behind only say whether there is a match (``duplicates`` is
+        ``drop``), or how many (``count``).  It is the number of steps where every match gives a row.
     count_only, count_last
         Only the number of matches is wanted; and the last step can count its values without going through them.
     worker_bytes
@@ -260,6 +307,8 @@ class PhysicalPlan:
     conditions: tuple[str, ...]
     outputs: tuple[str, ...]
     dtype: type[np.signedinteger[Any]]
+    kept: int
+    duplicates: Duplicates
     count_only: bool
     count_last: bool
     limit: int | None
@@ -275,3 +324,9 @@ class PhysicalPlan:
     """How to count without going through the matches, where that is cheaper."""
     clique: CliqueCount | None = None
     """What a count without a limit runs instead."""
+    twins: TwinCount | None = None
+    """What a count without a limit runs before all others: by twins, which are linear."""
+    tree: TreeCount | None = field(default=None, repr=False)
+    """The same for large patterns, over their candidate space."""
+    spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What an executor keeps with the plan between its runs, to spare making it anew; no answer depends on it."""

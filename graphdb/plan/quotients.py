@@ -70,6 +70,8 @@ class Quotient:
     """Per vertex: the relations in which it must be its own neighbour."""
     links: tuple[tuple[int, int, tuple[Member, ...]], ...]
     """(a, b, members seen from ``a``) with a < b, sorted."""
+    root: int = -1
+    """The vertex by which the matches are counted; -1: all together."""
     origins: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
     """For EXPLAIN: the pattern vertices that became this one."""
 
@@ -100,10 +102,12 @@ class Expansion:
     ----------
     checks
         What must differ (:func:`graphdb.plan.distinct.distinctness`), and for INDUCED the edges that must not be there.
+    root
+        The pattern vertex by which the matches are counted; -1: all together.
     """
 
-    def __init__(self, pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check]) -> None:
-        self._pattern, self._graph = pattern, graph
+    def __init__(self, pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check], root: int = -1) -> None:
+        self._pattern, self._graph, self._root = pattern, graph, root
         self._edge_tests = list(pattern.edge_tests)
         self.filters: list[Ints] = []
         """The candidate sets, by number."""
@@ -123,6 +127,7 @@ class Expansion:
         start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
         states = {start: 1} if self._matchable(start) else {}
         for condition in self._conditions:
+            self._graph.check()
             more = Counter(states)
             for state, coefficient in states.items():
                 merged = self._apply(state, condition)
@@ -134,6 +139,7 @@ class Expansion:
         found: dict[Quotient, int] = {}
         shown: dict[Quotient, Quotient] = {}
         for state, coefficient in states.items():
+            self._graph.check()
             quotient = self._quotient(state)
             key = canonical(quotient)
             found[key] = found.get(key, 0) + coefficient
@@ -260,6 +266,7 @@ class Expansion:
             tuple(tuple(sorted(own)) for own in filters),
             tuple(_simplified(own) for own in loops),
             tuple((a, b, _simplified(members)) for (a, b), members in sorted(links.items())),
+            -1 if self._root < 0 else place[state.vertices[self._root]],
             tuple(tuple(v for v, c in enumerate(state.vertices) if c == origin) for origin in origins),
         )
 
@@ -311,7 +318,7 @@ def canonical(quotient: Quotient) -> Quotient:
     colours: list[int] = [0] * count
     kinds = 0
     signatures: Sequence[object] = [
-        (quotient.filters[v], tuple(m.key for m in quotient.loops[v])) for v in range(count)
+        (v == quotient.root, quotient.filters[v], tuple(m.key for m in quotient.loops[v])) for v in range(count)
     ]
     while len(ordered := sorted(set(signatures))) > kinds:  # type: ignore[type-var]
         kinds = len(ordered)
@@ -340,6 +347,7 @@ def canonical(quotient: Quotient) -> Quotient:
         tuple(quotient.filters[v] for v in order_of),
         tuple(quotient.loops[v] for v in order_of),
         _relabelled(quotient.links, order_of),
+        -1 if quotient.root < 0 else order_of.index(quotient.root),
     )
 
 

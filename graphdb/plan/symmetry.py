@@ -11,7 +11,7 @@ finds one match of each class, and the others are generated or counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.pattern.graph import PatternGraph, PatternVertex
+from graphdb.pattern.graph import PatternGraph
 
 Pair = tuple[int, int]
 
@@ -44,7 +44,9 @@ class Symmetry:
 NO_SYMMETRY = Symmetry((), 1, np.empty((1, 0), np.int64))
 
 
-def symmetry(pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pair], rows: bool) -> Symmetry:
+def symmetry(
+    pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pair], rows: bool, fixed: Collection[int] = ()
+) -> Symmetry:
     """Find a group of automorphisms that act freely on the matches.
 
     Parameters
@@ -55,20 +57,24 @@ def symmetry(pattern: PatternGraph, order: Sequence[int], unequal: Collection[Pa
         Pairs (lower number first) of vertices that differ in every match.
     rows
         Whether all permutations are wanted, to generate rows with.
+    fixed
+        Vertices that every automorphism must leave where they are.
     """
     count = len(pattern.vertices)
     identity = np.arange(count).reshape(1, -1)
     if not 2 <= count <= LARGEST or not unequal:
         return Symmetry((), 1, identity)
-    search = _Automorphisms(pattern)
+    search = _Automorphisms(pattern, fixed)
+    if len(set(search.colours)) == count:
+        return Symmetry((), 1, identity)
     search.colours = _free(search, set(unequal))
     size, restrictions = 1, []
-    fixed: dict[int, int] = {}
+    stay: dict[int, int] = {}
     for v in order:
-        orbit = [u for u in range(count) if u == v or search.exists({**fixed, v: u})]
+        orbit = [u for u in range(count) if u == v or search.exists({**stay, v: u})]
         size *= len(orbit)
         restrictions += [(v, u) for u in orbit if u != v]
-        fixed[v] = v
+        stay[v] = v
     if size == 1 or (rows and size > MOST_ROWS):
         return Symmetry((), 1, identity)
     permutations = np.array(sorted(search.extend({})), np.int64) if rows else identity
@@ -113,28 +119,41 @@ def _free(search: _Automorphisms, unequal: set[Pair]) -> list[int]:
 class _Automorphisms:
     """The automorphisms of a pattern that keep ``colours``, by backtracking."""
 
-    def __init__(self, pattern: PatternGraph) -> None:
+    def __init__(self, pattern: PatternGraph, fixed: Collection[int] = ()) -> None:
         self.count = len(pattern.vertices)
         self._pattern = pattern
         self.colours = self._kinds()
+        for v in fixed:
+            self.colours[v] = -1 - v
 
     def _kinds(self) -> list[int]:
-        """Number the vertices by what they may be bound to, and by the clauses they are in."""
-        kinds: list[int] = []
-        for v, vertex in enumerate(self._pattern.vertices):
-            kinds.append(next((kinds[u] for u in range(v) if self._alike(u, v, vertex)), v))
-        return kinds
+        """Number the vertices by what they may be bound to, the clauses they are in, and what they are linked to.
 
-    def _alike(self, u: int, v: int, vertex: PatternVertex) -> bool:
-        other = self._pattern.vertices[u]
-        a, b = other.candidates, vertex.candidates
-        same = a is b or (a is not None and b is not None and np.array_equal(a, b))
-        clauses = all((u in clause.vertices) == (v in clause.vertices) for clause in self._pattern.clauses)
-        return same and clauses and other.labels == vertex.labels
+        Colour refinement (Weisfeiler and Leman): vertices differ whose neighbours do.
+        """
+        near: list[list[Pair]] = [[] for _ in range(self.count)]
+        for (a, b), link in self._links.items():
+            near[a].append((link, b))
+        clauses = self._pattern.clauses
+        kinds = _numbered(
+            (vertex.labels, _size(vertex.candidates), *(v in clause.vertices for clause in clauses))
+            for v, vertex in enumerate(self._pattern.vertices)
+        )
+        for _ in range(self.count):
+            finer = _numbered((kinds[v], *sorted((link, kinds[u]) for link, u in near[v])) for v in range(self.count))
+            kinds, before = finer, kinds
+            if max(kinds) == max(before):
+                break
+        first = range(self.count)
+        return [next(u for u in first if kinds[u] == kinds[v] and self._share_candidates(u, v)) for v in first]
+
+    def _share_candidates(self, u: int, v: int) -> bool:
+        a, b = self._pattern.vertices[u].candidates, self._pattern.vertices[v].candidates
+        return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
     @cached_property
-    def _links(self) -> dict[Pair, Counter[tuple[object, ...]]]:
-        """Everything that the pattern says of two vertices (or of one), by the pair: what must be kept."""
+    def _links(self) -> dict[Pair, int]:
+        """Everything that the pattern says of two vertices (or of one), numbered, by the pair: what must be kept."""
         links: dict[Pair, Counter[tuple[object, ...]]] = {}
 
         def say(a: int, b: int, directed: bool, *what: object) -> None:
@@ -148,7 +167,7 @@ class _Automorphisms:
             say(test.source, test.target, test.directed, "test", test.labels, test.negated)
         for a, b in {(min(pair), max(pair)) for pair in self._pattern.unequal}:
             say(a, b, False, "unequal")
-        return links
+        return dict(zip(links, _numbered(frozenset(said.items()) for said in links.values()), strict=True))
 
     def extend(self, chosen: dict[int, int]) -> Iterator[tuple[int, ...]]:
         """All automorphisms that map the given vertices as given, each as (image of 0, image of 1, …)."""
@@ -180,6 +199,16 @@ class _Automorphisms:
         if links.get((v, v)) != links.get((image, image)):
             return False
         return all(links.get((v, u)) == links.get((image, w)) for u, w in chosen.items())
+
+
+def _numbered(things: Iterable[object]) -> list[int]:
+    """Numbers for things: the same for equal ones."""
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(thing, len(numbers)) for thing in things]
+
+
+def _size(candidates: NDArray[np.int64] | None) -> int:
+    return -1 if candidates is None else len(candidates)
 
 
 def differ(restrictions: Collection[Pair], order: Callable[[int], int]) -> set[Pair]:

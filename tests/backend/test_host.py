@@ -226,5 +226,29 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     search._buffers[-64:] = 0xA5
     search.start(0, 1)
     assert search.advance(search.capacity) == 0
-    assert search.take()[1].T.tolist() == [[0, 5, 6, 10]]
+    assert search.take()[1][0].T.tolist() == [[0, 5, 6, 10]]
     assert (search._buffers[-64:] == 0xA5).all()  # nothing was written behind the last step's buffer
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+def test_rows_and_their_order_do_not_depend_on_the_threads(duplicates: Any) -> None:
+    """Hubs and all: 1, 2, 4 and 7 workers, whose chunks are cut differently."""
+    rng = np.random.default_rng(3)
+    s, o = rng.integers(0, 300, 3000), (rng.random(3000) ** 3 * 300).astype(np.int64)
+    graph = DataGraph(ArraySource(s, np.ones(3000), o, 300))
+    edges = [(0, 1, (1,), False), (1, 2, (1,), False), (0, 2, (1,), True)]
+    outputs = ("a", "b") if duplicates == "drop" else ("a", "b", "c")
+    plan = make_plan(pattern(3, edges, outputs=outputs, duplicates=duplicates), graph)
+    counted = make_plan(pattern(3, edges, count_only=True), graph, counting="never")
+    always = make_plan(pattern(3, edges, count_only=True), graph, counting="always")
+    first, number = rows(plan, HostExecutor(1)), HostExecutor(1).count(counted)
+    assert len(first) > 5000
+    for threads in (2, 4, 7):
+        executor = HostExecutor(threads, inline_cost=-1.0)
+        assert rows(plan, executor) == first
+        assert executor.count(counted) == executor.count(always) == number
+        limited = rows(replace(plan, limit=100), executor)
+        assert limited == first[:100]

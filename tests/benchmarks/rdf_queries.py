@@ -120,7 +120,7 @@ def _slow(measured: Measured, engines: Iterable[str]) -> list[str]:
 
 
 def _ms(seconds: float) -> str:
-    return "-" if math.isnan(seconds) else f"{seconds * 1e3:,.1f}"
+    return "-" if math.isnan(seconds) else f"{seconds * 1e3:,.{1 if seconds >= 1e-3 else 3}f}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.execute import count
+from graphdb.execute import count, exact
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -133,13 +133,13 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
 
     def overflowing(run: Any, part: Any, modulus: int) -> int:
         if modulus == 0:
-            raise count._Overflow
+            raise exact.Overflow
         return total(run, part, modulus)
 
     with (
         mock.patch.object(count._Run, "total", overflowing),
         mock.patch.object(
-            count, "_primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
+            exact, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
         ),
     ):
         check(case, DataGraph(case.source))
@@ -211,7 +211,7 @@ def test_sums_of_products_beyond_64_bits_are_exact() -> None:
 
 def test_walks_beyond_64_bits_are_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vertex with many neighbours: six steps to and fro pass 2**63, their halves do not."""
-    monkeypatch.setattr(count, "_primes", lambda: pytest.fail("counted again modulo primes"))
+    monkeypatch.setattr(exact, "primes", lambda: pytest.fail("counted again modulo primes"))
     leaves = 100_000
     graph = DataGraph(
         ArraySource(np.zeros(leaves, np.int64), np.full(leaves, leaves + 1), np.arange(1, leaves + 1), leaves + 2)
@@ -225,3 +225,17 @@ def test_walks_beyond_64_bits_are_counted_at_once(monkeypatch: pytest.MonkeyPatc
     )
     # From the hub and back three times, or from a leaf.
     assert HostExecutor().count(make_plan(pattern, graph, counting="always")) == leaves**3 + leaves**4
+
+
+@EXAMPLES
+@given(case=st.one_of(simple_cases(), cases(most_vertices=5)), spare=st.sampled_from([0, 8, 64, 400, 1 << 20]))
+def test_whatever_memory_is_left(case: Case, spare: int) -> None:
+    """Lists that are only kept because it is quicker are left out where memory is short, and then threads, then all."""
+    pattern = replace(case.pattern, outputs=(), count_only=True)
+    want = sum(1 for _ in matches(case.pattern, case.data))
+    plan = make_plan(pattern, DataGraph(case.source), counting="always")
+    if plan.counting is not None:
+        needed = plan.counting.shared_bytes + plan.counting.worker_bytes
+        for limit in (needed + spare, needed - 1):
+            found = count.count_matches(plan.counting, Control(), 2, limit)
+            assert found == (want if limit >= needed else None)

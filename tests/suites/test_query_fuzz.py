@@ -11,12 +11,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.plan import counting
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -335,3 +337,39 @@ def test_a_homomorphic_match_may_be_cut_in_two(db: graphdb.Database, data: st.Da
     assert (whole is None) == (cut is None)
     if whole is not None and cut is not None:
         assert _bag(whole) == _bag(cut)
+
+
+@_settings(35)
+@given(match=matches(), data=st.data())
+def test_aggregates_are_what_all_rows_say(
+    db: graphdb.Database, match: tuple[str, str, list[str]], data: st.DataObject
+) -> None:
+    """DISTINCT, count(DISTINCT) and grouped counts go through fewer matches, and say the same."""
+    pattern, condition, names = match
+    where = f" WHERE {condition}" if condition else ""
+    rows = _answer(db, f"{pattern}{where} RETURN {', '.join(f'id({name}) AS {name}' for name in names)}")
+    assume(rows)
+    assert rows is not None
+    keys = data.draw(st.lists(pick(names), min_size=1, max_size=2, unique=True))
+    other = data.draw(pick(names))
+    limit = data.draw(st.integers(0, 5))
+    at = [names.index(key) for key in keys]
+    key = ", ".join(f"id({key})" for key in keys)
+    groups = Counter(tuple(row[i] for i in at) for row in rows)
+    others = {g: {row[names.index(other)] for row in rows if tuple(row[i] for i in at) == g} for g in groups}
+    with (
+        mock.patch.object(counting, "WORTH", -1.0),
+        mock.patch.object(counting, "OVERHEAD", data.draw(pick([0.0, -1e9]))),
+    ):
+
+        def ask(returned: str) -> list[tuple[Any, ...]]:
+            # A text that is new, so that nothing was planned for it before.
+            return db.query(f"{pattern}{where} RETURN {returned}{' ' * data.draw(st.integers(0, 99))}").fetchall()
+
+        assert Counter(ask(f"DISTINCT {key}")) == Counter(groups.keys())
+        found = ask(f"{key}, count(*), count({other}), count(DISTINCT {other})")
+        assert sorted(found) == sorted((*g, n, n, len(others[g])) for g, n in groups.items())
+        assert ask(f"count(DISTINCT {keys[0]})") == [(len({g[0] for g in groups}),)]
+        assert ask(f"count(*), count(DISTINCT {keys[0]})") == [(len(rows), len({g[0] for g in groups}))]
+        page = ask(f"DISTINCT {', '.join(keys)} LIMIT {limit}")
+        assert len(set(page)) == len(page) == min(limit, len(groups))

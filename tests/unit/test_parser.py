@@ -507,3 +507,30 @@ parse('RETURN 1')
 assert 'lark' in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_rule_has_a_method_that_builds_its_syntax() -> None:
+    from graphdb.grammar.build import _Builder
+    from graphdb.grammar.parser import _machine
+
+    actions = [action for row in _machine().states.values() for action in row.values() if not isinstance(action, int)]
+    named = {rule.method for rule in actions if rule.method is not None and not rule.passes}
+    chains = {"atom", "comparison", "expression", "mode", "not_", "postfix", "power", "predicate", "product", "start"}
+    chains |= {"sum", "unary"}  # which have one child only, whatever it is
+    assert "query" in named
+    assert {name for name in named - chains if not hasattr(_Builder, name)} == set()
+
+
+def test_a_deep_text_is_told_where_it_goes_too_deep() -> None:
+    assert parse("RETURN " + "NOT " * 200 + "true")
+    text = "RETURN " + "NOT " * 300 + "true"
+    with pytest.raises(ParseError, match=r"nested deeper than 250 operators \(line 1, column (9\d\d|1[01]\d\d)\)"):
+        parse(text)
+
+
+def test_an_error_of_the_grammar_comes_before_one_of_a_value() -> None:
+    for text in ("RETURN 99999999999999999999 +", r"RETURN 'a\q' +"):
+        with pytest.raises(ParseError, match="expected"):
+            parse(text)
+    with pytest.raises(ParseError, match="out of range"):
+        parse("RETURN 99999999999999999999")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.cost import Estimates, estimate
+from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.order import matching_order
 from graphdb.plan.passes import make_plan
@@ -61,6 +64,33 @@ def test_orders_are_connected_whether_searched_exactly_or_greedily(graph: DataGr
     assert sorted(order) == list(range(length))
     for i in range(1, length):
         assert any(abs(order[i] - before) == 1 for before in order[:i])
+
+
+@given(st.data())
+def test_no_order_is_cheaper_than_the_one_chosen(data: st.DataObject) -> None:
+    """Trees with some more edges, of any sizes and shares: all connected orders are tried."""
+    count = data.draw(st.integers(3, 6))
+    number = st.floats(0.001, 1000.0)
+    links: list[list[tuple[int, float, float]]] = [[] for _ in range(count)]
+    joined = [(data.draw(st.integers(0, v - 1)), v) for v in range(1, count)]
+    joined += data.draw(st.lists(st.tuples(st.integers(0, count - 2), st.just(count - 1)), max_size=2))
+    for a, b in joined:
+        share = data.draw(st.floats(1e-4, 1.0))
+        links[a].append((b, share, data.draw(number)))
+        links[b].append((a, share, data.draw(number)))
+    estimates = Estimates(tuple(data.draw(number) for _ in range(count)), tuple(map(tuple, links)))
+
+    def cost(order: tuple[int, ...]) -> float:
+        bound, rows, work = 1 << order[0], estimates.sizes[order[0]], estimates.sizes[order[0]]
+        for v in order[1:]:
+            if not any(bound >> other & 1 for other, _, _ in links[v]):
+                return float("inf")
+            rows, step = extend(estimates, bound, rows, v)
+            work += step + rows
+            bound |= 1 << v
+        return work
+
+    assert cost(matching_order(estimates)) == pytest.approx(min(map(cost, permutations(range(count)))))
 
 
 def test_a_product_puts_the_smaller_component_outside() -> None:

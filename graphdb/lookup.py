@@ -1,0 +1,116 @@
+"""Terms by their ids, in memory: IRIs, values of literals, and what the triples say of a vertex, as arrays.
+
+A join in DuckDB goes through a whole table for the few terms of a small result.  Where somebody asks a second time,
+and memory allows it, the dictionary is kept as columns in the order of its ids, so that a term is one access away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.connection import Connection
+from graphdb.result import pylist
+from graphdb.storage.terms import LITERAL_BASE, Kind
+from graphdb.storage.triples import TripleStore
+from graphdb.values import column_of, shorter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+_ENTRY = 100
+"""Bytes that a term or a triple about it takes, roughly."""
+_MOST = 5_000_000
+"""Terms and triples that are kept at most."""
+
+
+class Lookup:
+    """The dictionary of one state of the data.
+
+    Parameters
+    ----------
+    limit_bytes
+        What it may take of memory, roughly.
+    """
+
+    def __init__(self, connection: Connection, store: TripleStore, limit_bytes: int) -> None:
+        self._connection = connection
+        self._store = store
+        labels = store.edge_labels()
+        entries = store.resources + store.literals + sum(store.statistics(label).triples for label in labels)
+        self._fits = entries <= min(_MOST, limit_bytes // _ENTRY)
+        self._asked = False
+        self._columns: dict[str, Any] = {}
+
+    def ready(self) -> bool:
+        """Whether terms are looked up here: from the second question on, where all of them fit."""
+        asked, self._asked = self._asked, self._fits
+        return asked
+
+    def drop(self) -> None:
+        """Read everything anew, because a setting changed how DuckDB hands values over."""
+        self._columns.clear()
+
+    def iris(self, ids: pa.Array | pa.ChunkedArray) -> Any:
+        """The IRIs of resources, in Arrow as their ids are; NULL for NULL."""
+        return self._column("iri").take(ids)
+
+    def lexical(self, numbers: pa.Array) -> Any:
+        """The lexical forms of literals, counted from the first; NULL for NULL."""
+        return self._column("lexical").take(numbers)
+
+    def typed(self, kind: Kind, ids: Ids) -> Any:
+        """The values of literals of one kind, or of kinds with the same type."""
+        import pyarrow as pa
+
+        return self._column(column_of(kind)).take(pa.array(ids - LITERAL_BASE))
+
+    def values(self, ids: Ids) -> list[Any]:
+        """The values of literals in Python."""
+        kinds = self._kinds()[ids - LITERAL_BASE]
+        found = np.empty(len(ids), object)
+        for kind in np.unique(kinds).tolist():
+            at = np.flatnonzero(kinds == kind)
+            for i, value in zip(at.tolist(), pylist(self.typed(Kind(kind), ids[at])), strict=True):
+                found[i] = shorter(value)
+        return list(found)
+
+    def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
+        """Subject, label and object of every triple with a literal or a class about some resources (sorted, unique)."""
+        subjects, labels, objects = self._about()
+        begin, end = np.searchsorted(subjects, ids), np.searchsorted(subjects, ids, side="right")
+        lengths = end - begin
+        at = np.repeat(end - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
+        return subjects[at], labels[at], objects[at]
+
+    def _about(self) -> Sequence[Ids]:
+        if "about" not in self._columns:
+            type_label = -1 if self._store.type_label is None else self._store.type_label
+            rows = self._connection.columns(
+                f"SELECT subject, label, object FROM _graphdb.triple WHERE object >= {LITERAL_BASE} OR label = $type "
+                "ORDER BY subject ASC, label ASC, object ASC",
+                {"type": type_label},
+            )
+            self._columns["about"] = tuple(rows[name] for name in ("subject", "label", "object"))
+        found: Sequence[Ids] = self._columns["about"]
+        return found
+
+    def _kinds(self) -> NDArray[np.uint8]:
+        if "kinds" not in self._columns:
+            self._columns["kinds"] = self._column("kind").to_numpy()
+        kinds: NDArray[np.uint8] = self._columns["kinds"]
+        return kinds
+
+    def _column(self, name: str) -> pa.Array:
+        """A column of the dictionary in the order of ids, which are dense."""
+        found = self._columns.get(name)
+        if found is None:
+            table = "resource" if name == "iri" else "literal"
+            rows = self._connection.arrow(f'SELECT "{name}" FROM _graphdb.{table} ORDER BY id ASC').column(0)
+            self._columns[name] = found = rows.combine_chunks()
+        return found

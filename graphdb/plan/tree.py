@@ -1,0 +1,100 @@
+"""Counting along a tree: parts of a pattern that nothing joins once some vertices are bound are counted apart.
+
+A matching order binds all vertices one after the other, so what two parts have found is multiplied by going through
+it.  An AND/OR search tree (Dechter and Mateescu, *AND/OR search spaces for graphical models*, 2007) branches instead
+where the vertices bound so far separate what is left: the count of a vertex is the sum, over its candidates, of the
+product of its branches' counts.  A branch without a match ends its product at once, and what a branch has counted is
+kept for when the vertices that it depends on are bound alike again.  Vertices that must differ and share a candidate
+count as joined; that is what makes counts exact under DIFFERENT NODES.  Leaves are counted, not gone through, and so
+are forests: the core-forest-leaf decomposition of CFL-Match is such a tree.
+
+Trees are grown over a candidate space (:mod:`graphdb.plan.space`), whose sizes tell what they cost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.plan.physical import TreeCount, TreeNode
+from graphdb.plan.space import CandidateSpace
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Pair = tuple[int, int]
+
+KEPT = 1.5
+"""Results are kept where they are expected to be asked for so many times as often as they are worked out."""
+MOST_KEPT = 1 << 16
+"""Results that a node keeps at most; beyond, new ones take the places of old ones."""
+_ATTEMPT = 60.0
+"""What growing one tree costs, in elements per pattern vertex and vertex."""
+
+
+def tree_order(space: CandidateSpace) -> tuple[int, ...]:
+    """A matching order for enumerating: the cheapest of those that some rules grow from some vertices."""
+    from graphdb.plan.tree_kernels import best_tree
+
+    sizes, shares, links = _figures(space)
+    _, found, _ = best_tree(False, _ATTEMPT * len(sizes) ** 2, sizes, shares, links, links)
+    return tuple(found[:, 0].tolist())
+
+
+def tree_count(space: CandidateSpace, unequal: set[Pair]) -> TreeCount:
+    """Plan to count the homomorphisms over a candidate space in which some pairs of vertices differ.
+
+    Parameters
+    ----------
+    unequal
+        Pairs of vertices (lower number first) that must differ.
+    """
+    from graphdb.plan.tree_kernels import best_tree
+
+    sizes, shares, links = _figures(space)
+    differ = np.zeros_like(links)
+    for a, b in unequal - space.apart:
+        if space.overlaps[a] >> b & 1:
+            differ[a] |= 1 << b
+            differ[b] |= 1 << a
+    attempt = _ATTEMPT * len(sizes) ** 2
+    cost, found, figures = best_tree(True, attempt, sizes, shares, links, links | differ)
+    nodes: list[TreeNode] = []
+    paths: list[tuple[int, ...]] = []
+    for (vertex, parent, needs, part), (asked, worked) in zip(found.tolist(), figures.tolist(), strict=True):
+        path = (*paths[parent], nodes[parent].vertex) if parent >= 0 else ()
+        paths.append(path)
+        inside = [v for v in range(len(sizes)) if part >> v & 1]
+        depends = []
+        for v in path:
+            if needs >> v & 1:
+                joined = any(links[w] >> v & 1 for w in inside)
+                only = sum(1 << w for w in inside if differ[w] >> v & 1)
+                depends.append((v, -1 if joined else only))
+        lists = tuple(v for v in path if links[vertex] >> v & 1)
+        conflicts = tuple(v for v in path if differ[vertex] >> v & 1)
+        trivial = part == 1 << vertex and len(lists) < 2
+        keeps = asked > KEPT * worked and parent >= 0 and nodes[parent].parent >= 0 and not trivial
+        nodes.append(
+            TreeNode(
+                vertex=vertex,
+                parent=parent,
+                lists=lists,
+                conflicts=conflicts,
+                depends=tuple(depends),
+                kept=min(1 << max(int(2 * worked), 15).bit_length(), MOST_KEPT) if keeps else 0,
+                leaf=part == 1 << vertex,
+                estimate=worked,
+            )
+        )
+    return TreeCount(tuple(nodes), space, cost)
+
+
+def _figures(space: CandidateSpace) -> tuple[Floats, Floats, Ints]:
+    """Candidates per vertex, the share of pairs that are joined, and which vertices are joined, as bits."""
+    count = len(space.candidates)
+    sizes = np.array([max(len(found), 1e-3) for found in space.candidates])
+    shares, links = np.zeros((count, count)), np.zeros(count, np.int64)
+    for (a, b), pairs in space.pairs.items():
+        shares[a, b] = pairs / (sizes[a] * sizes[b])
+        links[a] |= 1 << b
+    return sizes, shares, links

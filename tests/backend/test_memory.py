@@ -1,0 +1,56 @@
+"""The memory limit holds, libraries included: a process of its own enumerates more than fits, and looks at its peak."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphdb.execute.warm import warm_up
+
+LIMIT = 480_000_000
+
+SCRIPT = """
+import sys, numpy, pyarrow
+import graphdb
+
+def peak():
+    line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+with graphdb.connect(sys.argv[1], memory_limit=int(sys.argv[2]), threads=2) as db:
+    db.load(sys.argv[3])
+    print(peak())
+    {statement}
+    print(peak())
+"""
+
+TABLE = """
+    text = "MATCH REPEATABLE ELEMENTS (a)-[:e]->(b)-[:e]->(c)-[:e]->(d) RETURN id(a) AS a, id(b) AS b, id(c) AS c, d"
+    db.query(f"CREATE TABLE walks AS {text}")
+    assert db.sql("SELECT count(*) FROM walks").scalar() == 62 * 61 ** 3
+"""
+
+
+def peaks(tmp_path: Path, statement: str) -> tuple[int, int]:
+    """The peak resident bytes of a process before and after a statement over all walks of a complete graph."""
+    warm_up()  # the limit leaves no room for a compiler
+    file = tmp_path / "graph.nt"
+    edges = ((a, b) for a in range(62) for b in range(62) if a != b)
+    file.write_text("".join(f"<urn:v:{a}> <urn:p:e> <urn:v:{b}> .\n" for a, b in edges))
+    script = tmp_path / "script.py"  # with -c, DuckDB takes it for an interactive session and draws a bar
+    script.write_text(SCRIPT.replace("    {statement}\n", statement))
+    arguments = [sys.executable, str(script), str(tmp_path / "g.duckdb"), str(LIMIT), str(file)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    before, after = map(int, done.stdout.split())
+    return before, after
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
+def test_a_table_larger_than_the_limit_is_streamed(tmp_path: Path) -> None:
+    """14 million rows of four columns: 450 MB as they come."""
+    before, after = peaks(tmp_path, TABLE)
+    assert before < after < LIMIT

@@ -1,0 +1,271 @@
+"""Candidate spaces and counts along trees against brute force, with thresholds so low that small patterns reach them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from networkx.algorithms.isomorphism import GraphMatcher
+
+from graphdb.errors import ExecutionError, QueryTimeout
+from graphdb.execute import exact
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan import space, tree
+from graphdb.plan.explain import explain_text
+from graphdb.plan.passes import make_plan
+from graphdb.storage.graph import ArraySource, DataGraph
+from tests.oracle.brute import Data, matches
+from tests.oracle.strategies import Case, cases, source_of
+from tests.oracle.test_matching import PIECES, WHOLE, expected, rows_of
+
+EXAMPLES = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@contextmanager
+def spaces(kept: float = 0.0, most_kept: int = 16, passes: int = 6) -> Iterator[None]:
+    """Give every pattern of two vertices or more a candidate space, and let every node keep its counts."""
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(space, "SMALLEST", 2))
+        stack.enter_context(mock.patch.object(space, "LEAST_CONDITIONS", 0.0))
+        stack.enter_context(mock.patch.object(space, "PASSES", passes))
+        stack.enter_context(mock.patch.object(tree, "KEPT", kept))
+        stack.enter_context(mock.patch.object(tree, "MOST_KEPT", most_kept))
+        yield
+
+
+def check(case: Case, graph: DataGraph) -> bool:
+    """Compare rows and counts with brute force; whether a tree counted."""
+    want = expected(case)
+    note(f"triples {sorted(case.data.triples)} pattern {case.pattern} want {want}")
+    rows = rows_of(case.pattern, graph)
+    assert sorted(rows) == sorted(want.elements())
+    assert rows_of(case.pattern, graph, PIECES) == rows
+    plan = make_plan(replace(case.pattern, outputs=(), count_only=True), graph)
+    note(f"tree {plan.tree}")
+    for executor in (WHOLE, PIECES):
+        assert executor.count(plan) == len(rows)
+    return plan.tree is not None
+
+
+@EXAMPLES
+@given(cases(most_vertices=5), st.integers(0, 3))
+def test_any_pattern_over_a_candidate_space(case: Case, passes: int) -> None:
+    with spaces(passes=passes):
+        check(case, DataGraph(case.source))
+
+
+@st.composite
+def labelled_cases(draw: st.DrawFn) -> Case:
+    """Connected patterns of three to six labelled vertices, all different, on graphs of up to nine."""
+    size, classes = draw(st.integers(5, 9)), draw(st.integers(1, 3))
+    labels = [draw(st.integers(0, classes - 1)) for _ in range(size)]
+    pair = st.tuples(st.integers(0, size - 1), st.sampled_from([1, 1, 2]), st.integers(0, size - 1))
+    triples = draw(st.sets(pair, min_size=8, max_size=30))
+    type_label, first_class = 20, 21
+    typed = {(v, type_label, first_class + label) for v, label in enumerate(labels)}
+    data = Data(triples | typed, first_class + classes, 0, type_label)
+    count = draw(st.integers(3, 6))
+    pairs = [(draw(st.integers(0, i - 1)), i) for i in range(1, count)]
+    pairs += draw(st.lists(st.sampled_from([(a, b) for b in range(count) for a in range(b)]), max_size=3))
+    edges = [
+        PatternEdge(
+            f"e{i}",
+            *(pair if draw(st.booleans()) else pair[::-1]),
+            (draw(st.sampled_from([1, 1, 2])),),
+            draw(st.booleans()),
+            0,
+        )
+        for i, pair in enumerate(sorted(set(pairs)))
+    ]
+    wanted = [draw(st.integers(0, classes - 1)) for _ in range(count)]
+    vertices = tuple(
+        PatternVertex(
+            f"v{i}",
+            np.array([v for v in range(size) if labels[v] == label], np.int64),
+            "",
+            (first_class + label,),
+        )
+        for i, label in enumerate(wanted)
+    )
+    tests = ()
+    if draw(st.integers(0, 4)) == 0:
+        tests = (EdgeTest(draw(st.integers(0, count - 1)), draw(st.integers(0, count - 1)), (1,), True, False),)
+    clause = Clause(draw(st.sampled_from([MatchMode.DIFFERENT_NODES] * 3 + [MatchMode.INDUCED])), tuple(range(count)))
+    names = tuple(vertex.name for vertex in vertices)
+    return Case(source_of(data), data, PatternGraph(vertices, tuple(edges), (clause,), tests, outputs=names))
+
+
+@EXAMPLES
+@given(
+    labelled_cases(),
+    st.sampled_from(["direct", "hashed"]),
+    st.sampled_from([np.int32, np.int64]),
+    st.sampled_from([0.0, 1.5, 100.0]),
+    st.sampled_from([1, 4, 64]),
+)
+def test_labelled_patterns(case: Case, layer: str, dtype: type, kept: float, most_kept: int) -> None:
+    """However many counts are kept, and however often their places are taken by others."""
+    with spaces(kept, most_kept):
+        check(case, DataGraph(case.source, dtype=dtype, layer=layer))  # type: ignore[arg-type]
+
+
+@EXAMPLES
+@given(labelled_cases(), st.lists(st.floats(0.01, 50), min_size=1, max_size=6))
+def test_whatever_tree_is_grown(case: Case, figures: list[float]) -> None:
+    """Wrong figures lead to other trees, never to other counts."""
+    true = tree._figures
+
+    def wrong(found: space.CandidateSpace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        sizes, shares, links = true(found)
+        return np.resize(figures, len(sizes)), shares * figures[0], links
+
+    with spaces(), mock.patch.object(tree, "_figures", wrong):
+        check(case, DataGraph(case.source))
+
+
+@settings(EXAMPLES, max_examples=30)
+@given(labelled_cases())
+def test_numbers_too_large_for_int64(case: Case) -> None:
+    """Where int64 does not do, remainders modulo primes give the same number."""
+
+    def without_int64(total, greatest):  # type: ignore[no-untyped-def]
+        def overflows(modulus: int) -> int:
+            if not modulus:
+                raise exact.Overflow
+            return int(total(modulus))
+
+        return exact.exactly(overflows, greatest)
+
+    with spaces(), mock.patch("graphdb.execute.trees.exactly", without_int64):
+        check(case, DataGraph(case.source))
+
+
+def labelled_graph(seed: int, vertices: int, degree: float, classes: int) -> tuple[DataGraph, nx.Graph]:
+    """A random graph with vertex labels, as both see it."""
+    known = nx.gnp_random_graph(vertices, degree / vertices, seed=seed)
+    rng = np.random.default_rng(seed)
+    nx.set_node_attributes(known, dict(enumerate(rng.integers(0, classes, vertices).tolist())), "label")
+    a, b = np.array(known.edges).T
+    return DataGraph(ArraySource(a, np.full(len(a), vertices), b, vertices + 1)), known
+
+
+def labelled_pattern(wanted: nx.Graph, known: nx.Graph, *, rows: bool) -> PatternGraph:
+    """A connected part of a graph as a pattern: its vertices have the same labels."""
+    labels = nx.get_node_attributes(known, "label")
+    number = {v: i for i, v in enumerate(wanted.nodes)}
+    names = tuple(f"v{i}" for i in range(len(number)))
+    sets = [np.array(sorted(x for x in known if labels[x] == labels[v]), np.int64) for v in wanted.nodes]
+    return PatternGraph(
+        tuple(PatternVertex(name, found) for name, found in zip(names, sets, strict=True)),
+        tuple(
+            PatternEdge(f"e{i}", number[a], number[b], (len(known),), False, 0) for i, (a, b) in enumerate(wanted.edges)
+        ),
+        (Clause(MatchMode.DIFFERENT_NODES, tuple(range(len(names)))),),
+        outputs=names if rows else (),
+        count_only=not rows,
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_labelled_patterns_against_networkx(seed: int) -> None:
+    """Patterns of 8 to 13 vertices cut out of the graph, with every threshold as it is."""
+    graph, known = labelled_graph(seed, 60, 4.0, 4)
+    start = max(known, key=known.degree)
+    part = list(nx.bfs_tree(known, start))[: 8 + seed]
+    wanted = known.subgraph(part).copy()
+    if seed % 2:
+        wanted = nx.minimum_spanning_tree(wanted)
+    matcher = GraphMatcher(known, wanted, node_match=lambda a, b: a["label"] == b["label"])
+    found = sorted(
+        tuple(sorted(row.items(), key=lambda pair: list(wanted).index(pair[1])))
+        for row in matcher.subgraph_monomorphisms_iter()
+    )
+    want = sorted(tuple(v for v, _ in row) for row in found)
+    plan = make_plan(labelled_pattern(wanted, known, rows=False), graph)
+    assert plan.tree is not None or plan.automorphisms > 1  # what is found once for many needs no tree
+    assert HostExecutor(1).count(plan) == HostExecutor(2, inline_cost=0).count(plan) == len(want)
+    assert ("along a tree" in explain_text(plan)) == (plan.tree is not None)
+    pattern = labelled_pattern(wanted, known, rows=True)
+    assert sorted(rows_of(pattern, graph)) == want
+    assert rows_of(pattern, graph) == rows_of(pattern, graph, PIECES)
+
+
+def endless() -> tuple[PatternGraph, DataGraph]:
+    """A pattern whose tree is a path, since all its vertices share all candidates: some 10**14 bindings."""
+    graph, known = labelled_graph(1, 300, 60.0, 1)
+    return labelled_pattern(nx.path_graph(9), known, rows=False), graph
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_count_along_a_tree_stops(threads: int) -> None:
+    pattern, graph = endless()
+    with mock.patch.object(tree, "MOST_KEPT", 1):
+        plan = make_plan(pattern, graph)
+    assert plan.tree is not None
+    control = Control(timeout=0.3)
+    with pytest.raises(QueryTimeout):
+        HostExecutor(threads).count(plan, control)
+    assert control.rows.sum() > 0
+    control = Control(cancelled=threading.Event())
+    threading.Timer(0.2, control.cancelled.set).start()  # type: ignore[union-attr]
+    with pytest.raises(ExecutionError, match="cancelled"):
+        HostExecutor(threads).count(plan, control)
+
+
+def test_a_memory_limit_leaves_the_search() -> None:
+    """Where there is no room for what a tree keeps, the steps count."""
+    graph, known = labelled_graph(3, 60, 4.0, 4)
+    wanted = known.subgraph(list(nx.bfs_tree(known, max(known, key=known.degree)))[:9]).copy()
+    with spaces():
+        plan = make_plan(labelled_pattern(wanted, known, rows=False), graph)
+    assert plan.tree is not None
+    small = HostExecutor(1, memory_limit=plan.tree.worker_bytes - 1, block_rows=1)
+    assert small.memory(plan) == plan.tree.worker_bytes
+    with mock.patch("graphdb.execute.host.count_along_tree", side_effect=AssertionError):
+        found = small.count(plan)
+    assert found == HostExecutor(1).count(plan)
+
+
+def test_what_cannot_match_is_told_by_refinement() -> None:
+    """A label that no neighbour has empties every set."""
+    graph, known = labelled_graph(3, 60, 4.0, 4)
+    lonely = next(iter(nx.isolates(known)), None)
+    wanted = known.subgraph(list(nx.bfs_tree(known, max(known, key=known.degree)))[:9]).copy()
+    pattern = labelled_pattern(wanted, known, rows=False)
+    none = replace(pattern.vertices[0], candidates=np.array([] if lonely is None else [lonely], np.int64))
+    plan = make_plan(replace(pattern, vertices=(none, *pattern.vertices[1:])), graph)
+    assert plan.tree is not None
+    assert not any(map(len, plan.tree.space.candidates))
+    assert HostExecutor(1).count(plan) == 0
+
+
+def test_candidates_that_do_not_exist_are_an_error() -> None:
+    graph, known = labelled_graph(3, 60, 4.0, 4)
+    pattern = labelled_pattern(nx.path_graph(9), known, rows=False)
+    wrong = replace(pattern.vertices[3], candidates=np.array([10_000], np.int64))
+    with pytest.raises(ExecutionError, match="does not have"):
+        make_plan(replace(pattern, vertices=(*pattern.vertices[:3], wrong, *pattern.vertices[4:])), graph)
+
+
+def test_brute_force_agrees_on_the_oracle_itself() -> None:
+    """NetworkX and brute force say the same of one small labelled pattern."""
+    data = Data({(0, 1, 1), (1, 1, 2), (2, 1, 0), (2, 1, 3)}, 4, 0, None)
+    edges = tuple(PatternEdge(f"e{i}", a, b, (1,), False, 0) for i, (a, b) in enumerate([(0, 1), (1, 2)]))
+    pattern = PatternGraph(
+        tuple(PatternVertex(f"v{i}") for i in range(3)), edges, (Clause(MatchMode.DIFFERENT_NODES, (0, 1, 2)),)
+    )
+    known = GraphMatcher(nx.Graph([(0, 1), (1, 2), (2, 0), (2, 3)]), nx.path_graph(3))
+    assert sum(1 for _ in matches(pattern, data)) == sum(1 for _ in known.subgraph_monomorphisms_iter())
