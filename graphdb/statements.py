@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
-from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, TypeMismatchError, nearest
+from graphdb.errors import (
+    BindError,
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    QueryTimeout,
+    TypeMismatchError,
+    nearest,
+)
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
@@ -228,14 +236,12 @@ class Statements:
         timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
-        if isinstance(query, ast.Composite):
-            from graphdb.interpret.statement import explained
-
-            found = self._interpreted(query, text, arguments, timeout) if profile else None
-            return Explanation(tuple(explained(query, text, found)))
         with self._query_run(text, arguments, timeout) as run:
             started = time.perf_counter()
-            prepared = run.prepare(query)
+            try:
+                prepared = run.prepare(query)
+            except (NotSupportedError, TypeMismatchError, BindError):
+                return self._explained(query, profile, text, arguments, timeout)
             planned = time.perf_counter() - started
             names, executor = self._state.snapshot().names, run.executor.name
             if not profile:
@@ -243,6 +249,21 @@ class Statements:
             table = run.run(prepared)
             seconds = planned, time.perf_counter() - started
         return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
+
+    def _explained(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+    ) -> Explanation:
+        """Explain a query that is interpreted, or raise what is wrong with it."""
+        from graphdb.interpret.statement import explained
+
+        run = self._query_run(text, arguments, timeout)
+        found = self._interpreted(query, text, arguments, timeout) if profile else None
+        return Explanation(tuple(explained(self._state, run.executor, query, text, arguments, run.new_control, found)))
 
     # --- SQL
 

@@ -47,8 +47,17 @@ def _result(state: State, interpreter: Interpreter, context: Context, started: f
     return ValuesResult(state, columns, values, len(rows), elapsed=time.perf_counter() - started, message=message)
 
 
-def explained(query: ast.Query | ast.Composite, text: str, ran: ValuesResult | None) -> Iterator[str]:
-    """Yield what the interpreter does with a query, clause by clause, and how long it took."""
+def explained(
+    state: State,
+    executor: Executor,
+    query: ast.Query | ast.Composite,
+    text: str,
+    arguments: Mapping[str, object],
+    new_control: Callable[[], Control],
+    ran: ValuesResult | None,
+) -> Iterator[str]:
+    """Yield what the interpreter does with a query, clause by clause, and how long it took; raise what is wrong."""
+    Interpreter(Context(state.snapshot, state.forget, executor, text, arguments, new_control), query)
     yield "interpreted, row by row: patterns are matched by plans, the rest is evaluated in Python"
     parts = query.parts if isinstance(query, ast.Composite) else (query.clauses,)
     for i, part in enumerate(parts):
