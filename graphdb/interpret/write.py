@@ -41,8 +41,16 @@ class Changes:
     labels_removed: int = 0
 
     def __str__(self) -> str:
-        parts = [f"{getattr(self, name):,} {name.replace('_', ' ')}" for name in self.__slots__ if getattr(self, name)]
+        parts = []
+        for name in self.__slots__:
+            what, verb = name.split("_")
+            count = getattr(self, name)
+            if count:
+                parts.append(f"{count:,} {_ONE[what] if count == 1 else what} {verb}")
         return ", ".join(parts) if parts else "no changes"
+
+
+_ONE = {"vertices": "vertex", "edges": "edge", "properties": "property", "labels": "label"}
 
 
 class Writer:
