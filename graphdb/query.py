@@ -20,7 +20,7 @@ from graphdb.candidates import Candidates, Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts, walk
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -140,6 +140,8 @@ class QueryRun:
         plain = [match for match in matches if isinstance(match, ast.MatchClause) and not match.optional]
         if len(plain) < len(matches) or not all(path.plain for match in plain for path in match.patterns):
             raise NotSupportedError("paths and optional matches are not supported in SQL")
+        if any(isinstance(node, ast.PatternPredicate) for node in walk(part)):
+            raise NotSupportedError("patterns as conditions beside WITH are not supported in SQL")
         bound = bind(tuple(plain), self._snapshot.names, self._text)
         self._refuse_described(bound)
         shaper = Shaper(
