@@ -12,6 +12,7 @@ from graphdb.database import Database, connect
 from graphdb.elements import Node, Relationship
 from graphdb.errors import (
     BindError,
+    DeviceError,
     ExecutionError,
     GraphDBError,
     LoadError,
@@ -28,6 +29,7 @@ from graphdb.result import Result
 __all__ = [
     "BindError",
     "Database",
+    "DeviceError",
     "ExecutionError",
     "GraphDBError",
     "LoadError",

@@ -80,6 +80,11 @@ def _devices() -> Iterator[Finding]:
         memory = f"{device.memory / 2**30:.1f} GiB"
         yield Finding(f"cuda:{device.number}", f"{device.name}, {memory}, compute capability {major}.{minor}")
     yield Finding("GPU", found.advice)
+    if found.usable:
+        from graphdb.execute.choose import try_device
+
+        for device in found.devices:
+            yield Finding(f"cuda:{device.number}", try_device(device.number))
 
 
 def _query() -> Finding:

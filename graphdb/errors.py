@@ -115,6 +115,10 @@ class MemoryLimitError(ExecutionError):
     """The statement needs more memory than the database's ``memory_limit`` allows."""
 
 
+class DeviceError(ExecutionError):
+    """The CUDA device is not there, cannot be used, or failed."""
+
+
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return up to ``count`` known names that resemble ``name``, best first; case does not matter.
 

@@ -65,8 +65,8 @@ def _match(prepared: Prepared, names: Names, executor: str, control: Control | N
         found = names.edge_labels.get(id)
         return names.written(found.iri) if found is not None else "<absent>"
 
-    memory = f"{plan.worker_bytes:,} bytes of buffers per thread"
-    yield f"match on {executor} ({', '.join(c.mode.value for c in prepared.bound.clauses)}; {memory})"
+    memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
+    yield f"match on {executor} ({', '.join(c.mode.value for c in prepared.bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, label, control).splitlines())
 
 

@@ -243,7 +243,8 @@ class Statements:
             except (NotSupportedError, TypeMismatchError, BindError):
                 return self._explained(query, profile, text, arguments, timeout)
             planned = time.perf_counter() - started
-            names, executor = self._state.snapshot().names, run.executor.name
+            names = self._state.snapshot().names
+            executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
             if not profile:
                 return Explanation.planned(prepared, names, executor)
             table = run.run(prepared)

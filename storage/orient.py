@@ -18,7 +18,7 @@ from graphdb.storage.signatures import runs
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Oriented:
     """Vertices by their rank in order of degree (those without edges have none).
 

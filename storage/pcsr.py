@@ -26,7 +26,7 @@ _DIRECT_FAVOUR = 4
 """The direct layer is taken up to this multiple of the hashed layer's bytes: it saves the hash and the probe."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Partition:
     """The neighbours of every vertex by one set of edge labels, in one direction.
 

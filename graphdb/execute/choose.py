@@ -1,22 +1,229 @@
-"""Which executor runs a plan on a device: the one place that will import ``graphdb.gpu``, lazily."""
+"""Which executor runs a plan: the host's or a CUDA device's; the one place that imports ``graphdb.gpu``, lazily.
+
+``device="auto"`` weighs what each is expected to take.  A device answers after a millisecond at best, and must be given
+the partitions that it does not have; then it goes through elements much faster.  It is opened (which takes a good part
+of a second) when plans that are worth it have cost the host as much.  Where it cannot be used, or fails, the host takes
+over, and says so once.
+"""
 
 from __future__ import annotations
 
-from graphdb.errors import GraphDBError
-from graphdb.execute.executor import Executor
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.warm import smallest_plan
+from graphdb.gpu.probe import probe
+from graphdb.plan.physical import PhysicalPlan
+
+if TYPE_CHECKING:
+    from graphdb.gpu.executor import GpuExecutor
+
+HOST_RATE = 1e8
+"""Elements that one of the host's threads goes through in a second, about; each one more adds a quarter of it."""
+HOST_START = 3e-3
+"""Seconds until all of them work."""
+DEVICE_RATE = 1e10
+"""The same for a device."""
+ANSWER = 1e-3
+"""Seconds that the smallest run on a device takes."""
+LINK = 5e9
+"""Bytes that are copied to a device in a second."""
+OPENING = 0.5
+"""Seconds that it takes to open a device and to compile its kernels."""
+
+_DEVICE = re.compile(r"cuda(?::(\d+))?")
+_FAILURES = (DeviceError, MemoryLimitError)
+_log = logging.getLogger("graphdb")
 
 
-def choose_executor(device: str = "auto", *, threads: int | None = None, memory_limit: int | None = None) -> Executor:
-    """Return the executor for ``device``: ``"auto"`` or ``"cpu"``.
+def choose_executor(
+    device: str = "auto",
+    *,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    hint: Literal["auto", "join", "search"] = "auto",
+) -> Executor:
+    """Return the executor for ``device``: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:0"`` and so on.
+
+    ``hint`` pins the strategy on a device; ``memory_limit`` is the host's.
 
     Raises
     ------
+    DeviceError
+        For a CUDA device that is not there or cannot be used.
     GraphDBError
-        For a CUDA device, which this version cannot use yet, and for a name that means no device.
+        For a name that means no device.
     """
+    number = device_number(device)
+    if number is not None:
+        return open_device(number, hint)
+    host = HostExecutor(threads, memory_limit=memory_limit)
+    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0, hint))
+
+
+def device_number(device: str) -> int | None:
+    """The number of a CUDA device by its name, or None for ``"auto"`` and ``"cpu"``; raises for other names."""
+    if not isinstance(device, str):
+        raise GraphDBError(f"device must be text, found {device!r}", hint="use 'auto', 'cpu' or 'cuda:0'")
     if device in ("auto", "cpu"):
-        return HostExecutor(threads, memory_limit=memory_limit)
-    if device == "cuda" or device.startswith("cuda:"):
-        raise GraphDBError(f"this version has no executor for device {device!r}", hint='use device="cpu" or "auto"')
-    raise GraphDBError(f"there is no device {device!r}", hint='devices are "auto" and "cpu"')
+        return None
+    found = _DEVICE.fullmatch(device)
+    if found is None:
+        raise GraphDBError(f"unknown device {device!r}", hint="use 'auto', 'cpu' or 'cuda:0'")
+    return int(found.group(1) or 0)
+
+
+def require_device(number: int) -> None:
+    """Raise :class:`graphdb.errors.DeviceError` where that CUDA device is not there or cannot be used."""
+    report = probe()
+    if not report.usable:
+        raise DeviceError(f"device 'cuda:{number}' cannot be used: {report.advice}", hint="use device='cpu' or 'auto'")
+    if number >= len(report.devices):
+        known = ", ".join(f"'cuda:{device.number}'" for device in report.devices)
+        raise DeviceError(f"there is no device 'cuda:{number}'", hint=f"there is {known}")
+
+
+def open_device(number: int, hint: Literal["auto", "join", "search"] = "auto") -> GpuExecutor:
+    """Open a CUDA device; raises :class:`graphdb.errors.DeviceError` where that is not possible."""
+    require_device(number)
+    try:
+        from graphdb.gpu.executor import GpuExecutor
+
+        return GpuExecutor(number, hint=hint)
+    except ImportError as error:
+        raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
+
+
+def try_device(number: int) -> str:
+    """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
+    started = time.perf_counter()
+    try:
+        device = open_device(number)
+        found = device.count(smallest_plan())
+    except GraphDBError as error:
+        return f"cannot be used, queries run on the CPU: {error.message}"
+    if found != 24:
+        return f"cannot be used, queries run on the CPU: it counts {found} triangles, and there are 24"
+    free = device.device.memory.room() / 2**30
+    return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"
+
+
+class ChoosingExecutor:
+    """Runs each plan where it is expected to be done first.
+
+    Parameters
+    ----------
+    host
+        Runs what is not worth a device, and everything where there is none.
+    opens
+        Opens the device; called once, when it has been missed for long enough.
+    """
+
+    name = "auto"
+
+    def __init__(self, host: HostExecutor, opens: Callable[[], GpuExecutor]) -> None:
+        self.host = host
+        self._opens = opens
+        self._device: GpuExecutor | None = None
+        self._lock = threading.Lock()
+        self._failed = False
+        self._missed = 0.0
+        """Seconds that plans took on the host which a device would have answered at once, so far."""
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Every plan runs on the host."""
+        return True
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run needs where it runs."""
+        return self._chosen(plan, plan.count_only).memory(plan)
+
+    def describe(self, plan: PhysicalPlan) -> str:
+        """Where the plan runs, and what was expected of either."""
+        chosen = self._chosen(plan, plan.count_only)
+        if self._device is None:
+            return chosen.describe(plan)
+        here, there = (seconds * 1000 for seconds in self._expected(plan, plan.count_only, self._device))
+        return f"{chosen.describe(plan)}; expected: cpu {here:,.1f} ms, {self._device.name} {there:,.1f} ms"
+
+    def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
+        """Run the plan; the host takes over where the device fails before the first block."""
+        chosen, begun = self._chosen(plan, False, runs=True), False
+        try:
+            for block in chosen.run(plan, control):
+                begun = True
+                yield block
+            return
+        except _FAILURES as error:
+            if chosen is self.host or begun:
+                raise
+            self._give_up(error)
+        yield from self.host.run(plan, control)
+
+    def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
+        """Count the matches; the host takes over where the device fails."""
+        chosen = self._chosen(plan, True, runs=True)
+        try:
+            return chosen.count(plan, control)
+        except _FAILURES as error:
+            if chosen is self.host:
+                raise
+            self._give_up(error)
+        return self.host.count(plan, control)
+
+    def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
+        """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
+        here = self._host_seconds(plan, counting)
+        if here < 3 * ANSWER:
+            return self.host
+        if self._device is None and self._missed + here < OPENING:
+            self._missed += here if runs else 0.0
+            return self.host
+        device = self._opened()
+        if device is None or not device.supports(plan):
+            return self.host
+        here, there = self._expected(plan, counting, device)
+        return device if there < here else self.host
+
+    def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        work = plan.cost
+        if counting and plan.twins is not None:
+            work = float(plan.twins.choices[-1])
+        elif counting and plan.tree is not None:
+            work = plan.tree.cost
+        elif (counting or plan.duplicates != "keep") and plan.counting is not None:
+            work = plan.counting.cost
+        if work < self.host.inline_cost:
+            return work / HOST_RATE
+        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
+
+    def _expected(self, plan: PhysicalPlan, counting: bool, device: GpuExecutor) -> tuple[float, float]:
+        """Seconds on the host, and on the device with what it must be given first."""
+        there = ANSWER + device.missing_bytes(plan) / LINK + device.work(plan, counting) / DEVICE_RATE
+        return self._host_seconds(plan, counting), there
+
+    def _opened(self) -> GpuExecutor | None:
+        with self._lock:
+            if self._device is None and not self._failed:
+                try:
+                    self._device = self._opens()
+                except DeviceError as error:
+                    self._failed = True
+                    if probe().devices:  # a machine without a device is no surprise
+                        _log.warning("queries run on the CPU: %s", error)
+            return self._device
+
+    def _give_up(self, error: GraphDBError) -> None:
+        """Say once that the device failed; where it was not for want of room, it is not asked again."""
+        if not self._failed:
+            _log.warning("a query runs on the CPU instead: %s", error)
+        self._failed = True
+        if isinstance(error, DeviceError):
+            self._device = None

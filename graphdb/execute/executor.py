@@ -62,7 +62,7 @@ class Control:
     seconds: float = 0.0
     """After a run: how long it took."""
     threads: int = 0
-    """After a run: how many workers it had."""
+    """After a run: how many workers it had; 0 on a device."""
     _started: float = field(default_factory=time.monotonic)
     _share: float = 0.0
     _told: float = 0.0
@@ -105,6 +105,9 @@ class Executor(Protocol):
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs besides the data graph and the caller's share of the result."""
+
+    def describe(self, plan: PhysicalPlan) -> str:
+        """Where the plan runs, and how: a few words for EXPLAIN."""
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan, and give its matches block by block; the same rows in the same order every time."""

@@ -84,6 +84,10 @@ class HostExecutor:
         """Every plan runs on the CPU."""
         return True
 
+    def describe(self, plan: PhysicalPlan) -> str:
+        """The CPU: there is one way."""
+        return self.name
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes of the workers' intersection buffers and output blocks, or of the vectors that count."""
         if plan.counting is not None:

@@ -18,6 +18,7 @@ from graphdb.kernel_cache import compiled
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import estimate
 from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.sample import Walks
 from graphdb.plan.twins import twin_count
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -57,6 +58,14 @@ def warm_up() -> None:
         path = _pattern([(i, i + 1) for i in range(8)], size, MatchMode.DIFFERENT_NODES, count=True)
         some = tuple(replace(v, candidates=np.arange(i, i + 2)) for i, v in enumerate(path.vertices))
         executor.count(make_plan(replace(path, vertices=some), graph))
+
+
+def smallest_plan() -> PhysicalPlan:
+    """Triangles in a clique of four vertices: four, each in six ways."""
+    source, target = np.triu_indices(4, 1)
+    graph = DataGraph(ArraySource(source, np.full(len(source), 4), target, 5))
+    triangle = _pattern([(0, 1), (0, 2), (1, 2)], 4, MatchMode.DIFFERENT_NODES, count=True)
+    return make_plan(triangle, graph, counting="never")
 
 
 def _pattern(edges: list[tuple[int, int]], label: int, mode: MatchMode, *, count: bool) -> PatternGraph:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.counting_costs import CountingCosts
-from graphdb.plan.nested import Bundle, Part, Through, Weight, parts_of
+from graphdb.plan.nested import MOST_CORE, MOST_LARGE_CORE, Bundle, Part, Through, Weight, parts_of
 from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
 from graphdb.plan.quotients import Expansion, Member, Quotient
 from graphdb.storage.graph import DataGraph
@@ -29,6 +29,8 @@ WORTH = 50_000.0
 """Searches expected to go through fewer elements are not worth a second plan."""
 OVERHEAD = 20_000.0
 """What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
+LONG = 1e8
+"""Searches expected to go through so many elements take a second: then large cores are worth planning."""
 MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search."""
 
@@ -123,7 +125,7 @@ def counting_plan(
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
-        parts = parts_of(quotient, costs)
+        parts = parts_of(quotient, costs, MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE)
         if parts is None:
             return None
         cost += sum(part.cost for part in parts if part not in planned)

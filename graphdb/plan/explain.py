@@ -138,7 +138,8 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
     if plan.clique is not None:
         lines.append(f"oriented: counts cliques of {plan.clique.size} vertices over the graph oriented by degree")
     if profiled and control is not None:
-        lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {plan.worker_bytes:,} bytes each")
+        threads = f", {control.threads} threads, {plan.worker_bytes:,} bytes each" if control.threads else ""
+        lines.append(f"{control.seconds * 1000:,.1f} ms{threads}")
         lines.append("~ms: the time of the match, shared out by the elements that each step went through")
     return "\n".join(lines)
 

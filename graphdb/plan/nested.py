@@ -24,7 +24,11 @@ from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.quotients import Member, Quotient
 
 MOST_CORE = 9
-"""Cores of more vertices are left to the search."""
+"""Cores of more vertices are left to the search, …"""
+MOST_LARGE_CORE = 12
+"""… or of more than these, where the search is expected to take so long that looking for loops is nothing."""
+MOST_ORDERS = 400
+"""Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
 _CLIQUE = 2.0
@@ -198,8 +202,8 @@ class Part:
     """For EXPLAIN: the vertex of the pattern where a tree's counts are added up."""
 
 
-def parts_of(quotient: Quotient, costs: CountingCosts) -> tuple[Part, ...] | None:
-    """Plan every connected component; None where a core is too large to be worth a try.
+def parts_of(quotient: Quotient, costs: CountingCosts, most: int = MOST_CORE) -> tuple[Part, ...] | None:
+    """Plan every connected component; None where a core has more than ``most`` vertices.
 
     Where matches are counted by a vertex, its component comes first.
     """
@@ -216,14 +220,14 @@ def parts_of(quotient: Quotient, costs: CountingCosts) -> tuple[Part, ...] | Non
             component |= fresh
             frontier += fresh
         left -= component
-        part = _part(quotient, {v: near[v] for v in component}, costs)
+        part = _part(quotient, {v: near[v] for v in component}, costs, most)
         if part is None:
             return None
         parts.append(part)
     return tuple(parts)
 
 
-def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts) -> Part | None:
+def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts, most: int) -> Part | None:
     def weight(v: int, hanging: list[int], parent: int) -> Weight:
         messages = [(near[v][u], weight(u, [w for w in near[u] if w != v], v)) for u in hanging]
         messages.sort(key=lambda message: repr(message[0]))
@@ -248,7 +252,7 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
             trees.append((tree_cost(tree, costs), v, tree))
         cost, v, tree = min(trees, key=lambda found: found[:2])
         return Part(tree, tuple(near[v].values()), cost=cost, origin=v, rooted=v == root)
-    if len(core) > MOST_CORE:
+    if len(core) > most:
         return None
     weights = {v: weight(v, [u for u in near[v] if u not in core], -1) for v in core}
     bundles = {(a, b): near[a][b] for a in core for b in core[a]}
@@ -355,7 +359,10 @@ class _State:
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core, by trying them all (cores are small); a root is bound first."""
+    """Finds the cheapest order of loops over one core: the cheapest next loop first, all others while it may be.
+
+    A root is bound first.
+    """
 
     def __init__(
         self, weights: dict[int, Weight], bundles: dict[tuple[int, int], Bundle], costs: CountingCosts, root: int
@@ -363,6 +370,7 @@ class _Search:
         self._weights, self._bundles, self._costs, self._root = weights, bundles, costs, root
         self._distinct = tuple(dict.fromkeys(w for w in weights.values() if not w.is_one))
         self._best: _State | None = None
+        self._tried = 0
 
     def best(self, multiple: int, outside: float) -> Part:
         """The cheapest program as a part; ``outside`` is what its weights cost."""
@@ -388,7 +396,7 @@ class _Search:
         )
 
     def _explore(self, state: _State) -> None:
-        if self._best is not None and state.cost >= self._best.cost:
+        if self._best is not None and (state.cost >= self._best.cost or self._tried > MOST_ORDERS):
             return
         if not state.near:
             self._best = state
@@ -397,7 +405,7 @@ class _Search:
         choices = [v for v in sorted(state.near) if not state.bound or v in state.registers]
         if not state.bound and self._root >= 0:
             choices = [self._root]
-        tried = set()
+        tried, longer = set(), []
         for v in choices:
             alike = (
                 self._weights[v],
@@ -407,9 +415,11 @@ class _Search:
             if state.bound and alike in tried:
                 continue
             tried.add(alike)
-            longer = state.copy()
-            self._bind(longer, v)
-            self._explore(longer)
+            longer.append(state.copy())
+            self._bind(longer[-1], v)
+            self._tried += 1
+        for following in sorted(longer, key=lambda found: found.cost):
+            self._explore(following)
 
     def _fraction(self, v: int) -> float:
         share = 1.0

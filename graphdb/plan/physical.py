@@ -281,7 +281,7 @@ class TreeCount:
         return kept + longest * self.space.neighbours.itemsize * len(self.nodes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PhysicalPlan:
     """What an executor runs.
 

@@ -230,10 +230,15 @@ def _initial(
     rows: dict[Relation, int],
     towards: dict[tuple[int, Relation], set[int]],
 ) -> Ints:
-    """The candidates to begin with: the vertex's own, or all that have the rarest of its edges."""
+    """The candidates to begin with: the vertex's own, or all that have the rarest of its edges.
+
+    A vertex that only edge tests speak of ranges over the universe: a test binds no literal.
+    """
     candidates = pattern.vertices[vertex].candidates
     if candidates is not None:
         return candidates
+    if not any(vertex in (edge.source, edge.target) for edge in pattern.edges):
+        return graph.universe()
     keys = [held[rows[relation]].keys for v, relation in towards if v == vertex]
     return min(keys, key=len) if keys else graph.universe()
 

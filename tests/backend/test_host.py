@@ -141,11 +141,10 @@ def test_a_run_uses_fewer_workers_or_none_where_memory_is_short() -> None:
 
 
 def test_devices() -> None:
-    assert choose_executor("auto").name == choose_executor("cpu").name == "cpu"
-    with pytest.raises(GraphDBError, match="cuda:0"):
-        choose_executor("cuda:0")
-    with pytest.raises(GraphDBError, match="abacus"):
-        choose_executor("abacus")
+    assert choose_executor("cpu").name == "cpu"
+    for name in ("abacus", "cuda:", "cuda:x", "cuda0"):
+        with pytest.raises(GraphDBError, match=name):
+            choose_executor(name)
 
 
 def test_candidates_must_be_vertices() -> None:

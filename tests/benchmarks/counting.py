@@ -58,6 +58,18 @@ def snap(name: str) -> tuple[DataGraph, int]:
     return undirected(len(ids), u[u != v], v[u != v])
 
 
+def rmat(scale: int, factor: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """(vertices, ends of the edges) of an R-MAT graph, from the shared generator."""
+    path = SHARED / "data" / "rmat.py"
+    spec = importlib.util.spec_from_file_location("rmat", path)
+    if spec is None or spec.loader is None or not path.exists():
+        raise SystemExit(f"{path} is not here; set GRAPHDB_SHARED to the folder with the shared data sets")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: tuple[int, np.ndarray, np.ndarray] = module.rmat(scale, factor)
+    return found
+
+
 def median(run: Callable[[], object], times: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """The median of some runs by a clock, in milliseconds, after one that is not counted."""
     run()
@@ -76,19 +88,13 @@ def load() -> str:
 
 def walks(scales: list[int], runs: int) -> None:
     """Paths of five steps under homomorphism."""
-    path = SHARED / "data" / "rmat.py"
-    spec = importlib.util.spec_from_file_location("rmat", path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise SystemExit(f"{path} is not here; set GRAPHDB_SHARED to the folder with the shared data sets")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     executor = HostExecutor()
     print(
         f"{'scale':>5}  {'edges':>12}  {'paths of five steps':>28}  {'ms':>9}  {'CPU ms':>9}  {'CPU ns per edge':>15}"
     )
     points = []
     for scale in scales:
-        vertices, u, v = module.rmat(scale, 16)
+        vertices, u, v = rmat(scale, 16)
         graph, label = undirected(vertices, u, v)
         plan = make_plan(pattern([(i, i + 1) for i in range(5)], label, MatchMode.REPEATABLE_ELEMENTS), graph)
         found = executor.count(plan)

@@ -67,6 +67,21 @@ def test_any_pattern_over_a_candidate_space(case: Case, passes: int) -> None:
         check(case, DataGraph(case.source))
 
 
+def test_a_vertex_that_only_tests_speak_of_is_no_literal() -> None:
+    """Vertex 3 is a literal, and the object of the one edge that the test asks for."""
+    data = Data({(0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 1, 3)}, 3, 2, None)
+    names = ("v0", "v1")
+    pattern = PatternGraph(
+        tuple(map(PatternVertex, names)),
+        (),
+        (Clause(MatchMode.DIFFERENT_EDGES, ()),),
+        (EdgeTest(0, 1, (1,), False, False),),
+        outputs=names,
+    )
+    with spaces():
+        assert rows_of(pattern, DataGraph(source_of(data))) == list(matches(pattern, data)) == []
+
+
 @st.composite
 def labelled_cases(draw: st.DrawFn) -> Case:
     """Connected patterns of three to six labelled vertices, all different, on graphs of up to nine."""

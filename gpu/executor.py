@@ -1,0 +1,174 @@
+"""The CUDA executor: physical plans on one device, by the join or by the search.
+
+Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.executor import Block, Control
+from graphdb.gpu.count import Counter
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.join import Join
+from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.program import partitions_of
+from graphdb.gpu.search import Search
+from graphdb.plan.physical import PhysicalPlan
+
+Hint = Literal["auto", "join", "search"]
+
+
+class Strategy(Protocol):
+    """A way to run plans on a device."""
+
+    name: str
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run takes on the device, besides the graph."""
+
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
+        """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
+
+        ``limit`` bounds the matches that have to be found, before images; a few more may come.
+        """
+
+    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images; with a limit, that many or more will do."""
+
+
+STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join, "search": Search}
+
+
+class GpuExecutor:
+    """Runs plans on a CUDA device.
+
+    Parameters
+    ----------
+    number
+        Which device.
+    memory_limit
+        Bytes that it may hold on the device; by default nine tenths of what is free.
+    hint
+        Pins a strategy; ``"auto"`` chooses for each plan.
+    """
+
+    def __init__(self, number: int = 0, *, memory_limit: int | None = None, hint: Hint = "auto") -> None:
+        self.name = f"cuda:{number}"
+        with faults():
+            self.device = Device(number, memory_limit)
+        self.graph = DeviceGraph(self.device.memory)
+        self.hint = hint
+        self.strategies: dict[str, Strategy] = {}
+        self._counter = Counter(self.device, self.graph)
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether the plan's graph has room on the device beside the smallest run."""
+        needed = sum(partition.nbytes for partition in partitions_of(plan))
+        return needed < self.device.memory.budget * 3 // 4
+
+    def strategy(self, plan: PhysicalPlan) -> Strategy:
+        """What runs a plan: the one that is pinned, or the one that suits."""
+        return self._strategy("join" if self.hint == "auto" or plan.kept < len(plan.steps) else self.hint)
+
+    @property
+    def join(self) -> Join:
+        """The join, which alone tells how many matches a row stands for."""
+        found = self._strategy("join")
+        assert isinstance(found, Join)
+        return found
+
+    def _strategy(self, name: str) -> Strategy:
+        if name not in self.strategies:
+            self.strategies[name] = STRATEGIES[name](self.device, self.graph)
+        return self.strategies[name]
+
+    def describe(self, plan: PhysicalPlan) -> str:
+        """The device, and the strategy for the plan."""
+        return f"{self.name} by {self.strategy(plan).name}"
+
+    def work(self, plan: PhysicalPlan, counting: bool) -> float:
+        """Elements that a run (or with ``counting``, a count) is expected to go through."""
+        return self._counter.work(plan.counting) if counting and plan.counting is not None else plan.cost
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run needs on the device besides the data graph."""
+        return min(self.strategy(plan).memory(plan), self.device.memory.budget // 2)
+
+    def missing_bytes(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run would have to copy to the device first."""
+        return sum(map(self.graph.missing_bytes, partitions_of(plan)))
+
+    def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
+        """Run the plan and give its matches block by block.
+
+        Raises
+        ------
+        QueryTimeout, ExecutionError, MemoryLimitError, DeviceError
+            When the time is over, when cancelled, where the device has no room, and where it fails.
+        """
+        control = control or Control()
+        limit = control.limit_of(plan)
+        if not plan.steps:
+            if limit != 0:
+                yield Block({}, 1)
+            return
+        started, left = time.monotonic(), limit
+        found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
+        try:
+            while left != 0:
+                with faults():
+                    block = next(found, None)
+                if block is None:
+                    break
+                control.check()
+                cells, rows, matches = block
+                count = rows if left is None else min(rows, left)
+                if plan.duplicates == "count":
+                    matches = (np.ones(count, np.int64) if matches is None else matches[:count]) * plan.automorphisms
+                else:
+                    matches = None
+                if count:
+                    yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count, matches)
+                if left is not None:
+                    left -= count
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def _blocks(
+        self, plan: PhysicalPlan, control: Control, limit: int | None
+    ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
+        """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
+        if plan.kept < len(plan.steps):
+            yield from self.join.tallied(plan, control, limit)
+            return
+        for cells, rows in self.strategy(plan).run(plan, control, limit):
+            yield cells, rows, None
+
+    def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
+        """Run the plan for the number of its matches; raises like :meth:`run`."""
+        control = control or Control()
+        limit = control.limit_of(plan)
+        if not plan.steps:
+            return 1 if limit is None else min(limit, 1)
+        started = time.monotonic()
+        try:
+            with faults():
+                counted = self._counter.count(plan, control) if limit is None else None
+                if counted is not None:
+                    return counted
+                found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
+        finally:
+            control.seconds = time.monotonic() - started
+        total = found * plan.automorphisms
+        return total if limit is None else min(total, limit)
+
+
+def _ceil(limit: int | None, share: int) -> int | None:
+    """How many matches to find where each stands for ``share``."""
+    return None if limit is None else -(-limit // share)

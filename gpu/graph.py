@@ -1,0 +1,105 @@
+"""The data graph on the device: copies of partitions, columns and sets, made when a plan first reads them.
+
+A plan holds the host's arrays; here each is known by the array (or partition) that it is a copy of, and kept in
+:class:`graphdb.gpu.memory.DeviceMemory` as long as there is room.  Layouts are the host's: the same offset layers
+(SGSI §4), offsets and code offsets int64, neighbours in the vertex id type, so that a row of a plan's table of
+partitions has the same six cells with device addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from graphdb.gpu.memory import DeviceMemory
+from graphdb.storage.orient import Oriented
+from graphdb.storage.pcsr import Partition
+
+Ints = NDArray[np.int64]
+Row = tuple[int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DevicePartition:
+    """A partition's arrays on the device, as :class:`graphdb.storage.pcsr.Partition` describes them."""
+
+    hashed: bool
+    groups: int
+    offsets: Any
+    neighbours: Any
+    code_offsets: Any | None
+    codes: Any | None
+    max_degree: int
+
+    @property
+    def row(self) -> Row:
+        """What a kernel reads: (hashed?, offsets' address, groups, neighbours', code_offsets', codes' address)."""
+        code_offsets, codes = address(self.code_offsets), address(self.codes)
+        return (int(self.hashed), address(self.offsets), self.groups, address(self.neighbours), code_offsets, codes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays but the neighbours, which several partitions may share."""
+        arrays = (self.offsets, self.code_offsets, self.codes)
+        return sum(int(array.nbytes) for array in arrays if array is not None)
+
+
+class DeviceGraph:
+    """What plans read, as copies on one device."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+
+    def partition(self, partition: Partition) -> DevicePartition:
+        """The copy of a partition."""
+        upload = self.memory.upload
+
+        def copy() -> DevicePartition:
+            return DevicePartition(
+                partition.layer == "hashed",
+                partition.groups,
+                upload(partition.offsets),
+                self.array(partition.neighbours),
+                None if partition.code_offsets is None else upload(partition.code_offsets),
+                None if partition.codes is None else upload(partition.codes),
+                partition.max_degree,
+            )
+
+        return self.memory.keep("partition", partition, copy)
+
+    def oriented(self, oriented: Oriented) -> DevicePartition:
+        """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
+
+        def copy() -> DevicePartition:
+            longest = int(np.diff(oriented.offsets).max(initial=0))
+            offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
+            return DevicePartition(False, 0, offsets, neighbours, None, None, longest)
+
+        return self.memory.keep("oriented", oriented, copy)
+
+    def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
+        """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""
+        what = f"array {np.dtype(dtype or values.dtype).name}"
+        return self.memory.keep(what, values, lambda: self.memory.upload(values, dtype))
+
+    def bits(self, candidates: Ints, size: int) -> Any:
+        """A sorted candidate set as uint8 [(size + 7) / 8]: one bit per vertex, little-endian within each byte."""
+
+        def build() -> Any:
+            flags = np.zeros(size, bool)
+            flags[candidates] = True
+            return self.memory.upload(np.packbits(flags, bitorder="little"))
+
+        return self.memory.keep(f"bits {size}", candidates, build)
+
+    def missing_bytes(self, partition: Partition) -> int:
+        """Bytes that a run would have to copy to the device before it reads this partition."""
+        return 0 if self.memory.keeps("partition", partition) else partition.nbytes - partition.keys.nbytes
+
+
+def address(array: Any) -> int:
+    """Where a device array stands; 0 for None."""
+    return 0 if array is None else int(array.data.ptr)

@@ -1,0 +1,208 @@
+"""Kernels: how they are put together, compiled, launched, timed and told to stop.
+
+The kernels are CUDA C++ in ``kernels/*.cu``, with ``#include "….cuh"`` of what they share.  A module is compiled by
+NVRTC when it is first used, with the macros that it was asked for as compile-time constants, and CuPy keeps the machine
+code on disk (``CUPY_CACHE_DIR``, by default ``~/.cupy``).  The text is put together here, so that the cache knows all
+of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.gpu.memory import DeviceMemory
+
+BLOCK = 256
+"""Threads of a block, in all kernels that do not say otherwise."""
+OPTIONS = ("-std=c++17",)
+STATIC_SHARED = 48 << 10
+"""Bytes of shared memory that a block gets without asking for more."""
+
+IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long long"}
+"""The vertex id types, in C++."""
+
+VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
+"""All modules and the macros they are compiled with, for whoever compiles everything (tests, ``graphdb doctor``)."""
+
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+
+
+@cache
+def source(name: str, plan: str = "") -> str:
+    """The text of a module of ``kernels/`` with every header in it, each once; ``plan`` is what ``plan.cuh`` says."""
+    seen: set[str] = set()
+
+    def read(file: str) -> str:
+        if file == "plan.cuh":
+            return plan
+        if file in seen:
+            return ""
+        seen.add(file)
+        text = resources.files("graphdb.gpu").joinpath("kernels", file).read_text(encoding="utf-8")
+        return _INCLUDE.sub(lambda found: read(found.group(1)), text)
+
+    return read(f"{name}.cu")
+
+
+def defines(macros: Mapping[str, object]) -> tuple[str, ...]:
+    """Macros as options of the compiler."""
+    return tuple(f"-D{name}={value}" for name, value in sorted(macros.items()))
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Turn what CuPy raises into errors of ours, which a caller can tell from his own mistakes.
+
+    Raises
+    ------
+    MemoryLimitError
+        The device has no room.
+    DeviceError
+        The device, its driver or the compiler failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, GraphDBError) or not type(error).__module__.startswith("cupy"):
+            raise
+        if type(error).__name__ == "OutOfMemoryError":
+            raise MemoryLimitError(f"the device has no room: {error}", hint="use device='cpu' or 'auto'") from error
+        raise DeviceError(f"the device failed: {error}", hint="see: graphdb doctor") from error
+
+
+class Module:
+    """A compiled module, and its kernels by name."""
+
+    def __init__(self, device: Device, name: str, macros: Mapping[str, object], plan: str = "") -> None:
+        import cupy
+
+        self._device, self._driver = device, cupy.cuda.driver
+        self._module = cupy.RawModule(code=source(name, plan), options=(*OPTIONS, *defines(macros)))
+        self._kernels: dict[str, Any] = {}
+
+    def launch(self, kernel: str, blocks: int, *arguments: Any, threads: int = BLOCK, shared: int = 0) -> None:
+        """Launch a kernel on the device's stream; integers are passed as ``long long``, arrays as their address."""
+        if blocks < 1:
+            return
+        found = self._kernel(kernel, shared)
+        passed = tuple(np.int64(value) if isinstance(value, int) else value for value in arguments)
+        found((blocks,), (threads,), passed, shared_mem=shared)
+
+    def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
+        """How many of a kernel's blocks run at a time on the device: what a persistent kernel is launched with."""
+        found = self._kernel(kernel, shared)
+        count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
+        return max(int(count), 1) * self._device.processors
+
+    def _kernel(self, name: str, shared: int) -> Any:
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = self._module.get_function(name)
+        if shared > STATIC_SHARED and found.max_dynamic_shared_size_bytes < shared:
+            found.max_dynamic_shared_size_bytes = shared
+        return found
+
+
+class Device:
+    """One CUDA device: its memory, its stream and its compiled modules.
+
+    Parameters
+    ----------
+    number
+        Which device.
+    budget
+        Bytes that it may hold; see :class:`graphdb.gpu.memory.DeviceMemory`.
+    """
+
+    def __init__(self, number: int = 0, budget: int | None = None) -> None:
+        import cupy
+
+        self._cupy = cupy
+        self.number = number
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        self.name = str(properties["name"].decode())
+        self.processors = int(properties["multiProcessorCount"])
+        self.memory = DeviceMemory(number, budget)
+        with self.memory.active():
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+            self.copies = cupy.cuda.Stream(non_blocking=True)
+        self._modules: dict[tuple[str, tuple[str, ...], str], Module] = {}
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make the device, its pool and its stream those of the calling thread; never across a ``yield``."""
+        with self.memory.active(), self.stream:
+            yield
+
+    def module(self, name: str, macros: Mapping[str, object], plan: str = "") -> Module:
+        """A module compiled with the given macros, and where it is written per plan, that text."""
+        key = (name, defines(macros), plan)
+        if key not in self._modules:
+            self._modules[key] = Module(self, name, macros, plan)
+        return self._modules[key]
+
+    def offsets(self, lengths: Any) -> Any:
+        """Where runs of the given lengths begin: int64 [n + 1], from int64 [n]."""
+        starts = self.memory.empty(len(lengths) + 1, np.int64)
+        starts[:1] = 0
+        self._cupy.cumsum(lengths, out=starts[1:])
+        return starts
+
+    def last(self, values: Any) -> int:
+        """The last of an array's values, on the host; waits for it."""
+        return int(values[-1:].get()[0])
+
+    def side_stream(self) -> Any:
+        """A stream beside the device's own, for kernels that run while others do."""
+        return self._cupy.cuda.Stream(non_blocking=True)
+
+    def event(self) -> Any:
+        """An event, recorded now on the device's stream."""
+        return self.event_on(self.stream)
+
+    def event_on(self, stream: Any) -> Any:
+        """An event, recorded now on a stream."""
+        event = self._cupy.cuda.Event()
+        event.record(stream)
+        return event
+
+    def milliseconds(self, begin: Any, end: Any) -> float:
+        """The device's time between two events; waits for the second."""
+        end.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(begin, end))
+
+    def pinned(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
+        count, width = int(np.prod(shape)), np.dtype(dtype).itemsize
+        memory = self._cupy.cuda.alloc_pinned_memory(max(count * width, 8))
+        return np.frombuffer(memory, dtype, count).reshape(shape)
+
+
+class StopFlag:
+    """A flag in host memory that a running kernel polls: ``*(volatile int*)address != 0`` says stop."""
+
+    def __init__(self, device: Device) -> None:
+        self._cell = device.pinned((1,), np.int32)
+        self._cell[0] = 0
+
+    @property
+    def address(self) -> int:
+        """The address, the same for host and device (unified addressing)."""
+        return int(self._cell.ctypes.data)
+
+    def set(self) -> None:
+        """Tell kernels to stop."""
+        self._cell[0] = 1
+
+    def clear(self) -> None:
+        """Let kernels run."""
+        self._cell[0] = 0

@@ -1,0 +1,165 @@
+"""A device's memory: one pool within a budget, and the copies in it that outlive a query.
+
+Everything on the device is allocated from the pool, so what is kept between queries is charged like what a run takes
+for itself.  What is kept (partitions, signature columns, candidate sets) is a copy of something in host memory and
+known by it: it goes when the original goes, and the least recently used goes first when a run needs the room.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from graphdb.errors import MemoryLimitError
+
+_SHARE = 0.9
+"""Of the memory that is free when the device is opened, so much is ours by default: others may need some too."""
+
+
+class Sized(Protocol):
+    """Something that knows its bytes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its bytes."""
+
+
+S = TypeVar("S", bound=Sized)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A device copy, and the weak reference that drops it when its original is gone."""
+
+    copy: Any
+    original: weakref.ref[Any]
+
+
+class DeviceMemory:
+    """The memory of one device.
+
+    Parameters
+    ----------
+    number
+        Which device.
+    budget
+        Bytes that may be held at a time; by default nine tenths of what is free now.
+    """
+
+    def __init__(self, number: int = 0, budget: int | None = None) -> None:
+        import cupy
+
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(number)
+        with self._device:
+            free = int(cupy.cuda.runtime.memGetInfo()[0])
+            self.pool = cupy.cuda.MemoryPool()
+        self.budget = min(budget or free, int(free * _SHARE))
+        self.pool.set_limit(size=self.budget)
+        self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make this device, and its pool, those of the calling thread; never across a ``yield`` to a caller."""
+        with self._device, self._cupy.cuda.using_allocator(self.pool.malloc):
+            yield
+
+    # --- arrays
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        """A new array, not initialised; makes room by letting go of what is kept.
+
+        Raises
+        ------
+        MemoryLimitError
+            If even an empty pool has no room for it.
+        """
+        exhausted = self._cupy.cuda.memory.OutOfMemoryError
+        try:
+            return self._cupy.empty(shape, dtype)
+        except exhausted:
+            self.evict(None)
+        try:
+            return self._cupy.empty(shape, dtype)
+        except exhausted as error:
+            wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
+            raise MemoryLimitError(
+                f"the query needs {wanted:,} bytes more on the device, and {self.room():,} are free",
+                hint='raise the budget, or use device="cpu"',
+            ) from error
+
+    def upload(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
+        """A copy on the device, converted on the way if ``dtype`` says so."""
+        values = np.ascontiguousarray(values, dtype=dtype)
+        copy = self.empty(values.shape, values.dtype)
+        if values.size:
+            copy.set(values, stream=self._cupy.cuda.get_current_stream())
+        return copy
+
+    # --- what is kept
+
+    def keep(self, what: str, original: object, build: Callable[[], S]) -> S:
+        """The device copy ``what`` of a host object, built when it is first asked for."""
+        key = (what, id(original))
+        with self._lock:
+            held = self._kept.get(key)
+            if held is not None and held.original() is original:
+                self._kept.move_to_end(key)
+                found: S = held.copy
+                return found
+            copy = build()
+            self._kept[key] = _Kept(copy, weakref.ref(original, lambda _: self._drop(key)))
+            return copy
+
+    def keeps(self, what: str, original: object) -> bool:
+        """Whether that copy is on the device already."""
+        held = self._kept.get((what, id(original)))
+        return held is not None and held.original() is original
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        with self._lock:
+            held = self._kept.get(key)
+            if held is not None and held.original() is None:
+                del self._kept[key]
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of all that is kept."""
+        with self._lock:
+            return sum(int(held.copy.nbytes) for held in self._kept.values())
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that arrays take now, kept ones included."""
+        return int(self.pool.used_bytes())
+
+    def room(self) -> int:
+        """Bytes that can be allocated now: within the budget, and free on the device whoever else uses it."""
+        with self._device:
+            free = int(self._cupy.cuda.runtime.memGetInfo()[0]) + int(self.pool.free_bytes())
+        return max(min(self.budget - self.used_bytes, free), 0)
+
+    def reserve(self, wanted: int) -> int:
+        """Let go of what is kept until ``wanted`` bytes can be allocated, or nothing is left: the room there is."""
+        with self._lock:
+            while self._kept and self.room() < wanted:
+                self._kept.popitem(last=False)
+        return self.room()
+
+    def evict(self, wanted: int | None) -> None:
+        """Let go of the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
+        with self._lock:
+            freed = 0
+            while self._kept and (wanted is None or freed < wanted):
+                freed += int(self._kept.popitem(last=False)[1].copy.nbytes)
+        with self._device:
+            self.pool.free_all_blocks()

@@ -1,0 +1,258 @@
+"""The depth-first search on a device: persistent kernels written per plan (``kernels/search.cu``).
+
+Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps
+fill them in any order and say when one is complete, blocks are copied away in their order, and the kernel is told how
+many are gone.  So a run needs no more memory than the ring, however many matches there are.
+
+Work is dealt out by the second step's elements.  Where these are few, or little is known of what hangs on each, partial
+matches of a later step are put into a pool first, and dealt out anew in a second launch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.executor import Control
+from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
+from graphdb.gpu.program import DeviceProgram, device_program
+from graphdb.gpu.specialise import search_text
+from graphdb.gpu.stream import Images, Table, stream
+from graphdb.plan.physical import PhysicalPlan
+
+PIECES = 16
+"""Tasks per warp that the work is dealt into, …"""
+LEAST = 1
+"""… unless they had fewer elements than this."""
+ENOUGH = 1 << 20
+"""Partial matches that keep a device busy."""
+POOL_ROWS = 1 << 22
+BLOCK_ROWS = 1 << 18
+RING_BLOCKS = 8
+SHARED = 200 << 10
+"""Bytes of shared memory that a block may take."""
+
+_NEXT, _RESUMES = 13, 24
+"""Cells of ``Run`` that differ between a search's two launches."""
+_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0)
+"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, and the
+second launch's next task."""
+
+VARIANTS["search"] = tuple({"ID": name, "THREADS": str(BLOCK)} for name in IDS.values())
+
+
+class Search:
+    """Runs plans by depth-first search.
+
+    Parameters
+    ----------
+    pieces, least, block_rows, blocks
+        How finely work is dealt, and the ring's blocks (tests make them tiny).
+    most
+        Blocks of threads at most.
+    motion
+        Whether shared intersections are kept (:func:`graphdb.gpu.specialise.search_text`).
+    depth, pool_rows
+        The step whose batches are dealt out anew, and how many partial matches that may be; by default the first step
+        that is expected to have enough for all warps.
+    """
+
+    name = "search"
+
+    def __init__(
+        self,
+        device: Device,
+        graph: DeviceGraph,
+        *,
+        pieces: int = PIECES,
+        least: int = LEAST,
+        block_rows: int = BLOCK_ROWS,
+        blocks: int = RING_BLOCKS,
+        most: int | None = None,
+        motion: bool = True,
+        depth: int | None = None,
+        pool_rows: int = POOL_ROWS,
+    ) -> None:
+        self.device, self.graph = device, graph
+        self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
+        self.most, self.motion, self.pool_rows = most, motion, pool_rows
+        self._depth = depth
+        self.milliseconds = 0.0
+        """After a run: the device's time."""
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
+        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 512 * self.device.processors
+        ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
+        ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
+        return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+
+    def depth(self, plan: PhysicalPlan) -> int:
+        """The step whose batches go through the pool; 0 where the second step's lists are enough to deal out."""
+        last = len(plan.steps) - 2
+        if self._depth is not None:
+            return self._depth if 1 < self._depth <= last else 0
+        enough = (k for k in range(1, last + 1) if plan.steps[k].estimate >= ENOUGH)
+        found = next(enough, last)
+        return found if found > 1 else 0
+
+    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images; with a limit, that many or more will do."""
+        if limit == 0:
+            return 0
+        run = _Run(self, plan, limit, counting=True)
+        try:
+            run.wait(control)
+            return run.found
+        finally:
+            run.close()
+
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
+        """Give the matches as arrays [outputs, rows], images included, each with its number of rows."""
+        if limit == 0:
+            return
+        with self.device.active():
+            images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}), self.device, plan)
+        run = _Run(self, plan, limit, counting=False)
+        try:
+            yield from stream(self.device, run.tables(control), images, control.buffer_bytes)
+        finally:
+            run.close()
+
+
+@dataclass(slots=True)
+class _Table:
+    """Matches on the device: [columns, rows]."""
+
+    cells: Any
+    rows: int
+
+
+class _Run:
+    """One search: its launches, on a stream of its own, and what they write."""
+
+    def __init__(self, search: Search, plan: PhysicalPlan, limit: int | None, *, counting: bool) -> None:
+        self._search, self._plan, self._limit = search, plan, limit
+        self._stop = StopFlag(search.device)
+        device = self._device = search.device
+        second = plan.program.second
+        depth = search.depth(plan) if limit is None else 0
+        text = search_text(plan, counting, second, search.motion, depth)
+        width = np.dtype(plan.dtype).itemsize
+        threads = BLOCK
+        while threads > 32 and threads // 32 * text.room * width > SHARED:
+            threads //= 2
+        warps, shared = threads // 32, threads // 32 * text.room * width
+        with device.active():
+            empty, upload = device.memory.empty, device.memory.upload
+            program = device_program(plan, search.graph)
+            module = device.module("search", {"ID": IDS[plan.dtype], "THREADS": threads}, text.plan)
+            scan = program.scans[0]
+            ends, elements = self._ends(module, program, scan, second)
+            blocks = min(module.resident("search", threads, shared), search.most or 1 << 30)
+            if text.shares:
+                room = device.memory.reserve(2 * blocks * warps * text.shares * width) // 2
+                blocks = max(min(blocks, room // (warps * text.shares * width)), 1)
+            piece = max(elements // (blocks * warps * search.pieces), search.least)
+            columns = 0 if counting else len(plan.program.outputs)
+            self._ring = empty((search.blocks, max(columns, 1), 1 if counting else search.block_rows), plan.dtype)
+            self._columns = columns
+            self._filled = upload(np.zeros(search.blocks, np.uint32))
+            self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
+            self._taken: NDArray[np.uint64] = device.pinned((1,), np.uint64)
+            self._ready[:], self._taken[:] = 0, 0
+            self._cells, taken_seen = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
+            shares = empty(blocks * warps * text.shares, plan.dtype)
+            pool = empty(text.pooled * search.pool_rows, plan.dtype)
+            scans = np.zeros((len(plan.steps), 2), np.int64)
+            for step, values in program.scans.items():
+                scans[step] = address(values), len(values)
+            host = (program.partitions, program.lists, program.checks, program.uncertain, plan.program.constants, scans)
+            tables = [upload(table.reshape(-1)) for table in host]
+            cell = address(self._cells)
+            given = [
+                *map(address, tables[:5]),
+                *(plan.program.resources, plan.program.type_label, address(tables[5])),
+                *(address(scan), len(scan), 0 if ends is None else address(ends) + 8, elements, piece),
+                *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
+                *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
+                *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
+                *(self._ready.ctypes.data, self._taken.ctypes.data, address(taken_seen)),
+            ]
+            resumed = given.copy()
+            resumed[_NEXT], resumed[_RESUMES] = cell + 48, 1
+            first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
+            self._alive = (program, ends, shares, pool, tables, first, again, taken_seen)
+            self._stream = device.side_stream()
+            self._stream.wait_event(device.event())
+            with self._stream:
+                self._begin = device.event_on(self._stream)
+                tasks = max(-(-elements // piece), 1)
+                module.launch("search", min(blocks, tasks), first, threads=threads, shared=shared)
+                if depth:
+                    module.launch("search", blocks, again, threads=threads, shared=shared)
+                self._end = device.event_on(self._stream)
+
+    def _ends(self, module: Any, program: DeviceProgram, scan: Any, second: int) -> tuple[Any, int]:
+        """Where each root's elements end, and how many there are: those of its list in partition ``second``."""
+        if second < 0 or not len(scan):
+            return None, len(scan)
+        device = self._device
+        degrees = device.memory.empty(len(scan), np.int64)
+        row = device.memory.upload(program.partitions[second])
+        module.launch("degrees", -(-len(scan) // BLOCK), row, scan, len(scan), degrees)
+        ends = device.offsets(degrees)
+        return ends, device.last(ends)
+
+    @property
+    def found(self) -> int:
+        """The matches counted."""
+        return int(self._cells.get()[2])
+
+    def wait(self, control: Control) -> None:
+        """Wait for the kernels to end."""
+        pause = 0.0
+        while not self._end.done:
+            control.check()
+            time.sleep(pause)
+            pause = min(pause + 2e-5, 2e-3)
+
+    def tables(self, control: Control) -> Iterator[Table]:
+        """The matches, block by block, each copied out of the ring."""
+        number, rows = 0, self._search.block_rows
+        while True:
+            ended = self._end.done  # asked first: what was written before is there then
+            at = number % self._search.blocks
+            if int(self._ready[at]) == number + 1:
+                yield self._copied(at, rows)
+                number += 1
+                self._taken[0] = number
+            elif ended:
+                break
+            else:
+                control.check()
+                time.sleep(2e-5)
+        head = int(self._cells.get()[3])
+        rest = (head if self._limit is None else min(head, self._limit)) - number * rows
+        if rest > 0:
+            yield self._copied(number % self._search.blocks, rest)
+
+    def _copied(self, at: int, rows: int) -> _Table:
+        cells = self._device.memory.empty((self._columns, rows), self._plan.dtype)
+        cells[...] = self._ring[at, : self._columns, :rows]
+        self._device.stream.synchronize()
+        return _Table(cells, rows)
+
+    def close(self) -> None:
+        """Stop the kernels if they run still."""
+        if not self._end.done:
+            self._stop.set()
+            self._end.synchronize()
+        else:
+            self._search.milliseconds = self._device.milliseconds(self._begin, self._end)

@@ -1,0 +1,128 @@
+"""Matches on their way from the device to the caller: images, page-locked buffers, and copies behind the kernels.
+
+While one block is copied, the next is computed.  A block's arrays are the page-locked memory that the device wrote to,
+so the host touches nothing; where the caller holds more of them than its buffer, they are copied to ordinary memory.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.launch import BLOCK, Device, Module
+from graphdb.plan.physical import PhysicalPlan
+
+AHEAD = 2
+"""Blocks that are computed or copied before the caller asks for them."""
+
+
+class Table(Protocol):
+    """Matches on the device: ``cells`` is [outputs, rows] of the vertex id type."""
+
+    cells: Any
+    rows: int
+
+
+class Images:
+    """Makes the automorphic images of matches, each match's one after the other (``plan.columns``)."""
+
+    def __init__(self, module: Module, device: Device, plan: PhysicalPlan) -> None:
+        self._module, self._device, self._dtype = module, device, plan.dtype
+        self._moved = plan.columns
+        self._copy: Any = None
+        count, outputs = self._moved.shape
+        self.count, self._outputs = count, outputs
+        self._same = count == 1 and np.array_equal(self._moved[0], np.arange(len(plan.program.outputs)))
+
+    def of(self, table: Table) -> Any:
+        """The images of a table: [outputs, rows * count]."""
+        if self._same or self._outputs == 0:
+            return table.cells
+        memory = self._device.memory
+        if self._copy is None:
+            self._copy = memory.upload(self._moved)
+        total = table.rows * self.count
+        out = memory.empty((self._outputs, total), self._dtype)
+        arguments = (table.cells, table.rows, table.rows, self._copy, self.count, self._outputs, out)
+        self._module.launch("images", -(-total // BLOCK), *arguments)
+        return out
+
+
+class _Pinned:
+    """Page-locked memory as an array's owner: numpy's views lead back to it, and it is gone when none is left."""
+
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: Any) -> None:
+        self._cells = device.pinned(shape, dtype)
+        self.__array_interface__ = self._cells.__array_interface__
+
+
+class _Purse:
+    """Counts the page-locked bytes that the caller holds."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held = 0
+
+    def array(self, pinned: _Pinned) -> NDArray[Any]:
+        """The block as an array for the caller: the memory itself while he holds little, else a copy."""
+        cells = np.asarray(pinned)
+        if self._held + cells.nbytes > self._limit:
+            return cells.copy()
+        self._held += cells.nbytes
+        weakref.finalize(pinned, self._release, cells.nbytes)
+        return cells
+
+    def _release(self, nbytes: int) -> None:
+        self._held -= nbytes
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A block under way: the device array that must stay until it has been copied."""
+
+    source: Any
+    target: _Pinned
+    rows: int
+    done: Any
+
+
+def stream(
+    device: Device, tables: Iterator[Table], images: Images, buffer_bytes: int
+) -> Iterator[tuple[NDArray[Any], int]]:
+    """Copy tables to the host, images included: (array [outputs, rows], rows) each, in their order.
+
+    ``buffer_bytes`` of page-locked memory may be in the caller's hands at a time.
+    """
+    under_way: deque[_Copy] = deque()
+    purse = _Purse(buffer_bytes)
+    try:
+        more = True
+        while more or under_way:
+            if more:
+                with device.active():
+                    table = next(tables, None)
+                    more = table is not None
+                    if table is not None:
+                        under_way.append(_send(device, images.of(table), table.rows * images.count))
+            if under_way and (not more or len(under_way) >= AHEAD):
+                copy = under_way.popleft()
+                copy.done.synchronize()
+                yield purse.array(copy.target), copy.rows
+    finally:
+        for copy in under_way:
+            copy.done.synchronize()
+
+
+def _send(device: Device, source: Any, rows: int) -> _Copy:
+    """Start to copy an array to the host, behind the kernels that are making it."""
+    target = _Pinned(device, source.shape, source.dtype)
+    device.copies.wait_event(device.event())
+    if source.size:
+        source.get(out=np.asarray(target), stream=device.copies, blocking=False)
+    return _Copy(source, target, rows, device.event_on(device.copies))

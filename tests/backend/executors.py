@@ -1,0 +1,57 @@
+"""All executors that tests of a plan run on: the host's, and every strategy of a device, real or emulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from graphdb.execute.executor import Executor
+from graphdb.execute.host import HostExecutor
+from tests import emulator
+
+SMALL: dict[str, dict[str, int]] = {
+    "join": {"block": 32, "items": 2, "rows": 64, "span": 128, "out_bytes": 256},
+    "search": {"pieces": 2, "least": 2, "block_rows": 4, "blocks": 1 << 12, "most": 1, "depth": 2},
+}
+"""Sizes of pieces so small that small graphs make many of them."""
+
+EMULATED = pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler to emulate the device with")
+MANY = [name for name in SMALL if name != "search"]
+"""Strategies that random plans are tried on in numbers: the search compiles each of them, and has its own tests."""
+EXECUTORS = [
+    pytest.param("host", id="host"),
+    *(pytest.param(f"emulated-{name}", id=f"emulated-{name}", marks=EMULATED) for name in MANY),
+    *(pytest.param(f"cuda-{name}", id=f"cuda-{name}", marks=pytest.mark.gpu) for name in MANY),
+    *(pytest.param(f"cuda-{name}-pieces", id=f"cuda-{name}-pieces", marks=pytest.mark.gpu) for name in MANY),
+]
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Any]:
+    """The executor of that name."""
+    if name == "host":
+        yield HostExecutor(threads=1)
+        return
+    where, strategy, *pieces = name.split("-")
+    if where == "cuda":
+        yield device_executor(strategy, SMALL[strategy] if pieces else {})
+        return
+    with emulator.installed():
+        found = device_executor(strategy, SMALL[strategy], 1 << 24)
+        yield found
+        memory = found.device.memory  # type: ignore[attr-defined]
+        assert not memory.pool.faults
+        assert memory.used_bytes == memory.kept_bytes, "a run left something behind"
+
+
+def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30) -> Executor:
+    """A device's executor with one strategy, whose pieces have the given sizes."""
+    from graphdb.gpu.executor import STRATEGIES, GpuExecutor
+
+    executor = GpuExecutor(0, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
+    executor.strategies[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
+    return executor

@@ -1,0 +1,162 @@
+"""The choice between host and device, on a machine with an emulated one, and on one where it cannot be used."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import graphdb
+from graphdb.errors import DeviceError, MemoryLimitError
+from graphdb.execute import choose
+from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.gpu.probe import Device, DeviceReport
+from graphdb.plan.passes import make_plan
+from tests import emulator
+from tests.backend.executors import EMULATED
+from tests.backend.test_host import complete, pattern
+
+TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
+USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")
+
+
+@pytest.fixture
+def device() -> Iterator[None]:
+    """A machine whose one device is emulated."""
+    with emulator.installed(), mock.patch.object(choose, "probe", return_value=USABLE):
+        yield
+
+
+def plan_of(cost: float, **more: Any) -> Any:
+    plan = make_plan(pattern(3, TRIANGLE, **more), complete(8), counting="never")
+    return replace(plan, cost=cost)
+
+
+@EMULATED
+def test_a_device_gets_what_is_worth_it(device: None) -> None:
+    opened: list[int] = []
+
+    def opens() -> Any:
+        opened.append(1)
+        return open_device(0)
+
+    executor = ChoosingExecutor(HostExecutor(2), opens)
+    small, large = plan_of(1e5), plan_of(1e10)
+    assert executor.describe(small) == "cpu"
+    assert not opened
+    assert executor.count(small) == 336
+    assert not opened
+    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 1,001.")
+    assert sum(block.count for block in executor.run(large)) == executor.count(large) == 336
+    assert executor.describe(small).startswith("cpu")
+    assert opened == [1]
+
+
+@EMULATED
+def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = plan_of(1e7)  # 83 ms, it is thought
+    for _ in range(6):
+        assert executor.describe(plan) == executor.describe(plan) == "cpu"
+        assert executor.count(plan) == 336
+    assert executor.describe(plan).startswith("cuda:0")
+
+
+@EMULATED
+def test_what_must_be_copied_first_counts(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    executor.describe(plan_of(1e10))
+    plan = plan_of(1e6)
+    with mock.patch.object(choose, "LINK", 1e3):
+        assert executor.describe(plan).startswith("cpu")
+    assert executor.describe(plan).startswith("cuda:0")
+
+
+@EMULATED
+@pytest.mark.parametrize("error", [DeviceError("it broke"), MemoryLimitError("it is full")])
+def test_the_host_takes_over_and_says_so_once(device: None, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = plan_of(1e10)
+    from graphdb.gpu.join import Join
+
+    broken = mock.Mock(side_effect=error)
+    with caplog.at_level(logging.WARNING, "graphdb"), mock.patch.multiple(Join, count=broken, run=broken):
+        for _ in range(2):
+            assert executor.count(plan) == 336
+            assert sum(block.count for block in executor.run(plan)) == 336
+    assert [record.message for record in caplog.records] == [f"a query runs on the CPU instead: {error}"]
+
+
+@EMULATED
+def test_a_caller_who_stops_a_run_stops_it(device: None) -> None:
+    """An error that is not the device's is nobody's reason to begin again."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    with pytest.raises(graphdb.QueryTimeout):
+        executor.count(plan_of(1e10), Control(timeout=-1.0))
+
+
+def test_a_machine_without_a_driver_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with mock.patch.object(choose, "probe", return_value=DeviceReport(None, (), None, None, None)):
+        executor = choose_executor("auto", threads=2)
+        with caplog.at_level(logging.WARNING, "graphdb"):
+            assert executor.count(plan_of(1e12)) == 336
+        assert not caplog.records
+        with pytest.raises(DeviceError, match="no NVIDIA driver"):
+            choose_executor("cuda:0")
+
+
+def test_a_device_that_cannot_be_used_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with mock.patch.object(choose, "probe", return_value=replace(USABLE, cupy=None)):
+        executor = choose_executor("auto", threads=2)
+        with caplog.at_level(logging.WARNING, "graphdb"):
+            for _ in range(2):
+                assert executor.count(plan_of(1e12)) == 336
+        (record,) = caplog.records
+        assert "pip install 'graphdb[cuda13]'" in record.message
+        with pytest.raises(DeviceError, match="CuPy is not"):
+            graphdb.connect(device="cuda")
+
+
+def test_a_device_that_is_not_there() -> None:
+    with (
+        mock.patch.object(choose, "probe", return_value=USABLE),
+        pytest.raises(DeviceError, match=r"'cuda:1'\nhint: there is 'cuda:0'"),
+    ):
+        graphdb.connect(device="cuda:1")
+
+
+@EMULATED
+def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
+    data = tmp_path / "people.nt"
+    people = [(a, b) for a in range(6) for b in range(6) if a != b]
+    data.write_text("".join(f"<p:{a}> <p:knows> <p:{b}> .\n" for a, b in people))
+    triangle = "MATCH (a)-[:<p:knows>]->(b)-[:<p:knows>]->(c)-[:<p:knows>]->(a)"
+    wanted = []
+    for where in ("cpu", "cuda"):
+        with graphdb.connect(device=where) as db:
+            db.load(data)
+            wanted.append(db.query(f"{triangle} RETURN a, count(*) AS n ORDER BY n, id(a)").fetchall())
+            told = str(db.query(f"PROFILE {triangle} RETURN a").fetchall())
+            assert ("match on cuda:0 by join" in told) == (where == "cuda")
+    assert wanted[0] == wanted[1]
+    assert len(wanted[0]) == 6
+
+
+@EMULATED
+def test_doctor_tries_the_device(device: None) -> None:
+    assert "runs a query" in choose.try_device(0)
+    with mock.patch.object(choose, "smallest_plan", return_value=plan_of(1)):
+        assert "counts 336 triangles" in choose.try_device(0)
+
+
+def test_doctor_says_why_a_device_cannot_be_used() -> None:
+    with mock.patch.object(choose, "probe", return_value=replace(USABLE, nvrtc=None)):
+        assert "queries run on the CPU" in choose.try_device(0)
+        assert "NVRTC" in choose.try_device(0)

@@ -1,0 +1,152 @@
+"""Counting without enumerating on a device, real or emulated: the host's numbers, in every mode that can be counted so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.passes import make_plan
+from graphdb.storage.graph import ArraySource, DataGraph
+from tests import emulator
+from tests.backend.executors import EMULATED
+from tests.oracle.strategies import Case, cases
+from tests.oracle.test_counting import simple_cases
+
+EXAMPLES = settings(
+    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "2")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+HOST = HostExecutor(1)
+
+Edges = tuple[tuple[int, int], ...]
+PATTERNS: dict[str, Edges] = {
+    "diamond": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3)),
+    "4-cycle": ((0, 1), (0, 2), (1, 3), (2, 3)),
+    "diamond closed by a vertex": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 4), (3, 4)),
+    "4-clique with a triangle on an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3)),
+    "4-wheel": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)),
+    "5-clique minus an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)),
+}
+
+
+@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A device's executor."""
+    with ExitStack() as stack:
+        if request.param == "emulated":
+            stack.enter_context(emulator.installed())
+        from graphdb.gpu.executor import GpuExecutor
+
+        yield GpuExecutor(0, memory_limit=1 << 30)
+
+
+def graph_of(size: int, edges: int, seed: int) -> tuple[DataGraph, int]:
+    """A random graph of one edge label with some hubs, and the label."""
+    rng = np.random.default_rng(seed)
+    a, b = (rng.random(edges) ** 2 * size).astype(np.int64), rng.integers(0, size, edges)
+    pairs = np.unique(np.sort(np.stack([a[a != b], b[a != b]], axis=1), axis=1), axis=0)
+    return DataGraph(ArraySource(pairs[:, 0], np.full(len(pairs), size), pairs[:, 1], size + 1)), size
+
+
+def pattern_of(edges: Edges, label: int, candidates: tuple[Any, ...] = ()) -> PatternGraph:
+    """An undirected pattern under DIFFERENT NODES that is only counted; the first vertices have ``candidates``."""
+    count = 1 + max(max(edge) for edge in edges)
+    return PatternGraph(
+        tuple(PatternVertex(f"v{i}", candidates[i] if i < len(candidates) else None) for i in range(count)),
+        tuple(PatternEdge(f"e{i}", a, b, (label,), False, 0) for i, (a, b) in enumerate(edges)),
+        (Clause(MatchMode.DIFFERENT_NODES, tuple(range(count))),),
+        count_only=True,
+    )
+
+
+def counted(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
+    """Compare with the host's search; whether the device counted without searching."""
+    plan = make_plan(pattern, graph, counting="always")
+    want = HOST.count(make_plan(pattern, graph, counting="never"))
+    found = executor._counter.count(plan, Control())
+    assert found in (None, want)
+    assert executor.count(plan) == want
+    return found is not None
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns(executor: Any, name: str) -> None:
+    graph, label = graph_of(40, 160, 1)
+    assert counted(pattern_of(PATTERNS[name], label), graph, executor)
+
+
+def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
+    """What must be compiled first is left to the CPU where that takes less."""
+    graph, label = graph_of(40, 160, 1)
+    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+    assert plan.counting is not None
+    assert executor.work(plan, True) > 1e9
+    executor.count(plan)
+    assert executor.work(plan, True) == plan.counting.cost
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 6])
+def test_cliques(executor: Any, size: int) -> None:
+    graph, label = graph_of(50, 600, 2)
+    pattern = pattern_of(tuple(combinations(range(size), 2)), label)
+    plan = make_plan(pattern, graph)
+    want = HOST.count(make_plan(pattern, graph, counting="never"))
+    assert want > 0
+    assert executor._counter.count(replace(plan, counting=None), Control()) == want
+
+
+def test_candidates_and_hanging_trees(executor: Any) -> None:
+    """Vertices with candidate sets, on a cycle with two branches: weights that are bits, and weights that are not."""
+    graph, label = graph_of(32, 90, 3)
+    sets = tuple(np.flatnonzero(np.arange(32) % 4 == i) for i in range(4))
+    edges = ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (0, 5))
+    assert counted(pattern_of(edges, label, (*sets, sets[0], sets[1])), graph, executor)
+
+
+@pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
+@pytest.mark.parametrize("warp", [0, 10 << 10])
+def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
+    """Blocks as teams, and numbers in scratch memory, as on larger graphs."""
+    from graphdb.gpu import registers
+
+    graph, label = graph_of(40, 160, 4)
+    with mock.patch.object(registers, "SHARED", shared), mock.patch.object(registers, "WARP_BYTES", warp):
+        for name in ("4-wheel", "diamond closed by a vertex"):
+            assert counted(pattern_of(PATTERNS[name], label), graph, executor)
+
+
+@pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
+def test_what_triangles_have_in_common(executor: Any, shared: int) -> None:
+    """The kernel for larger graphs; its matrices in shared memory, and in scratch memory."""
+    from graphdb.gpu import count
+
+    graph, label = graph_of(120, 1500, 5)
+    with mock.patch.object(count, "WARP_BYTES", 0), mock.patch.object(count, "SHARED", shared):
+        assert counted(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, executor)
+
+
+@EXAMPLES
+@given(case=simple_cases())
+def test_cyclic_patterns(executor: Any, case: Case) -> None:
+    counted(replace(case.pattern, outputs=(), count_only=True), DataGraph(case.source), executor)
+
+
+@EXAMPLES
+@given(case=cases(most_vertices=5))
+def test_all_sorts_of_patterns(executor: Any, case: Case) -> None:
+    counted(replace(case.pattern, outputs=(), count_only=True), DataGraph(case.source), executor)

@@ -1,0 +1,129 @@
+"""The depth-first search on a device, real or emulated, where random patterns seldom go: shared intersections, long lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphdb.errors import QueryTimeout
+from graphdb.execute.executor import Control
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.plan.passes import make_plan
+from graphdb.storage.graph import DataGraph
+from tests import emulator
+from tests.backend.executors import EMULATED, SMALL
+from tests.backend.test_device_counts import EXAMPLES, PATTERNS, graph_of, pattern_of
+from tests.backend.test_executors import check
+from tests.oracle.strategies import Case, cases
+from tests.oracle.test_symmetry import symmetric_cases
+
+HOST = HostExecutor(1)
+CLIQUE = tuple(combinations(range(5), 2))
+
+
+@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+def devices(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """What makes a device's executor."""
+    with ExitStack() as stack:
+        if request.param == "emulated":
+            stack.enter_context(emulator.installed())
+        from graphdb.gpu.executor import GpuExecutor
+
+        yield lambda: GpuExecutor(0, memory_limit=1 << 30, hint="search")
+
+
+def searching(devices: Any, **sizes: Any) -> Any:
+    """An executor that searches, with pieces of the given sizes."""
+    from graphdb.gpu.search import Search
+
+    executor = devices()
+    executor.strategies["search"] = Search(executor.device, executor.graph, **sizes)
+    return executor
+
+
+@pytest.mark.parametrize("motion", [True, False])
+@pytest.mark.parametrize("name", ["4-wheel", "5-clique minus an edge", "5-clique"])
+def test_shared_intersections(devices: Any, name: str, motion: bool) -> None:
+    """Lists longer than a batch, intersections that are kept while several steps read them; rows and counts."""
+    graph, label = graph_of(44, 420, 1)
+    pattern = pattern_of({**PATTERNS, "5-clique": CLIQUE}[name], label)
+    counting = make_plan(pattern, graph, counting="never")
+    assert len(counting.program.shares) > 0
+    executor = searching(devices, motion=motion, **{**SMALL["search"], "least": 40})
+    assert executor.count(replace(counting, clique=None)) == HOST.count(replace(counting, clique=None)) > 0
+
+
+@pytest.mark.parametrize("pool_rows", [8, 1 << 12])
+def test_partial_matches_are_dealt_out_anew(devices: Any, pool_rows: int) -> None:
+    """Those that have no room in the pool are searched at once."""
+    graph, label = graph_of(30, 140, 5)
+    counting = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")
+    executor = searching(devices, **{**SMALL["search"], "depth": 3, "pool_rows": pool_rows})
+    assert executor.count(counting) == HOST.count(counting) > 0
+
+
+def test_rows_leave_through_the_ring(devices: Any) -> None:
+    graph, label = graph_of(30, 140, 2)
+    pattern = replace(pattern_of(PATTERNS["diamond"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)
+    plan = make_plan(pattern, graph)
+    found, want = (
+        Counter(
+            row for block in run for row in zip(*(block.columns[name].tolist() for name in plan.outputs), strict=True)
+        )
+        for run in (searching(devices, **SMALL["search"]).run(plan), HOST.run(plan))
+    )
+    assert found == want
+
+
+@pytest.mark.parametrize("mode", list(MatchMode))
+@EXAMPLES
+@given(case=cases(), layer=st.sampled_from(["direct", "hashed"]), dtype=st.sampled_from([np.int32, np.int64]))
+def test_each_mode(devices: Any, mode: MatchMode, case: Case, layer: Any, dtype: Any) -> None:
+    """Random graphs and patterns: rows and counts are the oracle's."""
+    clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)
+    pattern = replace(case.pattern, clauses=clauses)
+    graph = DataGraph(case.source, dtype=dtype, layer=layer)
+    check(replace(case, pattern=pattern), graph, searching(devices, **SMALL["search"]))
+
+
+@EXAMPLES
+@given(case=symmetric_cases(), limit=st.one_of(st.none(), st.integers(0, 12)))
+def test_symmetric_patterns_and_limits(devices: Any, case: Case, limit: int | None) -> None:
+    check(case, DataGraph(case.source), searching(devices, **SMALL["search"]), limit)
+
+
+@pytest.mark.gpu
+def test_the_ring_goes_round() -> None:
+    """More matches than the ring holds: the kernel waits for the host."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, label = graph_of(200, 4000, 3)
+    pattern = replace(pattern_of(PATTERNS["4-cycle"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)
+    plan = make_plan(pattern, graph)
+    executor = searching(lambda: GpuExecutor(0, hint="search"), block_rows=1 << 10, blocks=4)
+    rows = sum(block.count for block in executor.run(plan))
+    counting = make_plan(replace(pattern, outputs=(), count_only=True), graph, counting="never")
+    assert rows == HOST.count(counting) > 1 << 16
+
+
+@pytest.mark.gpu
+def test_a_timeout_stops_a_search() -> None:
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, label = graph_of(2000, 400_000, 4)
+    plan = make_plan(pattern_of(tuple((i, i + 1) for i in range(7)), label), graph, counting="never")
+    executor = GpuExecutor(0, hint="search")
+    with pytest.raises(QueryTimeout):
+        executor.count(plan, Control(timeout=0.3))
+    small = make_plan(pattern_of(PATTERNS["diamond"], label), graph_of(40, 160, 1)[0], counting="never")
+    assert executor.count(small) >= 0  # and the device goes on

@@ -1,0 +1,50 @@
+"""The shared data sets on a device: every query's rows are the host's, and as many as stated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import graphdb
+from graphdb import statements
+from graphdb.execute.host import HostExecutor
+from graphdb.execute.mirror import MirrorExecutor
+from graphdb.plan import passes
+from tests.backend.executors import SMALL, device_executor
+from tests.datasets import pattern_query, queries, shared
+from tests.suites.test_datasets import ENUMERATED, FILES
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def mirror(request: pytest.FixtureRequest) -> MirrorExecutor:
+    return MirrorExecutor(device_executor(request.param, {}), HostExecutor())
+
+
+@pytest.fixture(scope="module", params=FILES)
+def loaded(request: pytest.FixtureRequest, mirror: Any) -> Iterator[tuple[str, graphdb.Database]]:
+    path = shared("data", request.param, FILES[request.param])
+    with mock.patch.object(statements, "choose_executor", return_value=mirror), graphdb.connect() as database:
+        database.load(path)
+        yield request.param, database
+
+
+def test_every_query_gives_the_stated_count(loaded: tuple[str, graphdb.Database]) -> None:
+    """The matches are gone through: a plan that counts in another way is a test of its own."""
+    name, database = loaded
+    never = mock.patch.object(passes, "counting_plan", return_value=None)
+    for query in queries(name):
+        with never:
+            assert database.query(pattern_query(query)).scalar() == query["count"], query["name"]
+
+
+def test_every_row_is_the_hosts(loaded: tuple[str, graphdb.Database]) -> None:
+    name, database = loaded
+    for query in queries(name):
+        if "patterns" in query and query["count"] <= ENUMERATED:
+            terms = {term[1:] for pattern in query["patterns"] for term in pattern if term[0] == "?"}
+            assert len(database.query(pattern_query(query, ", ".join(sorted(terms))))) == query["count"], query["name"]

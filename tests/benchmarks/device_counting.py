@@ -1,0 +1,256 @@
+"""Counting on a device, beside published GPU matchers: tables of device times.
+
+    python -m tests.benchmarks.device_counting snap --graphs wiki-Vote email-Enron rmat18
+    python -m tests.benchmarks.device_counting labelled --sets github
+    python -m tests.benchmarks.device_counting stream --graph wiki-Vote --pattern 4-cycle
+
+Times are the device's, in milliseconds: from the first kernel to the last, medians, warm.  ``snap`` counts the nine
+patterns and compares with the best published kernel time; ``labelled`` the queries of a labelled graph, where what is
+computed of candidates and weights counts too, and ``wall`` is all that a run takes on a prepared plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphdb.errors import QueryTimeout
+from graphdb.execute.executor import Control
+from graphdb.gpu.cliques import DeviceCliques, shape_for
+from graphdb.gpu.count import DeviceCount
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.launch import Device
+from graphdb.gpu.registers import Unsupported
+from graphdb.gpu.search import LEAST, Search
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.storage.graph import ArraySource, DataGraph
+from tests.benchmarks.counting import pattern, rmat, snap, undirected
+from tests.benchmarks.harness import SHARED
+
+LONGEST = 6.0
+"""Seconds that a search may take."""
+
+Run = Callable[[], tuple[int | None, float]]
+
+
+def graph_of(name: str) -> tuple[DataGraph, int]:
+    """A SNAP graph, or ``rmat18``: edge factor 16."""
+    if not name.startswith("rmat"):
+        return snap(name)
+    return undirected(*rmat(int(name.removeprefix("rmat")), 16))
+
+
+class Runner:
+    """Prepares counts on one device."""
+
+    def __init__(self, **sizes: Any) -> None:
+        self.device = Device(0)
+        self.graph = DeviceGraph(self.device.memory)
+        self.searching = Search(self.device, self.graph, **sizes)
+        self.cliques = DeviceCliques(self.device, self.graph)
+
+    def search(self, plan: PhysicalPlan) -> Run:
+        """The same by going through all matches, for at most some seconds."""
+
+        def run() -> tuple[int | None, float]:
+            found = self.searching.count(plan, Control(timeout=LONGEST), None)
+            return found * plan.automorphisms, self.searching.milliseconds
+
+        return run
+
+    def prepare(self, plan: PhysicalPlan) -> Run:
+        """What counts a plan's matches, and says how many milliseconds the device took."""
+        shape = shape_for(plan.clique) if plan.clique is not None else None
+        if plan.clique is not None and shape is not None:
+            clique = plan.clique
+
+            def run() -> tuple[int | None, float]:
+                found = self.cliques.count(clique, shape, Control())
+                return found * plan.automorphisms, self.cliques.milliseconds
+
+            return run
+        if plan.counting is None:
+            raise Unsupported("no plan to count without enumerating")
+        counter = DeviceCount(self.device, self.graph, plan.counting)
+
+        def count() -> tuple[int | None, float]:
+            found = counter.run(Control())
+            return found, counter.milliseconds
+
+        return count
+
+
+def median(run: Run, times: int) -> tuple[int | None, float, float]:
+    """(count, device ms, wall ms): medians of some runs after one that is not counted."""
+    found, _ = run()
+    taken, walls = [], []
+    for _ in range(times):
+        started = time.perf_counter()
+        again, milliseconds = run()
+        walls.append((time.perf_counter() - started) * 1000)
+        taken.append(milliseconds)
+        assert again == found, "a count that changes"
+    return found, statistics.median(taken), statistics.median(walls)
+
+
+def unlabelled(graphs: list[str], runs: int, only: list[str] | None, search: bool, runner: Runner) -> None:
+    """The nine patterns on SNAP graphs."""
+    known = json.loads((SHARED / "data" / "snap" / "matchers-h200.json").read_text())
+    ratios: list[float] = []
+    print(f"{'graph':<12} {'pattern':<36} {'subgraphs':>17} {'right':>5} {'ms':>9} {'best ms':>9} {'ratio':>7}")
+    for name in graphs:
+        graph, label = graph_of(name)
+        for title, found in known["patterns"].items():
+            published = known["graphs"][name].get(title)
+            if only and title not in only:
+                continue
+            wanted = pattern([(a, b) for a, b in found["edges"]], label, MatchMode.DIFFERENT_NODES)
+            try:
+                plan = make_plan(wanted, graph, counting="never" if search else "auto")
+                if search:
+                    run = runner.search(replace(plan, clique=None))
+                else:
+                    run = runner.prepare(plan if plan.clique else make_plan(wanted, graph, counting="always"))
+                count, taken, _ = median(run, runs)
+            except (Unsupported, QueryTimeout) as trouble:
+                print(f"{name:<12} {title:<36} {trouble}", flush=True)
+                continue
+            subgraphs = -1 if count is None else count // found["automorphisms"]
+            line = f"{name:<12} {title:<36} {subgraphs:>17,} "
+            if published is None:
+                print(f"{line} {'?':>4} {taken:>9.3f}", flush=True)
+                continue
+            right, best = subgraphs == published["count"], published["best ms"]
+            ratios.append(best / taken)
+            print(f"{line} {'yes' if right else 'NO':>4} {taken:>9.3f} {best:>9.3f} {best / taken:>7.2f}", flush=True)
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        print(f"geometric mean of {len(ratios)} ratios: {mean:.2f}; least {min(ratios):.2f}", flush=True)
+
+
+def read(lines: list[str]) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
+    """Labels and edges (with their labels) of a graph in the format ``t V E / v id label / e a b [label]``."""
+    rows = [line.split() for line in lines]
+    labels = np.array([int(row[2]) for row in rows if row[0] == "v"])
+    edges = [(int(row[1]), int(row[2]), int(row[3]) if len(row) > 3 else 0) for row in rows if row[0] == "e"]
+    return labels, edges
+
+
+def labelled(name: str) -> tuple[DataGraph, dict[str, PatternGraph]]:
+    """A labelled data graph, and its queries: vertex labels are candidate sets."""
+    files: dict[str, list[str]] = {}
+    with tarfile.open(SHARED / "data" / "labelled" / f"{name}.tar.gz") as archive:
+        for member in archive.getmembers():
+            content = archive.extractfile(member)
+            if content is not None and member.name.endswith(".graph"):
+                files[member.name.rsplit("/", 1)[-1].removesuffix(".graph")] = content.read().decode().splitlines()
+    labels, edges = read(files.pop("data"))
+    s, o, e = (np.array(column) for column in zip(*edges, strict=True))
+    size = len(labels)
+    graph = DataGraph(ArraySource(np.minimum(s, o), size + e, np.maximum(s, o), size + int(e.max()) + 1))
+    candidates = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
+    none = np.empty(0, np.int64)
+    queries = {}
+    for query, lines in files.items():
+        wanted, joins = read(lines)
+        queries[query] = PatternGraph(
+            tuple(PatternVertex(f"v{i}", candidates.get(int(label), none)) for i, label in enumerate(wanted)),
+            tuple(PatternEdge(f"e{i}", a, b, (size + kind,), False, 0) for i, (a, b, kind) in enumerate(joins)),
+            (Clause(MatchMode.DIFFERENT_NODES, tuple(range(len(wanted)))),),
+            count_only=True,
+        )
+    return graph, queries
+
+
+def queries(sets: list[str], runs: int, search: bool) -> None:
+    """The queries of labelled graphs."""
+    runner = Runner()
+    print(
+        f"{'set':<18} {'query':<8} {'matches':>17} {'right':>5} {'ms':>9} {'wall':>9} {'prepare':>9} {'best ms':>9} {'ratio':>7}"
+    )
+    for name in sets:
+        graph, patterns = labelled(name)
+        known: dict[str, Any] = json.loads((SHARED / "data" / "labelled" / f"{name}.json").read_text())["counts"]
+        ratios: list[float] = []
+        for query, published in known.items():
+            if query not in patterns:
+                continue
+            try:
+                plan = make_plan(patterns[query], graph, counting="never" if search else "always")
+                prepare = runner.prepare if plan.counting is not None else runner.search
+                prepare(plan)  # compiles
+                started = time.perf_counter()
+                run = prepare(plan)
+                prepared = (time.perf_counter() - started) * 1000
+                count, taken, wall = median(run, runs)
+            except (Unsupported, QueryTimeout) as trouble:
+                print(f"{name:<18} {query:<8} {trouble}", flush=True)
+                continue
+            others = published.get("H200 ms, published matchers", {}) if isinstance(published, dict) else {}
+            best = min((ms for ms in others.values() if isinstance(ms, float | int)), default=math.nan)
+            want = published["count"] if isinstance(published, dict) else published
+            ratios.append(best / (prepared + wall))
+            line = f"{name:<18} {query:<8} {-1 if count is None else count:>17,} {'yes' if count == want else 'NO':>5}"
+            print(f"{line} {taken:>9.3f} {wall:>9.3f} {prepared:>9.3f} {best:>9.3f} {ratios[-1]:>7.2f}", flush=True)
+
+
+def stream(name: str, title: str) -> None:
+    """All matches of a pattern, each subgraph once, to the host: rows and bytes in a second."""
+    edges = json.loads((SHARED / "data" / "snap" / "matchers-h200.json").read_text())["patterns"][title]["edges"]
+    graph, label = graph_of(name)
+    wanted = pattern([(a, b) for a, b in edges], label, MatchMode.DIFFERENT_NODES)
+    names = tuple(vertex.name for vertex in wanted.vertices)
+    plan = make_plan(replace(wanted, outputs=names, count_only=False), graph)
+    once = replace(plan, automorphisms=1, columns=plan.columns[:1])
+    runner = Runner()
+    for _ in range(2):
+        started = time.perf_counter()
+        blocks = [(rows, cells.nbytes) for cells, rows in runner.searching.run(once, Control(), None)]
+        seconds = time.perf_counter() - started
+        rows, size = (sum(column) for column in zip(*blocks, strict=True))
+        rate = f"{rows / seconds / 1e6:.0f} million rows and {size / seconds / 1e9:.2f} GB in a second"
+        print(f"{name} {title}: {rows:,} rows in {seconds:.3f} s: {rate}", flush=True)
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    first = commands.add_parser("snap")
+    first.add_argument("--graphs", nargs="+", default=["wiki-Vote", "email-Enron", "rmat18"])
+    first.add_argument("--patterns", nargs="+")
+    first.add_argument("--no-motion", action="store_true", help="searches keep no shared intersections")
+    first.add_argument("--least", type=int, default=LEAST, help="elements of a search's task at least")
+    first.add_argument("--depth", type=int, help="the step whose partial matches a search deals out anew; 0: none")
+    third = commands.add_parser("stream")
+    third.add_argument("--graph", default="wiki-Vote")
+    third.add_argument("--pattern", default="4-cycle")
+    second = commands.add_parser("labelled")
+    second.add_argument("--sets", nargs="+", default=["github"])
+    for command in (first, second):
+        command.add_argument("--runs", type=int, default=7)
+        command.add_argument("--search", action="store_true", help="go through all matches")
+    arguments = parser.parse_args()
+    if arguments.command == "snap":
+        runner = Runner(motion=not arguments.no_motion, least=arguments.least, depth=arguments.depth)
+        unlabelled(arguments.graphs, arguments.runs, arguments.patterns, arguments.search, runner)
+    elif arguments.command == "stream":
+        stream(arguments.graph, arguments.pattern)
+    else:
+        queries(arguments.sets, arguments.runs, arguments.search)
+
+
+if __name__ == "__main__":
+    main()

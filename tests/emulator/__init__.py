@@ -1,0 +1,251 @@
+"""A CUDA device that is none: enough of CuPy to run the device's code, kernels included, on a machine without one.
+
+:func:`installed` puts a module in CuPy's place.  Its arrays are NumPy's, its kernels are the same ``.cu`` files compiled as
+C++ (``device.hpp``: threads are fibers).  It knows nothing of speed, memory traffic or races between blocks; it
+does know whether rows are right, whether a kernel writes where it must not, and whether what it reads was written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+GUARD = 64
+DYNAMIC_SHARED = 1 << 20
+"""Bytes of shared memory that a kernel has whose launch says how much."""
+_DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
+_FRESH, _FENCE = 0xA5, 0x5A
+_folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
+
+
+class OutOfMemoryError(MemoryError):
+    """The pool is full."""
+
+
+class _Owner:
+    """Lives as long as an array or a view of it."""
+
+
+class Pool:
+    """A pool that counts, and fences every allocation off."""
+
+    current: Pool
+
+    def __init__(self) -> None:
+        self.limit = 1 << 62
+        self.used = 0
+        self.faults: list[str] = []
+
+    def set_limit(self, size: int) -> None:
+        self.limit = size
+
+    def used_bytes(self) -> int:
+        return self.used
+
+    def free_bytes(self) -> int:
+        return 0
+
+    def free_all_blocks(self) -> None: ...
+
+    def malloc(self, size: int) -> int:
+        return size
+
+    def array(self, shape: Any, dtype: Any) -> Array:
+        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if self.used + size > self.limit:
+            raise OutOfMemoryError
+        self.used += size
+        memory = np.full(size + GUARD + 16, _FRESH, np.uint8)
+        start = -memory.ctypes.data % 16
+        memory[start + size :] = _FENCE
+        owner = _Owner()
+        found = memory[start : start + size].view(dtype).reshape(shape).view(Array)
+        found._owner = owner
+        weakref.finalize(owner, self._free, memory, start + size, size)
+        return found
+
+    def _free(self, memory: Any, end: int, size: int) -> None:
+        self.used -= size
+        if (memory[end:] != _FENCE).any():
+            self.faults.append(f"written behind an array of {size} bytes")
+
+
+class Array(np.ndarray[Any, Any]):
+    """A device array."""
+
+    _owner: Any = None
+
+    def __array_finalize__(self, other: Any) -> None:
+        self._owner = getattr(other, "_owner", None)
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        return SimpleNamespace(ptr=self.ctypes.data if self.size else 0)
+
+    def set(self, values: Any, stream: Any = None) -> None:
+        self[...] = values
+
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
+        if out is None:
+            return np.array(self)
+        out[...] = np.asarray(self)
+        return out
+
+
+class RawModule:
+    """A module compiled as C++."""
+
+    def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
+        defined = [option for option in options if option.startswith("-D")]
+        code = _DYNAMIC.sub(rf"static \1 \2[{DYNAMIC_SHARED} / sizeof(\1)];", code)
+        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
+        known = (text, *defined, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
+        key = hashlib.sha256("".join(known).encode())
+        _folder.mkdir(exist_ok=True)
+        library = _folder / f"{key.hexdigest()[:20]}.so"
+        if not library.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                source = Path(folder) / "kernel.cpp"
+                source.write_text(text)
+                made = Path(folder) / "kernel.so"
+                flags = ["-std=c++17", "-O1", "-g", "-w", "-shared", "-fPIC", "-fno-strict-aliasing"]
+                assert COMPILER is not None
+                if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
+                    flags.append("-fno-gnu-unique")
+                subprocess.run([COMPILER, *flags, *defined, str(source), "-o", str(made)], check=True)
+                made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
+        self._library = ctypes.PyDLL(str(library))  # with the GIL: the emulator runs one kernel at a time
+
+    def get_function(self, name: str) -> Any:
+        kernel = getattr(self._library, name)
+
+        def launch(
+            grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
+        ) -> None:
+            cells = (ctypes.c_ulonglong * 20)()
+            assert len(arguments) <= 20
+            for i, argument in enumerate(arguments):
+                value = argument.data.ptr if isinstance(argument, Array) else int(argument)
+                cells[i] = value % (1 << 64)
+            address = ctypes.cast(kernel, ctypes.c_void_p)
+            if self._library.emulate(address, cells, grid[0], block[0]):
+                raise AssertionError(f"the threads of {name} wait for each other")
+
+        launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
+        launch.max_dynamic_shared_size_bytes = DYNAMIC_SHARED  # type: ignore[attr-defined]
+        return launch
+
+
+class Stream:
+    """A stream that is always done."""
+
+    ptr = 0
+
+    def __init__(self, non_blocking: bool = False) -> None: ...
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def wait_event(self, event: Any) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+class Event:
+    """An event that has happened."""
+
+    def record(self, stream: Any = None) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None: ...
+
+    @property
+    def done(self) -> bool:
+        return True
+
+
+@contextmanager
+def _using(allocator: Any) -> Iterator[None]:
+    before = getattr(_local, "pool", None)
+    _local.pool = allocator.__self__
+    try:
+        yield
+    finally:
+        _local.pool = before
+
+
+_local = threading.local()
+
+
+class _Device:
+    def __init__(self, number: int = 0) -> None: ...
+
+    def __enter__(self) -> _Device:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _cumsum(values: Any, out: Any) -> Any:
+    out[...] = np.cumsum(np.asarray(values))
+    return out
+
+
+def _module(memory: int) -> ModuleType:
+    properties = {"name": b"emulated", "multiProcessorCount": 2}
+    cuda = SimpleNamespace(
+        Device=_Device,
+        MemoryPool=Pool,
+        Stream=Stream,
+        Event=Event,
+        using_allocator=_using,
+        get_elapsed_time=lambda a, b: (b.at - a.at) * 1000,
+        get_current_stream=Stream,
+        driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1),
+        alloc_pinned_memory=bytearray,
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+        runtime=SimpleNamespace(
+            memGetInfo=lambda: (memory, memory), getDeviceProperties=lambda number: properties, getDeviceCount=lambda: 1
+        ),
+    )
+    module = ModuleType("cupy")
+    module.__dict__.update(
+        cuda=cuda,
+        RawModule=RawModule,
+        ndarray=Array,
+        cumsum=_cumsum,
+        empty=lambda shape, dtype: _local.pool.array(shape, dtype),
+    )
+    return module
+
+
+@contextmanager
+def installed(memory: int = 1 << 30) -> Iterator[None]:
+    """Put the emulated device in CuPy's place; ``memory`` is how much it has."""
+    before = sys.modules.get("cupy")
+    sys.modules["cupy"] = _module(memory)
+    try:
+        yield
+    finally:
+        del sys.modules["cupy"]
+        if before is not None:
+            sys.modules["cupy"] = before

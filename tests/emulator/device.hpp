@@ -1,0 +1,191 @@
+// What CUDA C++ needs to run as C++ on the CPU: the threads of a block are fibers that switch where CUDA synchronises.
+//
+// Blocks run one after the other.  A collective that not all its threads reach is found as a deadlock.
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(...)
+#define __shared__ static
+#define __constant__ static
+
+struct Dim { unsigned x, y, z; };
+static Dim threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulator {
+
+struct Barrier { int expected, arrived; unsigned long long generation; };
+struct Fiber { ucontext_t context; char *stack; unsigned thread; bool done; };
+
+static ucontext_t scheduler;
+static std::vector<Fiber *> idle, waiting;
+static Fiber *running;
+static Barrier block;
+static std::vector<Barrier> warps;
+static std::vector<unsigned long long> exchanged;
+static unsigned long long progress;
+static void (*kernel)(...);
+static const unsigned long long *arguments;
+
+static void yield() { swapcontext(&running->context, &scheduler); }
+
+static void wait(Barrier &barrier) {
+  unsigned long long generation = barrier.generation;
+  if (++barrier.arrived == barrier.expected) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    ++progress;
+  }
+  while (barrier.generation == generation) yield();
+}
+
+static Barrier &warp() { return warps[threadIdx.x / 32]; }
+
+// Every lane gives a value and sees all of its warp.
+template <typename T> static T *exchange(T value) {
+  static_assert(sizeof(T) <= 8, "at most eight bytes");
+  static T lanes[64][32];
+  T *mine = lanes[threadIdx.x / 32];
+  mine[threadIdx.x % 32] = value;
+  wait(warp());
+  return mine;
+}
+
+typedef void (*Kernel)(unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+                       unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+                       unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+                       unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+                       unsigned long long, unsigned long long, unsigned long long, unsigned long long);
+
+static void body() {
+  const unsigned long long *a = arguments;
+  ((Kernel)kernel)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15],
+                   a[16], a[17], a[18], a[19]);
+  running->done = true;
+  ++progress;
+  swapcontext(&running->context, &scheduler);
+}
+
+static void resume(Fiber *fiber) {
+  running = fiber;
+  threadIdx.x = fiber->thread;
+  swapcontext(&scheduler, &fiber->context);
+}
+
+static int run_block(unsigned threads) {
+  block = {(int)threads, 0, 0};
+  warps.assign((threads + 31) / 32, {32, 0, 0});
+  if (threads % 32) warps.back().expected = threads % 32;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    if (idle.empty()) {
+      Fiber *fresh = new Fiber;
+      fresh->stack = (char *)malloc(1 << 17);
+      idle.push_back(fresh);
+    }
+    Fiber *fiber = idle.back();
+    idle.pop_back();
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack;
+    fiber->context.uc_stack.ss_size = 1 << 17;
+    fiber->context.uc_link = &scheduler;
+    fiber->thread = thread;
+    fiber->done = false;
+    makecontext(&fiber->context, body, 0);
+    resume(fiber);
+    (fiber->done ? idle : waiting).push_back(fiber);
+  }
+  while (!waiting.empty()) {
+    unsigned long long before = progress;
+    std::vector<Fiber *> still;
+    for (Fiber *fiber : waiting) {
+      resume(fiber);
+      (fiber->done ? idle : still).push_back(fiber);
+    }
+    waiting.swap(still);
+    if (progress == before) return 1;
+  }
+  return 0;
+}
+
+}  // namespace emulator
+
+// Run a kernel: 0, or 1 where threads wait for others that never come.
+extern "C" int emulate(void *kernel, const unsigned long long *arguments, unsigned blocks, unsigned threads) {
+  emulator::kernel = (void (*)(...))kernel;
+  emulator::arguments = arguments;
+  gridDim = {blocks, 1, 1};
+  blockDim = {threads, 1, 1};
+  for (unsigned block = 0; block < blocks; ++block) {
+    blockIdx = {block, 0, 0};
+    if (emulator::run_block(threads)) return 1;
+  }
+  return 0;
+}
+
+static inline void __syncthreads() { emulator::wait(emulator::block); }
+static inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::warp()); }
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+static inline void __threadfence_system() {}
+static inline long long clock64() { return 0; }
+template <typename T> static T min(T a, T b) { return b < a ? b : a; }
+template <typename T> static T max(T a, T b) { return a < b ? b : a; }
+static inline void __nanosleep(unsigned) { emulator::yield(); }
+
+static inline unsigned __ballot_sync(unsigned, bool predicate) {
+  unsigned *lanes = emulator::exchange<unsigned>(predicate);
+  unsigned word = 0;
+  unsigned count = emulator::warp().expected;
+  for (unsigned i = 0; i < count; ++i) word |= (lanes[i] != 0) << i;
+  __syncwarp();
+  return word;
+}
+static inline bool __any_sync(unsigned mask, bool predicate) { return __ballot_sync(mask, predicate) != 0; }
+static inline bool __all_sync(unsigned mask, bool predicate) { return !__ballot_sync(mask, !predicate); }
+
+template <typename T> static T __shfl_sync(unsigned, T value, int lane, int width = 32) {
+  T *lanes = emulator::exchange(value);
+  int own = threadIdx.x % 32;
+  T found = lanes[own / width * width + (lane & (width - 1))];
+  __syncwarp();
+  return found;
+}
+template <typename T> static T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
+  int own = threadIdx.x % width;
+  return __shfl_sync(mask, value, own >= (int)by ? own - (int)by : own, width);
+}
+template <typename T> static T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
+  int own = threadIdx.x % width;
+  return __shfl_sync(mask, value, own + (int)by < width ? own + (int)by : own, width);
+}
+template <typename T> static T __shfl_xor_sync(unsigned mask, T value, int by, int width = 32) {
+  return __shfl_sync(mask, value, (int)(threadIdx.x % width) ^ by, width);
+}
+
+template <typename T> static T __ldg(const T *address) { return *address; }
+static inline int __popc(unsigned word) { return __builtin_popcount(word); }
+static inline int __popcll(unsigned long long word) { return __builtin_popcountll(word); }
+static inline int __ffs(int word) { return __builtin_ffs(word); }
+static inline int __ffsll(long long word) { return __builtin_ffsll(word); }
+static inline int __clz(int word) { return word ? __builtin_clz(word) : 32; }
+static inline int __clzll(long long word) { return word ? __builtin_clzll(word) : 64; }
+
+template <typename T, typename U> static T atomicAdd(T *address, U value) { T old = *address; *address = old + (T)value; return old; }
+template <typename T, typename U> static T atomicExch(T *address, U value) { T old = *address; *address = (T)value; return old; }
+template <typename T, typename U> static T atomicOr(T *address, U value) { T old = *address; *address = old | (T)value; return old; }
+template <typename T, typename U> static T atomicAnd(T *address, U value) { T old = *address; *address = old & (T)value; return old; }
+template <typename T, typename U> static T atomicMax(T *address, U value) { T old = *address; if ((T)value > old) *address = (T)value; return old; }
+template <typename T, typename U> static T atomicMin(T *address, U value) { T old = *address; if ((T)value < old) *address = (T)value; return old; }
+template <typename T, typename U, typename V> static T atomicCAS(T *address, U expected, V value) {
+  T old = *address;
+  if (old == (T)expected) *address = (T)value;
+  return old;
+}
