@@ -25,7 +25,7 @@ from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
             "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
-            "space_kernels.join_candidates", "tree_kernels.best_tree", "tree_kernels.walk")  # fmt: skip
+            "space_kernels.join_candidates", "tree_kernels.try_roots", "tree_kernels.walk")  # fmt: skip
 """One function of each family."""
 
 

@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 def require_distinct(draft: Draft) -> None:
     """What the match modes and ``a <> b`` ask: which vertices, and which edges, must differ."""
     wanted = distinctness(draft.pattern, draft.graph.type_label, draft.simple)
-    draft.differ = tuple(check for check in wanted if not _certain(draft, check))
+    draft.differ = tuple(_uncertain(draft, wanted))
     overlaps = draft.space.overlaps if draft.space else None
     for check in draft.differ:
         # Vertices without a candidate in common differ anyway.
@@ -41,19 +41,22 @@ def require_distinct(draft: Draft) -> None:
             draft.checks.append(check)
 
 
-def _certain(draft: Draft, check: Check) -> bool:
-    """Whether vertices differ since they have different labels, and no vertex of the graph has two."""
-    match check:
-        case Unequal(left, right):
-            pairs = [(left, right)]
-        case NotBothEqual(a, b, c, d):
-            pairs = [(a, b), (c, d)]
-        case _:
-            return False
-    type_label, vertices = draft.graph.type_label, draft.pattern.vertices
-    if type_label is None or draft.graph.source.statistics(type_label).max_out_degree > 1:
-        return False
-    return any(vertices[a].labels and vertices[b].labels and vertices[a].labels != vertices[b].labels for a, b in pairs)
+def _uncertain(draft: Draft, checks: list[Check]) -> list[Check]:
+    """Leave out vertices that differ since they have different labels, where no vertex of the graph has two."""
+    type_label = draft.graph.type_label
+    if type_label is None or draft.graph.statistics((type_label,)).max_out_degree > 1:
+        return checks
+    labels = [vertex.labels for vertex in draft.pattern.vertices]
+
+    def apart(a: int, b: int) -> bool:
+        return bool(labels[a] and labels[b] and labels[a] != labels[b])
+
+    return [
+        check
+        for check in checks
+        if not (isinstance(check, Unequal) and apart(check.left, check.right))
+        and not (isinstance(check, NotBothEqual) and (apart(check.a, check.b) or apart(check.c, check.d)))
+    ]
 
 
 def require_induced(draft: Draft) -> None:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.loops import Bundle, Part, Through, Weight
 from graphdb.plan.parts import MOST_CORE, MOST_LARGE_CORE, parts_of
 from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
-from graphdb.plan.quotients import Expansion, Member, Quotient
+from graphdb.plan.quotients import MOST_STATES, Expansion, Member, Quotient
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Partition
@@ -34,6 +35,8 @@ LONG = 1e8
 """Searches expected to go through so many elements take a second: then large cores are worth planning."""
 MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search."""
+TERM = 15_000.0
+"""What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +118,17 @@ def counting_plan(
     if search.cost < WORTH and not always:
         return None
     expansion = Expansion(pattern, graph, checks, root)
-    quotients = expansion.quotients()
-    if quotients is None or (len(quotients) > MOST_QUOTIENTS and not always):
-        return None
     costs = CountingCosts(graph, expansion.filters)
     instead_of = search.cost
     if pattern.duplicates != "drop":  # else the search looks for first matches only
         instead_of = max(instead_of, _search_cost(pattern, search, costs))
-    terms, cost = [], OVERHEAD
+    most = MOST_QUOTIENTS if not always else MOST_STATES
+    if not always:
+        most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
+    quotients = expansion.quotients(most)
+    if quotients is None:
+        return None
+    terms, cost = [], OVERHEAD + TERM * (len(quotients) - 1)
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
@@ -146,6 +152,21 @@ def counting_plan(
         instead_of=instead_of,
         root=root,
     )
+
+
+def counts_along_edges(pattern: PatternGraph) -> bool:
+    """Whether a pattern's number of matches is a single sum of products along its edges: homomorphisms of a forest."""
+    if not pattern.count_only or pattern.limit is not None or pattern.edge_tests or pattern.unequal:
+        return False
+    if any(clause.mode is not MatchMode.REPEATABLE_ELEMENTS for clause in pattern.clauses):
+        return False
+    tree_of = list(range(len(pattern.vertices)))
+    for edge in pattern.edges:
+        a, b = tree_of[edge.source], tree_of[edge.target]
+        if a == b:
+            return False
+        tree_of = [a if tree == b else tree for tree in tree_of]
+    return True
 
 
 def _only_output(pattern: PatternGraph) -> int:

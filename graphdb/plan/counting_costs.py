@@ -36,6 +36,10 @@ class CountingCosts:
         self.vertices = graph.vertices
         self._figures: dict[Member, tuple[float, float, float]] = {}
 
+    def check(self) -> None:
+        """Raise if whoever plans wants no more."""
+        self._graph.check()
+
     def keys(self, member: Member) -> float:
         """How many vertices have a neighbour."""
         return self._of(member)[0]

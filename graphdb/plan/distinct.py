@@ -54,7 +54,7 @@ def unequal_vertices(pattern: PatternGraph) -> set[Pair]:
     unequal = {_pair(a, b) for a, b in pattern.unequal}
     for clause in pattern.clauses:
         if clause.mode in (MatchMode.DIFFERENT_NODES, MatchMode.INDUCED):
-            unequal |= {_pair(a, b) for a, b in combinations(sorted(set(clause.vertices)), 2)}
+            unequal.update(combinations(sorted(set(clause.vertices)), 2))
     return unequal
 
 

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
-from graphdb.plan.cost import Estimates
+from graphdb.plan.cost import Estimates, estimate
+from graphdb.plan.counting import OVERHEAD, counts_along_edges
+from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
     Check,
     Relation,
     Step,
     TreeCount,
 )
+from graphdb.plan.sample import Forecast, best_order, modelled
 from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Partition
 
+SURELY = 4.0
+"""A search that is expected to cost so many times more than counting along the edges can will not be run."""
 
-@dataclass(slots=True)
+
+@dataclass
 class Draft:
     """A plan in the making.  ``position[v]`` is the step that binds pattern vertex ``v``."""
 
     pattern: PatternGraph
     graph: DataGraph
+    counting: Literal["auto", "always", "never"] = "auto"
     space: CandidateSpace | None = None
     """The candidates as refined and joined, where that pays, …"""
     tree: TreeCount | None = None
@@ -42,6 +51,31 @@ class Draft:
     """Edges whose data edge must be bound by a step of its own."""
     steps: list[Step] = field(default_factory=list)
     symmetry: Symmetry = NO_SYMMETRY
+
+    @cached_property
+    def plain(self) -> Estimates:
+        """What is expected of a search over the candidates as they are, …"""
+        return estimate(self.pattern, self.graph)
+
+    @cached_property
+    def searched(self) -> Forecast:
+        """… and what its best order does.  Nobody looks at samples for a search that will give way to counting."""
+        if self.linear:
+            forecast = modelled(self.plain, matching_order(self.plain))
+            if forecast.cost > SURELY * self.along_edges:
+                return forecast
+        return best_order(self.pattern, self.graph, self.plain, matching_order)
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether the matches are only counted, and can be along the edges: homomorphisms of a forest."""
+        return self.counting != "never" and counts_along_edges(self.pattern)
+
+    @property
+    def along_edges(self) -> float:
+        """What counting along the edges goes through at most."""
+        triples = sum((2 - edge.directed) * self.graph.statistics(edge.labels).triples for edge in self.pattern.edges)
+        return OVERHEAD + 2.0 * triples + sum(self.plain.sizes)
 
     def relation(self, edge: PatternEdge | EdgeTest) -> tuple[Relation, int, int]:
         """How the search goes along an edge: (relation, the end bound first, the other end)."""

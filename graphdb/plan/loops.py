@@ -30,6 +30,11 @@ class Bundle:
         return Bundle(tuple(member.reversed() for member in self.members), -self.order)
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Something to sort by."""
+        return self.order, tuple(member.key for member in self.members)
+
+    @property
     def plain(self) -> bool:
         """Whether it is one relation that only tests."""
         return len(self.members) == 1 and not self.members[0].weighted

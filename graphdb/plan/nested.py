@@ -31,6 +31,8 @@ MOST_ORDERS = 400
 """Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
+_TRY = 5_000.0
+"""What trying one more vertex in an order of loops costs, in elements gone through meanwhile."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
@@ -132,7 +134,10 @@ class _Search:
         )
 
     def _explore(self, state: _State) -> None:
-        if self._best is not None and (state.cost >= self._best.cost or self._tried > MOST_ORDERS):
+        self._costs.check()
+        if self._best is not None and (
+            self._best.cost <= max(state.cost, self._tried * _TRY) or self._tried > MOST_ORDERS
+        ):
             return
         if not state.near:
             self._best = state

@@ -48,10 +48,17 @@ def parts_of(quotient: Quotient, costs: CountingCosts, most: int = MOST_CORE) ->
 
 
 def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: CountingCosts, most: int) -> Part | None:
-    def weight(v: int, hanging: list[int], parent: int) -> Weight:
-        messages = [(near[v][u], weight(u, [w for w in near[u] if w != v], v)) for u in hanging]
-        messages.sort(key=lambda message: repr(message[0]))
+    below: dict[tuple[int, int], Weight] = {}
+
+    def weight(v: int, hanging: list[int]) -> Weight:
+        messages = [(near[v][u], child(u, v)) for u in hanging]
+        messages.sort(key=lambda message: message[0].key)
         return Weight(quotient.filters[v], quotient.loops[v], tuple(messages))
+
+    def child(v: int, parent: int) -> Weight:
+        if (v, parent) not in below:
+            below[v, parent] = weight(v, [u for u in near[v] if u != parent])
+        return below[v, parent]
 
     # The vertex that matches are counted by stays: it is the tree's root, or bound first.
     root = quotient.root if quotient.root in near else -1
@@ -68,13 +75,13 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
     if len(core) == (root >= 0):
         trees = []
         for v in sorted(core or near):
-            tree = weight(v, list(near[v]), -1)
+            tree = weight(v, list(near[v]))
             trees.append((_tree_cost(tree, costs), v, tree))
         cost, v, tree = min(trees, key=lambda found: found[:2])
         return Part(tree, tuple(near[v].values()), cost=cost, origin=v, rooted=v == root)
     if len(core) > most:
         return None
-    weights = {v: weight(v, [u for u in near[v] if u not in core], -1) for v in core}
+    weights = {v: weight(v, [u for u in near[v] if u not in core]) for v in core}
     bundles = {(a, b): near[a][b] for a in core for b in core[a]}
     multiple = _order_twins(weights, bundles, costs, root)
     outside = sum(_tree_cost(w, costs) for w in set(weights.values()))

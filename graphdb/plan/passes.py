@@ -11,12 +11,10 @@ from typing import Literal
 
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
-from graphdb.plan.cost import estimate
 from graphdb.plan.counting import WORTH, counting_plan
 from graphdb.plan.distinct import unequal_vertices
 from graphdb.plan.draft import Draft
 from graphdb.plan.lower import lower
-from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
     Above,
     CliqueCount,
@@ -27,7 +25,7 @@ from graphdb.plan.physical import (
     Unequal,
 )
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
-from graphdb.plan.sample import best_order, modelled
+from graphdb.plan.sample import modelled
 from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.symmetry import differ, symmetry
@@ -47,7 +45,7 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
-    draft = Draft(pattern, graph)
+    draft = Draft(pattern, graph, counting)
     for run in PASSES:
         run(draft)
     cost = sum(draft.visits) + sum(draft.rows)
@@ -71,26 +69,21 @@ def make_plan(
 
 def refine_candidates(draft: Draft) -> None:
     """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
-
-    def expected() -> float:
-        estimates = estimate(draft.pattern, draft.graph)
-        return modelled(estimates, matching_order(estimates)).cost
-
-    draft.space = candidate_space(draft.pattern, draft.graph, expected)
+    if not draft.linear:
+        draft.space = candidate_space(draft.pattern, draft.graph, lambda: draft.searched.cost)
 
 
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     if draft.space is None:
-        draft.estimates = estimate(draft.pattern, draft.graph)
-        forecast = best_order(draft.pattern, draft.graph, draft.estimates, matching_order)
+        draft.estimates, forecast = draft.plain, draft.searched
     else:
         draft.estimates = draft.space.estimates()
         if draft.pattern.count_only and draft.pattern.limit is None:
-            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern))
+            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern), draft.graph.check)
             order = tuple(node.vertex for node in draft.tree.nodes)
         else:
-            order = tree_order(draft.space)
+            order = tree_order(draft.space, draft.graph.check)
         forecast = modelled(draft.estimates, order)
     if draft.pattern.duplicates != "keep":
         order = rows_first(draft.estimates, forecast.order, draft.pattern)
@@ -126,6 +119,8 @@ def break_symmetry(draft: Draft) -> None:
 
 def _joined_without_loops(draft: Draft) -> set[tuple[int, int]]:
     """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself."""
+    if draft.space is not None:
+        return set(draft.space.apart)
     links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges]
     links += [test for test in draft.pattern.edge_tests if not test.negated]
     return {

@@ -33,6 +33,8 @@ OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"
 
 MOST_STATES = 5000
 """Beyond so many quotients (before isomorphic ones are merged) inclusion–exclusion is given up."""
+_ALIKE = 20
+"""So many quotients are expected to be isomorphic at most, where symmetric patterns make many of a few."""
 _MOST_PERMUTATIONS = 1500
 """Relabellings that the search for a canonical form tries at most."""
 
@@ -115,21 +117,25 @@ class Expansion:
         self._disjoint: dict[tuple[int, int], bool] = {}
         self._conditions = self._conditions_of(checks)
 
-    def quotients(self) -> list[tuple[int, Quotient]] | None:
-        """(coefficient, quotient) of the sum; None where there are too many, or no way to say it."""
+    def quotients(self, most: int = MOST_STATES) -> list[tuple[int, Quotient]] | None:
+        """(coefficient, quotient) of the sum; None where there are more than ``most``, or no way to say it.
+
+        Up to :data:`_ALIKE` times as many are looked at, before isomorphic ones meet.
+        """
         if self._conditions is None:
             return None
+        most_states = min(most * _ALIKE, MOST_STATES)
         start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
         states = {start: 1} if self._matchable(start) else {}
         for condition in self._conditions:
-            self._graph.check()
             more = Counter(states)
             for state, coefficient in states.items():
+                self._graph.check()
                 merged = self._apply(state, condition)
                 if merged is not None:
                     more[merged] -= coefficient
             states = {state: coefficient for state, coefficient in more.items() if coefficient}
-            if len(states) > MOST_STATES:
+            if len(states) > most_states:
                 return None
         found: dict[Quotient, int] = {}
         shown: dict[Quotient, Quotient] = {}
@@ -139,6 +145,8 @@ class Expansion:
             key = canonical(quotient)
             found[key] = found.get(key, 0) + coefficient
             shown.setdefault(key, quotient)
+            if len(found) > most:
+                return None
         return [(coefficient, shown[key]) for key, coefficient in found.items() if coefficient]
 
     # --- conditions

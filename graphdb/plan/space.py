@@ -37,6 +37,8 @@ CHEAP = 3_000_000.0
 """Neighbours that may be looked at without asking whether it pays: some milliseconds."""
 PASSES = 6
 """Later passes seldom find anything."""
+_SLICE = 1 << 20
+"""Neighbours that are looked at between two questions whether to go on: some milliseconds."""
 MOST_CELLS = 1 << 25
 """Cells of the offset layers together (one per data vertex, joined pair and direction; few are ever touched)."""
 
@@ -185,7 +187,9 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
     address = table.ctypes.data
     order = np.argsort(sizes, kind="stable")
     fixed = (address, first_arc, arcs, groups, near, order, candidates, starts, sizes, fits)
-    kernels.refine(*fixed, PASSES, 1 << 62, like)
+    state = np.array([(1 << count) - 1, 0, 0, 0, 0, 0], np.int64)
+    while not kernels.refine(*fixed, state, PASSES, _SLICE, like):
+        graph.check()
     if not sizes.all():
         sizes[:] = 0  # nothing can match
     pairs = sorted(between)
@@ -198,16 +202,22 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
     counter, longest = np.zeros(graph.vertices, np.int64), np.zeros(2 * len(pairs), np.int64)
     room, used = 1 << 16, -1
     while used < 0:
+        graph.check()
         out = np.empty(room, graph.dtype)
         cells = (candidates, starts, sizes, fits, offsets, out, counter, longest, like)
         used = kernels.join_candidates(address, table_of_links, np.array(flat, np.int64), *cells)
         room *= 4
     left = tuple(candidates[start : start + size] for start, size in zip(starts, sizes, strict=True))
+    joins = [0] * len(pairs)
+    if sizes.all() and pairs:
+        ones = table_of_links[:, 0]
+        begin, end = candidates[starts[ones]], candidates[starts[ones] + sizes[ones] - 1] + 1
+        forth = np.arange(0, 2 * len(pairs), 2)
+        joins = (offsets[forth, end] - offsets[forth, begin]).tolist()
     known: dict[Pair, int] = {}
     numbers: dict[Pair, int] = {}
     for i, (a, b) in enumerate(pairs):
-        first, last = (left[a][0], left[a][-1]) if len(left[a]) else (0, -1)
-        known[a, b] = known[b, a] = int(offsets[2 * i, last + 1] - offsets[2 * i, first]) if last >= 0 else 0
+        known[a, b] = known[b, a] = joins[i]
         numbers[a, b], numbers[b, a] = 2 * i, 2 * i + 1
     overlaps = kernels.common_fits(candidates, starts, sizes, fits).tolist()
     return CandidateSpace(left, fits, tuple(overlaps), known, frozenset(apart), offsets, out, longest, numbers)

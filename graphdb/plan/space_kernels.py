@@ -19,6 +19,8 @@ Ints = NDArray[np.int64]
 
 MOST_GROUPS = 64
 """Groups of one arc; there is at most one per pattern vertex."""
+FEW = 8
+"""A pass that drops less than one of so many candidates is the last."""
 
 
 @kernel
@@ -71,11 +73,12 @@ def refine(
     starts: Ints,
     sizes: Ints,
     fits: Ints,
+    state: Ints,
     passes: int,
     budget: int,
     like: Any,
-) -> int:
-    """Drop candidates without a partner along some pattern edge, until none is left to drop, or it has been enough.
+) -> bool:
+    """Drop candidates without a partner along some pattern edge, until few are left to drop, or it has been enough.
 
     Parameters
     ----------
@@ -94,29 +97,33 @@ def refine(
         The candidates of ``u`` are ``candidates[starts[u] : starts[u] + sizes[u]]``; changed in place.
     fits
         Int64 [data vertices]: see the module; changed in place.
+    state
+        Int64 [6], where it goes on: (the pattern vertices to look at again, as bits; the pass; in it the vertex; of
+        its candidates those looked at, and those kept; how many the pass has dropped).  At first all bits, and zeros.
     passes, budget
-        At most so many passes, and about so many neighbours to look at.
+        At most so many passes, and in this call about so many neighbours to look at.
 
     Returns
     -------
-    int
-        The neighbours that were looked at.
+    bool
+        Whether it is done; call again if not.
     """
     vertices = len(sizes)
     counts = np.zeros(MOST_GROUPS, np.int64)
-    stale = (1 << vertices) - 1
+    stale, number, i, at, kept, dropped = state
     work = 0
-    for number in range(passes):
-        if stale == 0 or work > budget:
-            break
-        for i in range(vertices):
+    while number < passes and stale != 0:
+        while i < vertices:
             u = order[i] if number % 2 == 0 else order[vertices - 1 - i]
-            if stale >> u & 1 == 0:
+            if stale >> u & 1 == 0 and at == 0:
+                i += 1
                 continue
             stale &= ~(1 << u)
-            kept = 0
-            for at in range(starts[u], starts[u] + sizes[u]):
-                x = candidates[at]
+            while at < sizes[u]:
+                if work > budget:
+                    state[:] = stale, number, i, at, kept, dropped
+                    return False
+                x = candidates[starts[u] + at]
                 good = True
                 for a in range(first_arc[u], first_arc[u + 1]):
                     looked = supported(partitions, arcs[a], groups, x, fits, counts, like)
@@ -129,12 +136,18 @@ def refine(
                     kept += 1
                 else:
                     fits[x] &= ~(1 << u)
+                at += 1
             if kept < sizes[u]:
                 stale |= near[u]
+                dropped += sizes[u] - kept
                 sizes[u] = kept
                 if kept == 0:
-                    return work
-    return work
+                    return True
+            i, at, kept = i + 1, 0, 0
+        if FEW * dropped < sizes.sum():
+            break
+        number, i, dropped = number + 1, 0, 0
+    return True
 
 
 @kernel

@@ -65,7 +65,7 @@ def symmetry(
     if not 2 <= count <= LARGEST or not unequal:
         return Symmetry((), 1, identity)
     search = _Automorphisms(pattern, fixed)
-    if len(set(search.colours)) == count:
+    if not any(search.colours[a] == search.colours[b] for a, b in unequal):
         return Symmetry((), 1, identity)
     search.colours = _free(search, set(unequal))
     size, restrictions = 1, []

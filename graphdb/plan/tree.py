@@ -13,6 +13,8 @@ Trees are grown over a candidate space (:mod:`graphdb.plan.space`), whose sizes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,35 +31,35 @@ MOST_KEPT = 1 << 16
 """Results that a node keeps at most; beyond, new ones take the places of old ones."""
 _ATTEMPT = 60.0
 """What growing one tree costs, in elements per pattern vertex and vertex."""
+_ROOTS = 4096
+"""Roots of a pattern of one vertex that are tried between two questions whether to go on; of others, by the square of
+their vertices."""
 
 
-def tree_order(space: CandidateSpace) -> tuple[int, ...]:
+def tree_order(space: CandidateSpace, check: Callable[[], None]) -> tuple[int, ...]:
     """A matching order for enumerating: the cheapest of those that some rules grow from some vertices."""
-    from graphdb.plan.tree_kernels import best_tree
-
     sizes, shares, links = _figures(space)
-    _, found, _ = best_tree(False, _ATTEMPT * len(sizes) ** 2, sizes, shares, links, links)
+    _, found, _ = _best_tree(False, sizes, shares, links, links, check)
     return tuple(found[:, 0].tolist())
 
 
-def tree_count(space: CandidateSpace, unequal: set[Pair]) -> TreeCount:
+def tree_count(space: CandidateSpace, unequal: set[Pair], check: Callable[[], None]) -> TreeCount:
     """Plan to count the homomorphisms over a candidate space in which some pairs of vertices differ.
 
     Parameters
     ----------
     unequal
         Pairs of vertices (lower number first) that must differ.
+    check
+        Called every few milliseconds; what it raises stops the planning.
     """
-    from graphdb.plan.tree_kernels import best_tree
-
     sizes, shares, links = _figures(space)
     differ = np.zeros_like(links)
     for a, b in unequal - space.apart:
         if space.overlaps[a] >> b & 1:
             differ[a] |= 1 << b
             differ[b] |= 1 << a
-    attempt = _ATTEMPT * len(sizes) ** 2
-    cost, found, figures = best_tree(True, attempt, sizes, shares, links, links | differ)
+    cost, found, figures = _best_tree(True, sizes, shares, links, links | differ, check)
     nodes: list[TreeNode] = []
     paths: list[tuple[int, ...]] = []
     for (vertex, parent, needs, part), (asked, worked) in zip(found.tolist(), figures.tolist(), strict=True):
@@ -87,6 +89,26 @@ def tree_count(space: CandidateSpace, unequal: set[Pair]) -> TreeCount:
             )
         )
     return TreeCount(tuple(nodes), space, cost)
+
+
+def _best_tree(
+    kept: bool, sizes: Floats, shares: Floats, links: Ints, near: Ints, check: Callable[[], None]
+) -> tuple[float, Ints, Floats]:
+    """The cheapest of some trees, those tried first that promise most: (work, ``found``, ``figures``) of
+    :func:`graphdb.plan.tree_kernels.grow`.
+    """
+    from graphdb.plan.tree_kernels import try_roots
+
+    count = len(sizes)
+    found, figures, state = np.empty((count, 4), np.int64), np.empty((count, 2)), np.array([np.inf, 0.0])
+    roots, some = np.argsort(sizes), max(_ROOTS // count**2, 1)
+    for at in range(0, count, some):
+        check()
+        if try_roots(
+            roots[at : at + some], kept, _ATTEMPT * count**2, sizes, shares, links, near, state, found, figures
+        ):
+            break
+    return float(state[0]), found, figures
 
 
 def _figures(space: CandidateSpace) -> tuple[Floats, Floats, Ints]:

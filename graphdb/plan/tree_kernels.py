@@ -176,23 +176,31 @@ def grow(
 
 
 @kernel
-def best_tree(
-    kept: bool, attempt: float, sizes: Floats, shares: Floats, links: Ints, near: Ints
-) -> tuple[float, Ints, Floats]:
-    """Grow trees by every rule from every root, those that promise most first, while an attempt costs less than the
-    best is expected to cost still: (work, ``found``, ``figures``) of :func:`grow`.
+def try_roots(
+    roots: Ints,
+    kept: bool,
+    attempt: float,
+    sizes: Floats,
+    shares: Floats,
+    links: Ints,
+    near: Ints,
+    state: Floats,
+    best_found: Ints,
+    best_figures: Floats,
+) -> bool:
+    """Grow trees by every rule from some roots while an attempt costs less than the best is expected to cost still.
+
+    ``state`` is float64 [2], the work of the best tree so far (at first infinite) and what the attempts have cost,
+    ``best_found`` and ``best_figures`` that tree; returns whether it has been enough.
     """
-    count = len(sizes)
-    best_found, best_figures = np.empty((count, 4), np.int64), np.empty((count, 2))
     found, figures = best_found.copy(), best_figures.copy()
-    best, spent = np.inf, 0.0
-    for root in np.argsort(sizes):
+    for root in roots:
         for rule in range(RULES):
-            cost = grow(root, rule, kept, sizes, shares, links, near, found, figures, best)
-            if cost < best:
-                best = cost
+            cost = grow(root, rule, kept, sizes, shares, links, near, found, figures, state[0])
+            if cost < state[0]:
+                state[0] = cost
                 best_found[:], best_figures[:] = found, figures
-            spent += attempt
-            if spent > best:
-                return best, best_found, best_figures
-    return best, best_found, best_figures
+            state[1] += attempt
+            if state[1] > state[0]:
+                return True
+    return False
