@@ -10,6 +10,7 @@ from lark import Token, Tree
 
 from graphdb.errors import ParseError
 from graphdb.grammar import syntax as s
+from graphdb.grammar.compose import check_ends, composed, path_of
 from graphdb.grammar.machine import Machine
 from graphdb.grammar.machine import Place as Meta
 
@@ -34,6 +35,9 @@ def build(machine: Machine, text: str, start: int, end: int) -> s.Statement:
     statement: s.Statement = machine.parse(text, start, end, builder, DEEPEST_TREE)
     if builder.too_large:
         raise builder.error(_TOO_LARGE, min(builder.too_large))
+    query = statement.query if isinstance(statement, (s.Explain, s.CreateTable)) else statement
+    if isinstance(query, (s.Query, s.Composite)):
+        check_ends(query, builder)
     return statement
 
 
@@ -56,6 +60,10 @@ def _span(meta: Meta) -> s.Span:
 
 def _at(token: Token) -> s.Span:
     return s.Span(int(token.start_pos or 0), int(token.end_pos or 0))
+
+
+_Prefix = tuple[s.Selector | None, s.PathMode | None]
+"""A path's selector and mode."""
 
 
 class _Builder:
@@ -120,12 +128,75 @@ class _Builder:
 
     # --- clauses ------------------------------------------------------------------------------------------
 
-    def query(self, meta: Meta, children: list[Any]) -> s.Query:
-        return s.Query(tuple(children[:-1]), children[-1], _span(meta))
+    def query(self, meta: Meta, children: list[Any]) -> s.Query | s.Composite:
+        return composed(children[::2], children[1::2], self, _span(meta))
+
+    def linear(self, meta: Meta, children: list[Any]) -> tuple[s.ClauseNode, ...]:
+        return tuple(children)
+
+    def union(self, meta: Meta, children: list[Any]) -> tuple[bool, int]:
+        return children[0] == "ALL", meta.start_pos
 
     def match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
         return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, _span(meta))
+
+    def optional_match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
+        mode, patterns, where = children
+        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, _span(meta), True)
+
+    def with_clause(self, meta: Meta, children: list[Any]) -> s.WithClause:
+        *returns, where = children
+        return s.WithClause(self.return_clause(meta, returns), where, _span(meta))
+
+    def unwind(self, meta: Meta, children: list[Any]) -> s.UnwindClause:
+        source, name = children
+        return s.UnwindClause(source, s.Variable(name.text, name.span), _span(meta))
+
+    # --- writing ------------------------------------------------------------------------------------------
+
+    def create(self, meta: Meta, children: list[Any]) -> s.CreateClause:
+        return s.CreateClause(children[0], _span(meta))
+
+    def merge(self, meta: Meta, children: list[Any]) -> s.MergeClause:
+        actions: dict[str, tuple[s.SetItem | s.LabelItem, ...]] = {"on_match": (), "on_create": ()}
+        for name, items in children[1:]:
+            actions[name] += items
+        return s.MergeClause(children[0], actions["on_match"], actions["on_create"], _span(meta))
+
+    def on_match(self, meta: Meta, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
+        return "on_match", children[0].items
+
+    def on_create(self, meta: Meta, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
+        return "on_create", children[0].items
+
+    def set_clause(self, meta: Meta, children: list[Any]) -> s.SetClause:
+        return s.SetClause(tuple(children), _span(meta))
+
+    def set_item(self, meta: Meta, children: list[Any]) -> s.SetItem:
+        return s.SetItem(children[0], children[1], False, _span(meta))
+
+    def add_item(self, meta: Meta, children: list[Any]) -> s.SetItem:
+        return s.SetItem(children[0], children[-1], True, _span(meta))
+
+    def label_item(self, meta: Meta, children: list[Any]) -> s.LabelItem:
+        return s.LabelItem(children[0], children[1], _span(meta))
+
+    def remove(self, meta: Meta, children: list[Any]) -> s.RemoveClause:
+        return s.RemoveClause(tuple(children), _span(meta))
+
+    def remove_item(self, meta: Meta, children: list[Any]) -> s.Expression:
+        expression: s.Expression = children[0]
+        return expression
+
+    def detach(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    def delete(self, meta: Meta, children: list[Any]) -> s.DeleteClause:
+        detach, *values = children
+        return s.DeleteClause(tuple(values), detach is not None, _span(meta))
+
+    # --- match modes --------------------------------------------------------------------------------------
 
     def different_edges(self, meta: Meta, children: list[Any]) -> s.MatchMode:
         return s.MatchMode.DIFFERENT_EDGES
@@ -181,18 +252,99 @@ class _Builder:
     # --- patterns -----------------------------------------------------------------------------------------
 
     def pattern(self, meta: Meta, children: list[Any]) -> s.PathPattern:
-        return s.PathPattern(tuple(children[::2]), tuple(children[1::2]), _span(meta))
+        name, prefix, *elements = children
+        selector, mode = prefix or (None, None)
+        return path_of(elements, self, _span(meta), name, mode, selector)
+
+    def legacy(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+        name, path = children
+        return s.PathPattern(path.nodes, path.edges, _span(meta), name, path.mode, path.selector)
+
+    def path_variable(self, meta: Meta, children: list[Any]) -> s.Variable:
+        return s.Variable(self._name(children[0]), _at(children[0]))
+
+    def legacy_shortest(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+        function, left, edge, right = children
+        selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS")
+        return s.PathPattern((left, right), (edge,), _span(meta), None, None, selector)
+
+    def any_path(self, meta: Meta, children: list[Any]) -> _Prefix:
+        count, mode = children
+        return s.Selector(self._count(count)), mode
+
+    def any_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+        return s.Selector(1, shortest=True), children[0]
+
+    def all_paths(self, meta: Meta, children: list[Any]) -> _Prefix:
+        return None, children[0]
+
+    def all_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+        return s.Selector(1, shortest=True, groups=True), children[0]
+
+    def shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+        count, mode, groups = children
+        if count is None and groups is None:
+            raise self.error("SHORTEST needs a number of paths", meta.start_pos, "write ANY SHORTEST or SHORTEST 1")
+        return s.Selector(self._count(count), shortest=True, groups=groups is not None), mode
+
+    def groups(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    def _count(self, token: Token | None) -> int:
+        count = 1 if token is None else self._bound(token)
+        if count < 1:
+            raise self.error("a number of paths is 1 or more", int(token.start_pos or 0) if token else 0)
+        return count
+
+    def _bound(self, token: Token) -> int:
+        if not re.fullmatch(r"\d+(_\d+)*", token):
+            raise self.error(f"{token} is not a number of steps", int(token.start_pos or 0))
+        return int(token)
+
+    def path_mode(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        mode: s.PathMode = children[0]
+        return mode
+
+    def walk(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.WALK
+
+    def trail(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.TRAIL
+
+    def simple(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.SIMPLE
+
+    def acyclic(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.ACYCLIC
 
     def node(self, meta: Meta, children: list[Any]) -> s.NodePattern:
         variable, iri, labels, properties, where = children
-        return s.NodePattern(variable, labels, iri, properties, where, _span(meta))
+        given = properties if isinstance(properties, s.Parameter) else None
+        return s.NodePattern(variable, labels, iri, None if given else properties, where, _span(meta), given)
+
+    def given(self, meta: Meta, children: list[Any]) -> s.Parameter:
+        return self.parameter(meta, children)
+
+    def subpath(self, meta: Meta, children: list[Any]) -> s.Subpath:
+        name, *elements, where, repeat = children
+        return s.Subpath(path_of(elements, self, _span(meta), name), where, repeat, _span(meta))
 
     def filler(self, meta: Meta, children: list[Any]) -> list[Any]:
         return children
 
     def _edge(self, direction: s.Direction, meta: Meta, children: list[Any]) -> s.EdgePattern:
-        variable, labels, properties, where = children[0] or (None,) * 4
-        return s.EdgePattern(direction, variable, labels, properties, where, _span(meta))
+        variable, labels, length, properties, where = (children[0] if len(children) > 1 else None) or (None,) * 5
+        given = properties if isinstance(properties, s.Parameter) else None
+        return s.EdgePattern(
+            direction,
+            variable,
+            labels,
+            None if given else properties,
+            where,
+            children[-1] or length,
+            _span(meta),
+            given,
+        )
 
     def edge_out(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
         return self._edge(s.Direction.OUT, meta, children)
@@ -202,6 +354,28 @@ class _Builder:
 
     def edge_both(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
         return self._edge(s.Direction.BOTH, meta, children)
+
+    arrow_out, arrow_in, arrow_both = edge_out, edge_in, edge_both
+
+    def any_number(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        return s.Repeat(0, None)
+
+    def some(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        return s.Repeat(1, None)
+
+    def perhaps(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        return s.Repeat(0, 1)
+
+    def exactly(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        if children[0] is None:  # "*" in an edge's brackets
+            return s.Repeat(1, None)
+        count = self._bound(children[0])
+        return s.Repeat(count, count)
+
+    def between(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        low, high = (None if token is None else self._bound(token) for token in children)
+        inside = self.text[meta.start_pos] == "*"
+        return s.Repeat(int(inside) if low is None else low, high)
 
     def labels(self, meta: Meta, children: list[Any]) -> s.LabelExpression:
         expression: s.LabelExpression = children[0]
@@ -374,7 +548,68 @@ class _Builder:
         return children[0], children[1]
 
     def pattern_predicate(self, meta: Meta, children: list[Any]) -> s.PatternPredicate:
-        return s.PatternPredicate(self.pattern(meta, children), _span(meta))
+        return s.PatternPredicate(path_of(children, self, _span(meta)), _span(meta))
+
+    def subscript(self, meta: Meta, children: list[Any]) -> s.Subscript:
+        return s.Subscript(children[0], children[1], _span(meta))
+
+    def slice(self, meta: Meta, children: list[Any]) -> s.Slice:
+        base, start, end = children
+        return s.Slice(base, start, end, _span(meta))
+
+    def case(self, meta: Meta, children: list[Any]) -> s.Case:
+        operand, *branches, otherwise = children
+        return s.Case(operand, tuple(branches), otherwise, _span(meta))
+
+    def when(self, meta: Meta, children: list[Any]) -> tuple[tuple[s.Expression, ...], s.Expression]:
+        return children[0], children[1]
+
+    def list_comprehension(self, meta: Meta, children: list[Any]) -> s.ListComprehension:
+        variable, source, where, result = children
+        return s.ListComprehension(variable, source, where, result, _span(meta))
+
+    def pattern_comprehension(self, meta: Meta, children: list[Any]) -> s.PatternComprehension:
+        name, *elements, where, result = children
+        return s.PatternComprehension(path_of(elements, self, _span(meta), name), where, result, _span(meta))
+
+    def all_any(self, meta: Meta, children: list[Any]) -> s.ListPredicate:
+        quantifier, variable, source, where = children
+        return s.ListPredicate(quantifier.lower(), variable, source, where, _span(meta))
+
+    def reduce(self, meta: Meta, children: list[Any]) -> s.Reduce:
+        accumulator, start, variable, source, step = children
+        return s.Reduce(accumulator, start, variable, source, step, _span(meta))
+
+    def subquery(self, meta: Meta, children: list[Any]) -> s.Subquery:
+        return s.Subquery(children[0].lower(), children[1], _span(meta))
+
+    def pattern_subquery(self, meta: Meta, children: list[Any]) -> s.Subquery:
+        kind, patterns, where = children
+        match = s.MatchClause(patterns, where=where, span=_span(meta))
+        return s.Subquery(kind.lower(), s.Composite(((match,),), span=_span(meta)), _span(meta))
+
+    def map_projection(self, meta: Meta, children: list[Any]) -> s.MapProjection:
+        base, *items = children
+        return s.MapProjection(
+            base, tuple(item(base) if callable(item) else item for item in items if item != ()), _span(meta)
+        )
+
+    def projection(self, meta: Meta, children: list[Any]) -> tuple[str, s.Expression]:
+        key, value = children[0]
+        return key.text, value
+
+    def field(self, meta: Meta, children: list[Any]) -> Any:
+        key = s.KeyName((children[0],), _span(meta))
+        return lambda base: (children[0].text, s.Property(base, key, _span(meta)))
+
+    def fields(self, meta: Meta, children: list[Any]) -> None:
+        return None
+
+    def variable_field(self, meta: Meta, children: list[Any]) -> tuple[str, s.Expression]:
+        return children[0].name, children[0]
+
+    def shortest_path(self, meta: Meta, children: list[Any]) -> s.ShortestPath:
+        return s.ShortestPath(children[0], _span(meta))
 
     # --- quotes -------------------------------------------------------------------------------------------
 

@@ -12,20 +12,10 @@ from collections.abc import Iterable
 from lark import Token
 
 from graphdb.errors import GraphDBError, NotSupportedError, ParseError, nearest
-from graphdb.grammar.lexing import QUANTIFIERS, SHORTEST, brackets
+from graphdb.grammar.lexing import brackets
 from graphdb.grammar.spelling import KEYWORDS, RESERVED
 
 _CLAUSES = {
-    "OPTIONAL": "OPTIONAL MATCH is",
-    "WITH": "WITH is",
-    "UNWIND": "UNWIND is",
-    "UNION": "UNION is",
-    "CREATE": "CREATE is",
-    "MERGE": "MERGE is",
-    "SET": "SET is",
-    "REMOVE": "REMOVE is",
-    "DELETE": "DELETE is",
-    "DETACH": "DETACH DELETE is",
     "INSERT": "INSERT is",
     "CALL": "CALL is",
     "YIELD": "YIELD is",
@@ -48,20 +38,7 @@ _CREATED = {
     "CONSTRAINT": "CREATE CONSTRAINT is",
     "VIEW": "CREATE VIEW … AS MATCH is",
 }
-_PATHS = {
-    "WALK": "path modes are",
-    "TRAIL": "path modes are",
-    "SIMPLE": "path modes are",
-    "ACYCLIC": "path modes are",
-    "ANY": "path selectors (ANY, ALL, SHORTEST) are",
-    "ALL": "path selectors (ANY, ALL, SHORTEST) are",
-    "SHORTEST": "path selectors (ANY, ALL, SHORTEST) are",
-} | dict.fromkeys(SHORTEST, "shortestPath() and allShortestPaths() are")
-_SUBQUERIES = {"EXISTS", "COUNT", "COLLECT", "VALUE"}
 _TEMPORAL = {"DATE", "TIME", "DATETIME", "TIMESTAMP", "DURATION"}
-_ITERATORS = {"REDUCE": "reduce() is"} | dict.fromkeys(
-    QUANTIFIERS, "the predicates all(), any(), none() and single() are"
-)
 
 _READABLE = {
     "NAME": "a name",
@@ -123,8 +100,6 @@ class _Place:
         """An expression may begin here."""
         self.operator = "SLASH" in expected
         """An expression may go on here."""
-        self.node = "LPAR" in expected and not self.operand and not self.operator
-        """A node pattern may begin here."""
 
     def at(self, offset: int, base: int | None = None) -> str:
         """The text of a token near the place (or near ``base``), words in capitals; "" past either end."""
@@ -150,22 +125,8 @@ def _unsupported(place: _Place) -> tuple[str, int] | None:
 
 
 def _in_path(place: _Place) -> tuple[str, int] | None:
-    """Around nodes and edges: path variables, modes, selectors, quantifiers."""
+    """Around nodes and edges."""
     value, index = place.value, place.index
-    before = place.at(-1)
-    if place.node:
-        if before in ("-", ">", "]") and value in ("+", "*", "{"):
-            return "quantified patterns are", index
-        if value == "=" and place.is_word(-1):
-            return "path variables are", index - 1
-        if place.is_word() and place.at(1) == "=":
-            return "path variables are", index
-        if value in _PATHS:
-            return _PATHS[value], index
-    if value in ("+", "*", "{", "(") and before == ")" and not place.operand and not place.operator:
-        return "quantified path patterns are", index
-    if "LSQB" in place.expected and before == "-" and value in ("(", ">") and not place.operand:
-        return "abbreviated edge patterns (-> for -->) are", index - 1
     if value == "~" or (value == "<" and place.at(1) == "~"):
         return "edge patterns with ~ are", index
     return None
@@ -177,41 +138,17 @@ def _in_element(place: _Place) -> tuple[str, int] | None:
     if place.opening < 0 or place.operand or place.operator:
         return None
     inside_edge = place.at(0, place.opening) == "[" and place.at(-1, place.opening) == "-"
-    if inside_edge and value == "*":
-        return "variable-length patterns are", index
     inside_node = place.at(0, place.opening) == "("
-    if inside_node and place.opening == index - 1 and value == "(":
-        return "parenthesized path patterns are", index
-    if inside_node and place.opening == index - 2 and value == "=":
-        return "path variables are", index - 1
-    if value.startswith("$") and (inside_edge or inside_node):
-        dynamic = place.at(-1) in (":", "|", "&", "!")
-        return ("dynamic labels are" if dynamic else "parameters in the place of a property map are"), index
+    if value.startswith("$") and (inside_edge or inside_node) and place.at(-1) in (":", "|", "&", "!"):
+        return "dynamic labels are", index
     return None
 
 
 def _in_expression(place: _Place) -> tuple[str, int] | None:
     """Where an expression begins or goes on."""
     value, index = place.value, place.index
-    if place.operand and value == "CASE":
-        return "CASE expressions are", index
-    if value == "..":
-        return "list slices are", index
-    around, head = place.at(0, place.opening), place.at(-1, place.opening)
-    if place.opening >= 0 and value in ("WHERE", "|") and place.operator:
-        if around == "[":
-            inner = place.opening + 1
-            pattern = place.at(0, inner) == "(" or place.at(1, inner) == "="
-            return ("pattern comprehensions are" if pattern else "list comprehensions are"), place.opening
-        if head in _ITERATORS:
-            return _ITERATORS[head], place.opening - 1
     if not place.operator:
         return None
-    if value == "[":
-        return "list indexing and slicing are", index
-    if value == "{" and place.is_word(-1):
-        before = place.at(-1)
-        return (f"{before} {{ … }} is" if before in _SUBQUERIES else "map projections are"), index - 1
     if place.is_string() and place.at(-1) in _TEMPORAL:
         return "temporal literals are", index - 1
     if place.at(-3) == "TRIM" and place.at(-1) in ("BOTH", "LEADING", "TRAILING"):
@@ -230,8 +167,8 @@ def _clause(place: _Place) -> tuple[str, int] | None:
         return None
     if value in _CREATED and "CREATE" in (place.at(-1), place.at(-2), place.at(-3), place.at(-4)):
         return _CREATED[value], index
-    if place.at(-1) == "CREATE" and (value == "(" or place.at(1) == "="):
-        return "CREATE is", index - 1
+    if place.at(-1) == "CONTINUOUS" and place.at(-2) == "CREATE":
+        return _CREATED["CONTINUOUS"], index - 1
     if place.at(-1) == "LOAD" and value == "CSV":
         return "LOAD CSV is", index - 1
     if value in _CLAUSES:
@@ -255,7 +192,7 @@ def _expectation(expected: set[str]) -> str:
     if "SLASH" in left:
         left -= {"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CIRCUMFLEX", "EQUAL", "UNEQUAL", "LESSTHAN", "MORETHAN"}
         left -= {"AT_MOST", "AT_LEAST", "STARTS", "ENDS", "CONTAINS", "IN", "IS", "DOT", "LPAR", "COLON", "AND", "OR"}
-        left -= {"XOR", "LBRACE"}
+        left -= {"XOR", "LBRACE", "LSQB"}
         phrases.append("an operator")
     left -= {name for name in left if name not in _READABLE and name not in KEYWORDS}
     if "NAME" in left:

@@ -15,7 +15,7 @@ from typing import Any
 from lark import Token
 from lark.lexer import Lexer
 
-from graphdb.errors import NotSupportedError, ParseError
+from graphdb.errors import ParseError
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
 
 DEEPEST = 100
@@ -37,6 +37,7 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 QUANTIFIERS = frozenset({"ALL", "ANY", "NONE", "SINGLE"})
 SHORTEST = frozenset({"SHORTESTPATH", "ALLSHORTESTPATHS"})
+SUBQUERIES = frozenset({"EXISTS", "COUNT", "COLLECT"})
 
 
 def scan(text: str, start: int, end: int) -> list[Token]:
@@ -120,15 +121,16 @@ class TokenFilter(Lexer):
 
     def _word(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
         word = str(look.tokens[index].value).upper()
+        for marked in ("SUBQUERY", "QUANTIFIER", "_REDUCE", "SHORTEST_PATH"):
+            if marked in accepted and look.opens(marked, word, index):
+                if marked == "_REDUCE":
+                    look.mark_bar(index + 1)
+                return marked
         keyword = self.spellings.get(word)
         if keyword in accepted and (word in RESERVED or "NAME" not in accepted or not look.stands_as_name(index)):
             return str(keyword)
         if word in RESERVED:
             return "KEYWORD_NAME" if "KEYWORD_NAME" in accepted else word
-        if "INTEGER" in accepted and word in QUANTIFIERS and look.iterates(index + 1):
-            raise look.unsupported("the predicates all(), any(), none() and single() are", index)
-        if "INTEGER" in accepted and word in SHORTEST and look.value(index + 1) == "(":
-            raise look.unsupported("shortestPath() and allShortestPaths() are", index)
         return "NAME"
 
     def _operator(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
@@ -140,8 +142,15 @@ class TokenFilter(Lexer):
                 return "PROPERTY_COLON"
             if "KEY_COLON" in accepted and look.joins_words(index) and look.value(index + 2) == ":":
                 return "KEY_COLON"
-        if operator == "[" and "INTEGER" in accepted and look.iterates(index) and not look.has_comma(index):
-            raise look.unsupported("list comprehensions are", index)
+        if operator == "[" and "_LIST_OPEN" in accepted:
+            if look.iterates(index) and not look.has(",", index):
+                look.mark_bar(index)
+                return "_LIST_OPEN"
+            if look.lists_pattern(index):
+                look.mark_bar(index)
+                return "_PATTERN_LIST_OPEN"
+        if index in look.bars:
+            return "_BAR"
         return self.spellings.get(operator, "OPERATOR")
 
 
@@ -152,6 +161,7 @@ class _Lookahead:
         self.text = text
         self.tokens = tokens
         self.closing, _ = brackets(tokens)
+        self.bars: set[int] = set()
 
     def value(self, index: int) -> str:
         """The token's text, or "" past the end; a word in capitals, so that it compares with keywords."""
@@ -180,14 +190,38 @@ class _Lookahead:
         """Whether a bracket stands here and opens ``(x IN`` or ``[x IN``."""
         return self.value(index) in ("(", "[") and self.is_word(index + 1) and self.value(index + 2) == "IN"
 
-    def has_comma(self, index: int) -> bool:
-        """Whether a comma stands directly inside the bracket at ``index``."""
-        end, at = self.closing.get(index, len(self.tokens)), index + 1
+    def has(self, operator: str, index: int) -> bool:
+        """Whether an operator stands directly inside the bracket at ``index``."""
+        return any(self.value(at) == operator for at in self._inside(index + 1, self.closing.get(index)))
+
+    def _inside(self, at: int, end: int | None) -> Iterator[int]:
+        """Yield the indices from ``at`` to ``end``, what stands in inner brackets left out."""
+        end = len(self.tokens) if end is None else end
         while at < end:
-            if self.value(at) == ",":
-                return True
+            yield at
             at = self.closing.get(at, at) + 1
-        return False
+
+    def mark_bar(self, index: int) -> None:
+        """Note the last bar directly inside the bracket at ``index``: what a comprehension's result follows."""
+        self.bars.update([at for at in self._inside(index + 1, self.closing.get(index)) if self.value(at) == "|"][-1:])
+
+    def lists_pattern(self, index: int) -> bool:
+        """Whether the ``[`` here opens ``[p = (a)-->(b) … | …``."""
+        named = self.is_word(index + 1) and self.value(index + 2) == "="
+        first = index + 3 if named else index + 1
+        return self.value(first) == "(" and self.opens_pattern(first) and self.has("|", index)
+
+    def opens(self, marked: str, word: str, index: int) -> bool:
+        """Whether a word with what follows opens a subquery, a predicate over a list, reduce or a shortest path."""
+        if marked == "SUBQUERY":
+            return word in SUBQUERIES and self.value(index + 1) == "{"
+        if marked == "QUANTIFIER":
+            return word in QUANTIFIERS and self.iterates(index + 1)
+        if self.value(index + 1) != "(":
+            return False
+        if marked == "_REDUCE":
+            return word == "REDUCE" and self.is_word(index + 2) and self.value(index + 3) == "="
+        return word in SHORTEST
 
     def joins_words(self, index: int) -> bool:
         """Whether the colon here has a word on both sides and no space: a prefixed name."""
@@ -234,7 +268,3 @@ class _Lookahead:
 
     def _fills_edge(self, index: int) -> bool:
         return self.is_word(index) or self.value(index) in ("]", ":", "*", "{")
-
-    def unsupported(self, what: str, index: int) -> NotSupportedError:
-        position = self.tokens[index].start_pos
-        return NotSupportedError(f"{what} not supported yet", text=self.text, position=position)

@@ -271,6 +271,105 @@ class PatternPredicate:
     span: Span = field(default=_HERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """``base[index]``: an item of a list, or a value of a map, vertex or edge."""
+
+    base: Expression
+    index: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """``base[start..end]``; either bound may be left out."""
+
+    base: Expression
+    start: Expression | None
+    end: Expression | None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``CASE [operand] WHEN a, b THEN x … [ELSE y] END``: each branch is its conditions (or values) and its result."""
+
+    operand: Expression | None
+    branches: tuple[tuple[tuple[Expression, ...], Expression], ...]
+    otherwise: Expression | None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListComprehension:
+    """``[x IN list WHERE condition | result]``."""
+
+    variable: Variable
+    source: Expression
+    where: Expression | None
+    result: Expression | None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListPredicate:
+    """``all``, ``any``, ``none`` or ``single`` ``(x IN list WHERE condition)``."""
+
+    quantifier: str
+    variable: Variable
+    source: Expression
+    where: Expression | None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """``reduce(total = start, x IN list | step)``."""
+
+    accumulator: Variable
+    start: Expression
+    variable: Variable
+    source: Expression
+    step: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MapProjection:
+    """``n {.key, .*, variable, key: value}``; an item is a key with its value, or None for ``.*``."""
+
+    base: Variable
+    items: tuple[tuple[str, Expression] | None, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternComprehension:
+    """``[(a)-->(b) WHERE condition | result]``: one item for each match."""
+
+    pattern: PathPattern
+    where: Expression | None
+    result: Expression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestPath:
+    """``shortestPath((a)-[*]->(b))`` as a value, between bound vertices; ``allShortestPaths`` gives a list."""
+
+    pattern: PathPattern
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """``EXISTS``, ``COUNT`` or ``COLLECT`` ``{ … }``: of a query, or of patterns with a condition."""
+
+    kind: str
+    query: Query | Composite
+    span: Span = field(default=_HERE, compare=False)
+
+
 Expression: TypeAlias = (
     Literal
     | IriLiteral
@@ -290,6 +389,16 @@ Expression: TypeAlias = (
     | MapLiteral
     | LabelPredicate
     | PatternPredicate
+    | Subscript
+    | Slice
+    | Case
+    | ListComprehension
+    | ListPredicate
+    | Reduce
+    | MapProjection
+    | PatternComprehension
+    | ShortestPath
+    | Subquery
 )
 
 
@@ -306,27 +415,85 @@ class NodePattern:
     properties: MapLiteral | None = None
     where: Expression | None = None
     span: Span = field(default=_HERE, compare=False)
+    given: Parameter | None = None
+    """A parameter in the place of the property map, which CREATE takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How often an edge or a part of a path may follow itself: ``*``, ``+``, ``{2,3}``, ``*1..3``; no ``high``: any."""
+
+    low: int
+    high: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class EdgePattern:
-    """``-[e:label {key: value} WHERE …]->``."""
+    """``-[e:label {key: value} WHERE …]->``, with ``repeat`` a path of such edges."""
 
     direction: Direction
     variable: Variable | None = None
     labels: LabelExpression | None = None
     properties: MapLiteral | None = None
     where: Expression | None = None
+    repeat: Repeat | None = None
     span: Span = field(default=_HERE, compare=False)
+    given: Parameter | None = None
+    """As for a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subpath:
+    """``((a)-[e]->(b) WHERE …){1,3}``: a part of a path, in brackets; its ends are the vertices around it."""
+
+    pattern: PathPattern
+    where: Expression | None = None
+    repeat: Repeat | None = None
+    span: Span = field(default=_HERE, compare=False)
+
+
+class PathMode(Enum):
+    """What must not be repeated along one path (GQL, path modes)."""
+
+    WALK = "WALK"
+    """Nothing: any walk."""
+    TRAIL = "TRAIL"
+    """No edge twice."""
+    SIMPLE = "SIMPLE"
+    """No vertex twice, but the last may be the first."""
+    ACYCLIC = "ACYCLIC"
+    """No vertex twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Which of the paths between the same two ends are kept: ``count`` of any, the shortest, or groups of a length."""
+
+    count: int
+    shortest: bool = False
+    groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """Nodes and the edges between them, in the order written: ``len(nodes) == len(edges) + 1``."""
+    """Nodes and what is between them, in the order written: ``len(nodes) == len(edges) + 1``."""
 
     nodes: tuple[NodePattern, ...]
-    edges: tuple[EdgePattern, ...]
+    edges: tuple[EdgePattern | Subpath, ...]
     span: Span = field(default=_HERE, compare=False)
+    variable: Variable | None = None
+    mode: PathMode | None = None
+    selector: Selector | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is nodes and single edges, without a name: what one plan matches."""
+        return (
+            self.variable is None
+            and self.mode is None
+            and self.selector is None
+            and all(isinstance(edge, EdgePattern) and edge.repeat is None for edge in self.edges)
+        )
 
 
 # --- clauses and statements ------------------------------------------------------------------------------------
@@ -334,12 +501,13 @@ class PathPattern:
 
 @dataclass(frozen=True, slots=True)
 class MatchClause:
-    """``MATCH [mode] pattern, … [WHERE …]``."""
+    """``[OPTIONAL] MATCH [mode] pattern, … [WHERE …]``."""
 
     patterns: tuple[PathPattern, ...]
     mode: MatchMode = MatchMode.DIFFERENT_EDGES
     where: Expression | None = None
     span: Span = field(default=_HERE, compare=False)
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,12 +543,119 @@ class ReturnClause:
 
 
 @dataclass(frozen=True, slots=True)
+class WithClause:
+    """``WITH …``, which is a RETURN that the query goes on from, and its ``WHERE``."""
+
+    returns: ReturnClause
+    where: Expression | None = None
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnwindClause:
+    """``UNWIND list AS name``."""
+
+    source: Expression
+    variable: Variable
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClause:
+    """``CREATE pattern, …``."""
+
+    patterns: tuple[PathPattern, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetItem:
+    """``target = value``: of a property, of a vertex's or edge's whole map, or with ``add`` of part of it (``+=``)."""
+
+    target: Expression
+    value: Expression
+    add: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelItem:
+    """``n:Label``, to set or to remove."""
+
+    target: Expression
+    labels: LabelExpression
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetClause:
+    """``SET item, …``."""
+
+    items: tuple[SetItem | LabelItem, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveClause:
+    """``REMOVE n.key, n:Label``."""
+
+    items: tuple[Expression | LabelItem, ...]
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteClause:
+    """``[DETACH] DELETE value, …``."""
+
+    values: tuple[Expression, ...]
+    detach: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """``MERGE pattern [ON MATCH SET …] [ON CREATE SET …]``."""
+
+    pattern: PathPattern
+    on_match: tuple[SetItem | LabelItem, ...] = ()
+    on_create: tuple[SetItem | LabelItem, ...] = ()
+    span: Span = field(default=_HERE, compare=False)
+
+
+ClauseNode: TypeAlias = (
+    MatchClause
+    | WithClause
+    | UnwindClause
+    | ReturnClause
+    | CreateClause
+    | MergeClause
+    | SetClause
+    | RemoveClause
+    | DeleteClause
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A query of any clauses: linear parts, whose rows UNION puts together (``keeps_all``: UNION ALL)."""
+
+    parts: tuple[tuple[ClauseNode, ...], ...]
+    keeps_all: bool = False
+    span: Span = field(default=_HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """``MATCH … [MATCH …] RETURN …``; ``matches`` may be empty (``RETURN 1``)."""
+    """``MATCH … [MATCH …] RETURN …`` of plain paths: one plan and one SQL statement; ``matches`` may be empty."""
 
     matches: tuple[MatchClause, ...]
     returns: ReturnClause
     span: Span = field(default=_HERE, compare=False)
+
+    @property
+    def clauses(self) -> tuple[ClauseNode, ...]:
+        """All clauses in order."""
+        return (*self.matches, self.returns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +682,7 @@ class CreateTable:
     """``CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS MATCH …``; ``name`` has up to three parts."""
 
     name: tuple[str, ...]
-    query: Query
+    query: Query | Composite
     replace: bool = False
     temporary: bool = False
     if_not_exists: bool = False
@@ -418,7 +693,7 @@ class CreateTable:
 class Explain:
     """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``."""
 
-    query: Query
+    query: Query | Composite
     profile: bool = False
     span: Span = field(default=_HERE, compare=False)
 
@@ -431,4 +706,4 @@ class Sql:
     span: Span = field(default=_HERE, compare=False)
 
 
-Statement: TypeAlias = Query | Prefix | Load | CreateTable | Explain | Sql
+Statement: TypeAlias = Query | Composite | Prefix | Load | CreateTable | Explain | Sql

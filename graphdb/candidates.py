@@ -47,6 +47,10 @@ class Snapshot:
     graph: DataGraph
     properties: Properties
     lookup: Lookup
+    described: frozenset[int] = frozenset()
+    """Edge labels of which some edge has properties or a parallel one."""
+    parallel: frozenset[int] = frozenset()
+    """Edge labels with parallel edges: their triples do not tell how many edges there are."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -281,5 +285,15 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
                 ).fetchall()
             )
         store = TripleStore(raw, connection.lock)
+        described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
-    return Snapshot(connection, names, store, graph, properties, Lookup(connection, store, graph_bytes // 8))
+    return Snapshot(
+        connection,
+        names,
+        store,
+        graph,
+        properties,
+        Lookup(connection, store, graph_bytes // 8),
+        frozenset(label for label, _ in described),
+        frozenset(label for label, ordinal in described if ordinal),
+    )

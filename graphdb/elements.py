@@ -32,3 +32,22 @@ class Relationship:
 
     def __str__(self) -> str:
         return f"({self.start})-[:{self.type}]->({self.end})"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path: its vertices, and the edges between them in the order of the path, which may pass one backwards."""
+
+    nodes: tuple[Node, ...]
+    relationships: tuple[Relationship, ...] = ()
+
+    def __len__(self) -> int:
+        """How many edges it has."""
+        return len(self.relationships)
+
+    def __str__(self) -> str:
+        text = f"({self.nodes[0]})"
+        for left, edge, right in zip(self.nodes, self.relationships, self.nodes[1:], strict=False):
+            forward = edge.start == left.iri
+            text += f"-[:{edge.type}]->({right})" if forward else f"<-[:{edge.type}]-({right})"
+        return text

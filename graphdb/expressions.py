@@ -70,7 +70,9 @@ class Compiler:
         found = self.scope.known.get(node)
         if found is not None:
             return found
-        method: Callable[[ast.Expression], Typed] = getattr(self, "_" + type(node).__name__.lower())
+        method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
+        if method is None:
+            raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return method(node)
 
     def condition(self, node: ast.Expression) -> str:
@@ -326,7 +328,8 @@ class Compiler:
             if not plain or isinstance(node.collection, ast.ListLiteral):
                 return test(value)
             return Typed(
-                f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
+                f"CASE WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
+                f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
                 f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
                 "ELSE FALSE END",
                 BOOLEAN,

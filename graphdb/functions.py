@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ def check_arguments(compiler: Compiler, node: ast.FunctionCall, least: int, most
 def unknown(text: str, node: ast.FunctionCall) -> BindError | NotSupportedError:
     """Return the error for a function that is not there."""
     name = node.name.lower()
-    if name in _LATER:
+    if name in _LATER or name.partition(".")[0] in _CLOCKS:
         return NotSupportedError(f"the function {node.name} is not supported yet", text=text, position=node.span.start)
     near = nearest(name, [*FUNCTIONS, *AGGREGATES])
     hint = f"did you mean {near[0]}()?" if near else None
@@ -168,11 +169,16 @@ def _cast(target: Type) -> Compile:
             raise c.mismatch(f"{node.name} needs text, found {value.type}", node.arguments[0])
         result = target
         argument = node.arguments[0]
+        if isinstance(argument, ast.Literal) and not _ISO.fullmatch(str(argument.value)):
+            raise NotSupportedError("this spelling of a date or time is not supported in SQL")
         if target is DATETIME and isinstance(argument, ast.Literal) and _zoned(str(argument.value)):
             result = ZONED
         return Typed(f"CAST({value.sql} AS {sql_type(result)})", result)
 
     return compile
+
+
+_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})?(T?\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?")
 
 
 def _zoned(text: str) -> bool:
@@ -363,7 +369,6 @@ FUNCTIONS: dict[str, Function] = {
     "date": Function(_cast(DATE)),
     "datetime": Function(_cast(DATETIME)),
     "localdatetime": Function(_cast(DATETIME)),
-    "time": Function(_cast(TIME)),
     "localtime": Function(_cast(TIME)),
     "coalesce": Function(_coalesce, 1, 99),
     "id": Function(_id),
@@ -386,13 +391,15 @@ AGGREGATES: dict[str, Compile] = {
     "max": _extreme("max"),
 }
 
+_CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
+
 _LATER = (
     frozenset(
         "properties keys nodes relationships head last tail range exists duration rand timestamp percentilecont "
         "percentiledisc stdev stdevp haversin atan atan2 asin acos cot degrees radians all any none single reduce "
-        "isempty tobooleanornull tointegerornull tofloatornull tostringornull shortestpath allshortestpaths "
+        "time isempty tobooleanornull tointegerornull tofloatornull tostringornull shortestpath allshortestpaths "
         "charlength character_length nullif valuetype localtime".split()
     )
     - FUNCTIONS.keys()
 )
-"""Functions of openCypher and GQL that do not run yet."""
+"""Functions that SQL does not have: a query that calls them is interpreted."""

@@ -61,7 +61,8 @@ def _looked_up(snapshot: Snapshot, resources: NDArray[np.int64]) -> dict[int, No
     is_literal = objects >= LITERAL_BASE
     classes: defaultdict[int, list[str]] = defaultdict(list)
     for subject, found in zip(subjects[~is_literal].tolist(), objects[~is_literal].tolist(), strict=True):
-        classes[subject].append(names.written(names.vertex_labels[found].iri))
+        if found in names.vertex_labels:  # but for the class of all created vertices
+            classes[subject].append(names.written(names.vertex_labels[found].iri))
     subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
     # Several values stand in the order of their lexical forms.
     order = sorted(

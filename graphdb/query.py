@@ -9,16 +9,18 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
+from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts, walk
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -26,7 +28,7 @@ from graphdb.project import FEW, project
 from graphdb.result import Counted
 from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN
+from graphdb.values import BOOLEAN, EXACT_ONLY, Base
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,9 +99,12 @@ class QueryRun:
 
     # --- preparing
 
-    def prepare(self, query: ast.Query) -> Prepared:
+    def prepare(self, query: ast.Query | ast.Composite) -> Prepared:
         """Bind, find candidates, plan, and write the SQL after the match."""
+        if isinstance(query, ast.Composite):
+            return self._prepare_chain(query)
         bound = bind(query.matches, self._snapshot.names, self._text)
+        self._refuse_described(bound)
         window = window_of(query.returns, self._arguments, self._text)
         items = expand_star(query.returns, bound, self._text)
         needs = wanted(query.returns, items, bound, window)
@@ -115,11 +120,88 @@ class QueryRun:
             shaped = shaper.counted(query.returns, items, window)
         else:
             shaped = shaper.shape(query.returns, items, window, needs.duplicates)
+        self._refuse_exact(shaped)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
+    def _prepare_chain(self, query: ast.Composite) -> Prepared:
+        """Prepare ``MATCH … WITH … RETURN``: each clause after the match is one more SELECT around the one before.
+
+        Raises
+        ------
+        GraphDBError
+            It is not of that shape, or SQL cannot type it, or it is a mistake: the interpreter will tell.
+        """
+        (part,) = query.parts if len(query.parts) == 1 else ((),)
+        matches = tuple(takewhile(lambda clause: isinstance(clause, ast.MatchClause), part))
+        steps = part[len(matches) :]
+        if not matches or not steps or not all(isinstance(step, (ast.WithClause, ast.ReturnClause)) for step in steps):
+            raise NotSupportedError("only MATCH, WITH and RETURN are supported in SQL")
+        plain = [match for match in matches if isinstance(match, ast.MatchClause) and not match.optional]
+        if len(plain) < len(matches) or not all(path.plain for match in plain for path in match.patterns):
+            raise NotSupportedError("paths and optional matches are not supported in SQL")
+        if any(isinstance(node, ast.PatternPredicate) for node in walk(part)):
+            raise NotSupportedError("patterns as conditions beside WITH are not supported in SQL")
+        bound = bind(tuple(plain), self._snapshot.names, self._text)
+        self._refuse_described(bound)
+        shaper = Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            bound,
+            lambda predicate, variables: self._exists(predicate, bound, variables),
+        )
+        needs, shaped = None, None
+        for number, step in enumerate(steps):
+            returns = step.returns if isinstance(step, ast.WithClause) else step
+            assert isinstance(returns, ast.ReturnClause)
+            if number < len(steps) - 1 and returns.order_by:
+                raise NotSupportedError("rows in order, to go on from, are not supported in SQL")
+            items = returns.items
+            if returns.star:
+                names = bound.variables if needs is None else shaper.names
+                items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in sorted(names)) + items
+            named = [item.alias or item.text for item in items]
+            unnamed = [item for item in items if item.alias is None and not isinstance(item.expression, ast.Variable)]
+            if len(set(named)) < len(named) or (unnamed and isinstance(step, ast.WithClause)):
+                raise NotSupportedError("columns without names of their own are not supported")
+            window = window_of(returns, self._arguments, self._text)
+            if needs is None:
+                needs = wanted(returns, items, bound, window)
+                if needs.count_only:
+                    needs = Wanted((), (), False, None, "count")
+                shaped = shaper.shape(returns, items, window, needs.duplicates)
+            else:
+                shaped = shaper.shape(returns, items, window)
+            where = step.where if isinstance(step, ast.WithClause) else None
+            shaper = shaper.after(shaped, list(conjuncts(where)))
+        assert needs is not None
+        assert shaped is not None
+        self._refuse_exact(shaped)
+        shaped = replace(shaped, direct=None)
+        return Prepared(self._plan(bound, needs), needs, shaped, bound, reusable=not self._views)
+
+    def _refuse_exact(self, shaped: Shaped) -> None:
+        """Leave vertices whose properties SQL does not hold (lists, exact times) to the interpreter."""
+        if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
+            for column in shaped.columns:
+                inner = column.type.element or column.type
+                if {column.type.base, inner.base} & {Base.NODE, Base.TERM, Base.LIST}:
+                    raise NotSupportedError("lists and exact times among properties are not supported in SQL")
+
+    def _refuse_described(self, bound: BoundPattern) -> None:
+        """Leave edges that their triples do not tell apart, or not in full, to the interpreter."""
+        described, parallel = self._snapshot.described, self._snapshot.parallel
+        if not described:
+            return
+        named = set(bound.edge_of.values())
+        for number, edge in enumerate(bound.edges):
+            asked = described if number in named else parallel
+            if asked if edge.labels is None else asked.intersection(edge.labels):
+                raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
+
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
-        with self._snapshot.graph.watched(self._new_control().check):
+        with self._snapshot.graph.watched(self.new_control().check):
             return self._planned(bound, needs)
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
@@ -156,7 +238,7 @@ class QueryRun:
         names = list(inner.vertex_of)
         if not names:
             plan = self._plan(inner, Wanted((), (), True, 1))
-            return Typed("TRUE" if self.executor.count(plan, self._new_control()) else "FALSE", BOOLEAN)
+            return Typed("TRUE" if self.executor.count(plan, self.new_control()) else "FALSE", BOOLEAN)
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
@@ -173,7 +255,7 @@ class QueryRun:
         plan = self._plan(inner, Wanted(vertices, (), False, None, "drop"))
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
-        for block in self.executor.run(plan, self._new_control()):
+        for block in self.executor.run(plan, self.new_control()):
             columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
             kept = _unique(columns)
         return kept
@@ -197,7 +279,7 @@ class QueryRun:
     def run(self, prepared: Prepared) -> pa.Table | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if prepared.plan is not None and prepared.wanted.count_only:
-            self.control = control = self._new_control()
+            self.control = control = self.new_control()
             shaped = prepared.shaped  # what only counts needs no SQL
             return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
@@ -231,14 +313,14 @@ class QueryRun:
     def _bindings(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[None]:
         connection = self._snapshot.connection
         if needs.count_only:
-            self.control = control = self._new_control()
+            self.control = control = self.new_control()
             count = self.executor.count(plan, control)
             with connection.view(BINDINGS, {"count": np.array([count], np.int64)}):
                 yield
             return
         if not needs.vertices:
             # Nothing of the match is returned but its number of rows.
-            self.control = control = self._new_control()
+            self.control = control = self.new_control()
             count = self.executor.count(plan, control)
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
@@ -266,7 +348,7 @@ class QueryRun:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         import pyarrow as pa
 
-        self.control = control = self._new_control()
+        self.control = control = self.new_control()
         columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
         columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
         literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
@@ -314,7 +396,8 @@ class QueryRun:
             else:
                 raw.execute(f"INSERT INTO temp.{BINDINGS} FROM _graphdb_block")
 
-    def _new_control(self) -> Control:
+    def new_control(self) -> Control:
+        """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
         return Control(
             timeout=self._left(), cancelled=self._cancelled, buffer_bytes=max(self._bindings_bytes // 4, 1 << 20)
         )

@@ -9,6 +9,7 @@ user of SQL sees (vertices as their IRIs).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TypeGuard
 
@@ -154,6 +155,8 @@ class Shaper:
         bound: BoundPattern,
         exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed],
     ) -> None:
+        self._source = BINDINGS
+        self._residual = bound.residual
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
@@ -161,6 +164,21 @@ class Shaper:
         self._parameters = Parameters()
         self._variables = self._variables_of(bound)
         self._exists = exists
+
+    def after(self, shaped: Shaped, where: list[ast.Expression]) -> Shaper:
+        """Return the shaper of what follows WITH: its rows are those of ``shaped`` that fulfil ``where``."""
+        found = copy(self)
+        found._source = f"({shaped.sql})"
+        found._residual = where
+        found._variables = {
+            column.name: Typed(f"b.c{i}", column.type, column.many) for i, column in enumerate(shaped.columns)
+        }
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """The variables that can be named."""
+        return list(self._variables)
 
     def _variables_of(self, bound: BoundPattern) -> dict[str, Typed]:
         found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
@@ -206,7 +224,7 @@ class Shaper:
         conditions = Compiler(
             self._text, self._snapshot.names, self._arguments, rows, Scope(self._variables, exists=scope.exists)
         )
-        where = [conditions.condition(condition) for condition in self._bound.residual]
+        where = [conditions.condition(condition) for condition in self._residual]
         if aggregated:
             self._check_grouping(items)
         compiled = [(item, self._settled(compiler, compiler.compile(item.expression))) for item in items]
@@ -216,13 +234,13 @@ class Shaper:
         if not (aggregated or returns.distinct):
             known = {item.alias: value for item, value in compiled if item.alias}
             order = self._order(returns, Scope(self._variables | known), rows, items)
-            sql = f"SELECT {chosen} FROM {BINDINGS} b {rows.joins}{filters}{order}{self._window(window)}"
+            sql = f"SELECT {chosen} FROM {self._source} b {rows.joins}{filters}{order}{self._window(window)}"
             direct = None if where or order else self._direct(items)
             return Shaped(sql, self._parameters.used(sql), columns, window, direct)
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
         distinct = "DISTINCT " if returns.distinct else ""
-        inner = f"SELECT {distinct}{chosen} FROM {BINDINGS} b {rows.joins}{filters}{group}"
+        inner = f"SELECT {distinct}{chosen} FROM {self._source} b {rows.joins}{filters}{group}"
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
@@ -282,6 +300,8 @@ class Shaper:
                 expression = aliased.get(expression.name, expression)
             if not any(isinstance(part, (ast.Variable, ast.CountStar)) for part in walk(expression)):
                 continue  # a constant orders nothing
+            if value.type.base is Base.NULL:
+                continue  # and nor does what nothing has
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
-from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, QueryTimeout, nearest
+from graphdb.errors import (
+    BindError,
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    QueryTimeout,
+    TypeMismatchError,
+    nearest,
+)
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
+    from graphdb.interpret.result import ValuesResult
     from graphdb.storage.loaders.load import LoadReport, Options, Progress
 
 _KEPT = 64
@@ -82,7 +91,23 @@ class Statements:
             match statement:
                 case ast.Query():
                     with self._query_run(text, arguments, timeout) as run:
-                        prepared = self._prepare(run, statement, text, arguments)
+                        try:
+                            prepared = self._prepare(run, statement, text, arguments)
+                        except NotSupportedError:
+                            return self._interpreted(statement, text, arguments, timeout)
+                        except TypeMismatchError as refused:  # types that only the data decides, or a mistake
+                            try:
+                                return self._interpreted(statement, text, arguments, timeout)
+                            except TypeMismatchError:
+                                raise refused from None
+                        table = run.run(prepared)
+                    return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
+                case ast.Composite():
+                    with self._query_run(text, arguments, timeout) as run:
+                        try:
+                            prepared = self._prepare(run, statement, text, arguments)
+                        except GraphDBError:  # the interpreter knows more, and what is wrong
+                            return self._interpreted(statement, text, arguments, timeout)
                         table = run.run(prepared)
                     return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
                 case ast.CreateTable():
@@ -133,6 +158,15 @@ class Statements:
             state.changed()
         return report
 
+    def _interpreted(
+        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> ValuesResult:
+        """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
+        from graphdb.interpret.statement import interpreted
+
+        run = self._query_run(text, arguments, timeout)
+        return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
+
     def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> QueryRun:
         executor = self._executor
         if executor is None:
@@ -149,7 +183,9 @@ class Statements:
             cancelled=self._cancelled,
         )
 
-    def _prepare(self, run: QueryRun, query: ast.Query, text: str, arguments: Mapping[str, object]) -> Prepared:
+    def _prepare(
+        self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Prepared:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
         # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
         values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
@@ -181,6 +217,11 @@ class Statements:
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
+        if isinstance(statement.query, ast.Composite):
+            table = self._interpreted(statement.query, text, arguments, timeout).presented()
+            with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
+            return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
         with self._query_run(text, arguments, timeout) as run:
             prepared = run.prepare(statement.query)
             ordered = bool(statement.query.returns.order_by)
@@ -191,12 +232,20 @@ class Statements:
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
-        self, query: ast.Query, profile: bool, text: str, arguments: Mapping[str, object], timeout: float | None
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
         with self._query_run(text, arguments, timeout) as run:
             started = time.perf_counter()
-            prepared = run.prepare(query)
+            try:
+                prepared = run.prepare(query)
+            except (NotSupportedError, TypeMismatchError, BindError):
+                return self._explained(query, profile, text, arguments, timeout)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
             executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
@@ -205,6 +254,21 @@ class Statements:
             table = run.run(prepared)
             seconds = planned, time.perf_counter() - started
         return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
+
+    def _explained(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+    ) -> Explanation:
+        """Explain a query that is interpreted, or raise what is wrong with it."""
+        from graphdb.interpret.statement import explained
+
+        run = self._query_run(text, arguments, timeout)
+        found = self._interpreted(query, text, arguments, timeout) if profile else None
+        return Explanation(tuple(explained(self._state, run.executor, query, text, arguments, run.new_control, found)))
 
     # --- SQL
 

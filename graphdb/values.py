@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
+from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
 
 
@@ -98,7 +99,12 @@ _OF_KIND = {
     Kind.ZONED: ZONED,
     Kind.TIME: TIME,
     Kind.OTHER: STRING,
+    Kind.LIST: STRING,
+    Kind.TEMPORAL: STRING,
 }
+
+EXACT_ONLY = 1 << Kind.LIST | 1 << Kind.TEMPORAL
+"""Kinds, as a bit mask, whose values SQL does not hold: the interpreter reads them from their text."""
 
 _COLUMN = {
     Base.STRING: "lexical",
@@ -114,7 +120,15 @@ _COLUMN = {
 
 
 def type_of_kinds(mask: int, scale: int = 18) -> Type:
-    """Return the type that holds literals of all kinds in ``mask`` (bit ``k`` for ``Kind(k)``)."""
+    """Return the type that holds literals of all kinds in ``mask`` (bit ``k`` for ``Kind(k)``).
+
+    Raises
+    ------
+    NotSupportedError
+        Some are lists or temporal values that SQL does not hold: a query that reads them is interpreted.
+    """
+    if mask > 0 and mask & EXACT_ONLY:
+        raise NotSupportedError("lists and exact temporal values of a property are not supported in SQL")
     types = {_OF_KIND[kind] for kind in Kind if mask >> kind & 1}
     if len(types) != 1:
         return VALUE if types else NULL

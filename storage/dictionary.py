@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrow import Windows
-from graphdb.storage.terms import LITERAL_BASE, XSD, Kind
+from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,6 +45,7 @@ _EXACT_DECIMAL = r"[+-]?0*([0-9]{1,20}(\.[0-9]{0,18}0*)?|\.[0-9]{1,18}0*)"
 _DOUBLE = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
 _DATE = "-?([1-9][0-9]{3,}|0[0-9]{3})-[0-9]{2}-[0-9]{2}"
 _TIME = r"(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?|24:00:00(\.0+)?)"
+_FINE = r"\.[0-9]{6}[0-9]*[1-9]"
 _ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
 
 
@@ -89,7 +90,14 @@ def _typed_literals(source: str) -> str:
             CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}{_ZONE}')
                 THEN TRY_CAST(lexical AS TIMESTAMPTZ) END AS zoned,
             CASE WHEN datatype = '{XSD}time' AND regexp_full_match(lexical, '{_TIME}')
-                THEN TRY_CAST(regexp_replace(lexical, '^24', '00') AS TIME) END AS time
+                THEN TRY_CAST(regexp_replace(lexical, '^24', '00') AS TIME) END AS time,
+            CASE
+                WHEN datatype IN ('{XSD}duration', '{ZONED_DATATYPE}') THEN true
+                WHEN datatype = '{XSD}time' THEN regexp_full_match(lexical, '{_TIME}{_ZONE}|{_TIME}') AND
+                    (time IS NULL OR regexp_matches(lexical, '{_FINE}'))
+                WHEN datatype = '{XSD}dateTime' THEN regexp_matches(lexical, '{_FINE}')
+                ELSE false
+            END AS temporal
         FROM checked
     )
     SELECT id, lexical, datatype, language,
@@ -100,6 +108,8 @@ def _typed_literals(source: str) -> str:
             WHEN decimal IS NOT NULL THEN {Kind.DECIMAL:d}
             WHEN number IS NOT NULL THEN {Kind.DOUBLE:d}
             WHEN boolean IS NOT NULL THEN {Kind.BOOLEAN:d}
+            WHEN temporal THEN {Kind.TEMPORAL:d}
+            WHEN datatype = '{LIST_DATATYPE}' THEN {Kind.LIST:d}
             WHEN date IS NOT NULL THEN {Kind.DATE:d}
             WHEN datetime IS NOT NULL THEN {Kind.DATETIME:d}
             WHEN zoned IS NOT NULL THEN {Kind.ZONED:d}

@@ -18,6 +18,12 @@ DEFAULT_NAMESPACE = "urn:graphdb:"
 VERTEX = "urn:x-graphdb:vertex"
 """The class of every vertex that CREATE made: a vertex without labels, properties and edges is there by this alone."""
 
+LIST_DATATYPE = "http://w3id.org/awslabs/neptune/SPARQL-CDTs/List"
+"""The datatype of lists as values (SPARQL CDTs: composite datatypes in RDF, §3)."""
+
+ZONED_DATATYPE = "urn:x-graphdb:zonedDateTime"
+"""The datatype of a date and time in a zone that has a name: xsd:dateTime knows offsets only."""
+
 IRI, BLANK, PLAIN, TAGGED, TYPED, DATATYPE, LANGUAGE = range(7)
 """What a term of a batch is; the last two are no terms themselves but the notes of literals."""
 
@@ -51,6 +57,11 @@ class Kind(IntEnum):
     """xsd:time without a time zone, to the microsecond: ``time``."""
     OTHER = 10
     """Any other datatype; the value is the lexical form."""
+    LIST = 11
+    """A list as one value (:data:`LIST_DATATYPE`); SQL sees the lexical form."""
+    TEMPORAL = 12
+    """A temporal value that DuckDB has no type for: a duration, a time with a zone, what is finer than a microsecond,
+    a date and time in a zone that has a name.  SQL sees the lexical form."""
 
 
 def escaped(text: str) -> str:

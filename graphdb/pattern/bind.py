@@ -152,6 +152,7 @@ class _Binder:
                 ]
             where += conjuncts(node.where)
         for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
+            assert isinstance(edge, ast.EdgePattern)  # what is more goes to the interpreter
             self._edge(edge, left, right)
             where += conjuncts(edge.where)
         return where
@@ -386,6 +387,7 @@ class _Binder:
         )
         if len(path.edges) == 1 and bare and None not in named:
             edge = path.edges[0]
+            assert isinstance(edge, ast.EdgePattern)
             if edge.variable is None and edge.properties is None and edge.where is None:
                 left, right = named
                 assert left is not None

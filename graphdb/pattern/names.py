@@ -2,7 +2,8 @@
 
 A name is written as a full IRI, as a prefixed name, or bare.  A bare name means the one loaded IRI with that local
 name (what follows the last ``#``, ``/`` or ``:``); if several have it the error lists them, if none has it the
-error suggests the nearest.  A full IRI that the database does not have matches nothing.  :meth:`Names.written` goes
+error suggests the nearest.  A full IRI that the database does not have matches nothing, and nor does any name in a
+database of the user's own names alone (:attr:`Names.open`).  :meth:`Names.written` goes
 the other way.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from graphdb.errors import BindError, nearest
 from graphdb.grammar.syntax import Word
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
-from graphdb.storage.terms import DEFAULT_NAMESPACE
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 
 ABSENT = -1
 """The id of a full IRI that the database does not have: it is in no triple."""
@@ -41,10 +42,14 @@ class Names:
     ) -> None:
         self.prefixes = prefixes
         self.edge_labels = {label.id: label for label in edge_labels}
-        self.vertex_labels = {label.id: label for label in vertex_labels}
+        self.vertex_labels = {label.id: label for label in vertex_labels if label.iri != VERTEX}
         self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
         self._vertices = _Index((label.iri, label.id) for label in self.vertex_labels.values())
         self._properties = _Index((label.iri, label.id) for label in self.edge_labels.values() if label.kinds)
+        known = {*self._edges.by_iri, *self._vertices.by_iri} - {RDF_TYPE}
+        self.open = all(iri.startswith(DEFAULT_NAMESPACE) for iri in known)
+        """Whether all names are the user's own (none came with RDF): then one that nothing has is no mistake, as in
+        openCypher, and matches nothing."""
         # The longest namespace wins, so that nested prefixes shorten as far as they can.
         self._namespaces = sorted(((iri, name) for name, iri in self.prefixes.items()), key=lambda p: -len(p[0]))
 
@@ -71,6 +76,8 @@ class Names:
                 raise unknown from None
         else:
             edge = self.edge_label(words, text)
+        if self.open:
+            return EdgeLabel(ABSENT, words[0].text, *[0] * 8)
         raise BindError(
             f"'{_spelt(words)}' is no property: all its values are vertices",
             text=text,
@@ -114,6 +121,8 @@ class Names:
         if len(words) == 2 and not words[0].is_iri:
             iri = self.expand(words[0], words[1], text)
             found = index.by_iri.get(iri)
+            if found is None and self.open:
+                return ABSENT
             if found is None:
                 raise BindError(
                     f"unknown {what} '{_spelt(words)}' (<{iri}>)",
@@ -130,6 +139,8 @@ class Names:
         if default is not None:
             return default
         several = index.by_local.get(word.text, [])
+        if not several and self.open:
+            return ABSENT
         if not several:
             raise BindError(
                 f"unknown {what} '{word.text}'", text=text, position=position, hint=self._suggest(index, word.text)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from graphdb.execute.executor import Control
 from graphdb.gpu import join
 from graphdb.grammar.syntax import MatchMode
-from graphdb.plan import passes
+from graphdb.plan import passes, steps
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import DataGraph
 from tests.backend.executors import EXECUTORS, opened
@@ -82,8 +82,8 @@ def test_symmetric_patterns_and_limits(executor: Any, case: Case, limit: int | N
 @given(case=cases(most_vertices=6), signatures=st.booleans(), large=st.booleans(), narrow=st.booleans())
 def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bool, large: bool, narrow: bool) -> None:
     with (
-        mock.patch.object(passes, "_signature_pays", return_value=signatures),
-        mock.patch.object(passes, "SMALL", 0 if large else 1024),
+        mock.patch.object(steps, "_signature_pays", return_value=signatures),
+        mock.patch.object(steps, "SMALL", 0 if large else 1024),
         mock.patch.object(join, "NARROW", 1e9 if narrow else 0.0),
     ):
         check(case, DataGraph(case.source, layer="hashed" if signatures else "direct"), executor)

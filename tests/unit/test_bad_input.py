@@ -115,13 +115,6 @@ def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = gra
         ("MATCH (a) RETURN a.name = 'x", "ParseError", "'x", ""),
         ("MATCH (a) RETURN 99999999999999999999", "ParseError", "99999", "64 bits"),
         ("MTCH (a) RETURN a", "GraphDBError", None, ""),
-        ("OPTIONAL MATCH (a) RETURN a", "NotSupportedError", "OPTIONAL", "not supported yet"),
-        ("MATCH (a) WITH a RETURN a", "NotSupportedError", "WITH", "not supported yet"),
-        ("MATCH (a)-[:knows*]->(b) RETURN a", "NotSupportedError", "*", "not supported yet"),
-        ("MATCH p = (a) RETURN p", "NotSupportedError", "p", "not supported yet"),
-        ("MATCH (a) SET a.x = 1", "NotSupportedError", "SET", "not supported yet"),
-        ("MATCH (a) RETURN CASE WHEN true THEN 1 END", "NotSupportedError", "CASE", "not supported yet"),
-        ("MATCH (a) RETURN [1] < [2]", "NotSupportedError", "[1]", "not supported yet"),
     ],
 )
 def test_mistakes_in_queries(db: graphdb.Database, query: str, kind: str, at: str | None, says: str) -> None:
@@ -147,8 +140,6 @@ def test_the_place_is_that_of_the_statement_in_a_script(db: graphdb.Database) ->
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("MATCH (a), (b) WHERE (a)-[:knows]->({name: b.name}) RETURN a", "not supported yet"),
-        ("MATCH (a)-[e]->(b) WHERE (a)-[e]->() RETURN a", "not supported yet"),
         ("MATCH (a) RETURN DISTINCT a.age ORDER BY a.name", "DISTINCT"),
         ("MATCH (a) RETURN a.age, count(*) ORDER BY a.name", "aggregat"),
     ],

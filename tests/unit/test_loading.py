@@ -267,7 +267,7 @@ def test_batches_and_blocks_do_not_matter(db: Loaded, monkeypatch: pytest.Monkey
         ("time", "24:00:00", Kind.TIME, datetime.time(0)),
         ("time", "13:20", Kind.OTHER, None),
         ("anyURI", "http://a/", Kind.OTHER, None),
-        ("duration", "P1D", Kind.OTHER, None),
+        ("duration", "P1D", Kind.TEMPORAL, None),
     ],
 )
 def test_kinds(

@@ -163,9 +163,10 @@ def judge(line: str) -> int | None:
 
 
 _STRICTER = (
-    # pyoxigraph applies RFC 3987 beyond IRIREF: percent signs, a second '#', what follows a colon in a host.
+    # pyoxigraph applies RFC 3987 beyond IRIREF: percent signs, a second '#', a second '@' or what follows a colon in a host.
     "Invalid IRI percent encoding",
     "Invalid IRI code point '#'",
+    "Invalid IRI code point '@'",
     "Invalid character",
     # It applies BCP 47 beyond LANGTAG.
     "If an extension subtag",

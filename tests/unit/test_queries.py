@@ -182,7 +182,7 @@ def value(db: graphdb.Database, expression: str, **parameters: Any) -> Any:
         ("MATCH (a) WHERE a.born < a.seen", "Ada Bob"),
         ("MATCH (a) WHERE a.seen > datetime('2020-03-01T00:00:00')", "Bob"),
         ("MATCH (a) WHERE a.zoned < datetime('2020-01-01T10:00:00Z')", "Bob"),
-        ("MATCH (a) WHERE a.clock < time('10:00:00')", "Bob"),
+        ("MATCH (a) WHERE a.clock < localtime('10:00:00')", "Bob"),
         ("MATCH (a) WHERE lang(a.motto) = 'fr'", "Ada"),
         ("MATCH (a) WHERE a.motto = 'hi'", "Bob"),
         ("MATCH (a) WHERE datatype(a.odd) = 'http://ex.org/myType'", "Ada"),
@@ -456,7 +456,7 @@ def test_nodes_and_relationships(db: graphdb.Database) -> None:
         ("MATCH (a) RETURN a.name LIMIT 0", []),
         ("MATCH (a) RETURN count(*) SKIP 1", []),
         (
-            "MATCH (a:Person) RETURN (a)-[:likes]->() AS l, a.name ORDER BY a.name",
+            "MATCH (a:Person) RETURN EXISTS { (a)-[:likes]->() } AS l, a.name ORDER BY a.name",
             [(True, "Ada"), (True, "Bob"), (False, "Cy")],
         ),
         ("MATCH (a:Robot) RETURN labels(a)", [([EX + "Person", EX + "Robot"],)]),
@@ -638,8 +638,7 @@ def test_an_empty_database_answers(tmp_path: Path) -> None:
         assert result.to_arrow().num_rows == 0
         assert db.query("MATCH (a:%) RETURN a").fetchall() == []
         assert db.sql("SELECT count(*) FROM triples").scalar() == 0
-        with pytest.raises(graphdb.GraphDBError, match="LOAD"):
-            db.query("MATCH (a:Person) RETURN a")
+        assert db.query("MATCH (a:Person) RETURN a").fetchall() == []
 
 
 def test_everything_is_there_after_reopening(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""Putting clauses and paths together: what is checked where a sequence of them becomes one node."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Protocol
+
+from graphdb.errors import ParseError
+from graphdb.grammar import syntax as s
+
+_WRITING = (s.CreateClause, s.MergeClause, s.SetClause, s.RemoveClause, s.DeleteClause)
+
+
+_GENERAL = (
+    s.Subscript,
+    s.Slice,
+    s.Case,
+    s.ListComprehension,
+    s.ListPredicate,
+    s.Reduce,
+    s.MapProjection,
+    s.PatternComprehension,
+    s.ShortestPath,
+    s.Subquery,
+)
+"""Expressions that one SQL statement over one match does not hold."""
+
+
+class Blame(Protocol):
+    """Makes an error with its place."""
+
+    def error(self, message: str, position: int, hint: str | None = None) -> ParseError:
+        """Return the error at an offset."""
+
+
+def composed(
+    parts: Sequence[tuple[s.ClauseNode, ...]], unions: Sequence[tuple[bool, int]], blame: Blame, span: s.Span
+) -> s.Query | s.Composite:
+    """Return the query of linear parts; ``unions`` says of each UNION between them whether it keeps all, and where.
+
+    Raises
+    ------
+    ParseError
+        RETURN stands before other clauses, or UNION and UNION ALL are mixed.
+    """
+    for position in [at for keeps_all, at in unions if keeps_all is not unions[0][0]]:
+        raise blame.error("UNION and UNION ALL cannot stand in one query", position)
+    for part in parts:
+        for element in _parts(tuple(clause for clause in part if not isinstance(clause, s.CreateClause))):
+            if isinstance(element, (s.NodePattern, s.EdgePattern)) and element.given is not None:
+                hint = "name the properties: {key: $value}"
+                raise blame.error("only CREATE takes a parameter for all properties", element.given.span.start, hint)
+        for clause, after in itertools.pairwise(part):
+            if isinstance(clause, s.ReturnClause):
+                hint = "to go on from its rows, write WITH"
+                raise blame.error("RETURN ends a query", after.span.start, hint)
+    if len(parts) == 1:
+        returns, matches = parts[0][-1], [clause for clause in parts[0][:-1] if isinstance(clause, s.MatchClause)]
+        if isinstance(returns, s.ReturnClause) and len(matches) == len(parts[0]) - 1 and _is_plain(matches, returns):
+            return s.Query(tuple(matches), returns, span)
+    return s.Composite(tuple(parts), bool(unions) and unions[0][0], span)
+
+
+def _is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool:
+    """Whether a query may be one plan and one SQL statement; what it asks of SQL is found out when it is bound."""
+    if any(match.optional for match in matches):
+        return False
+    returned = (returns.items, returns.order_by)
+    for part in _parts((tuple(matches), returns)):
+        if isinstance(part, _GENERAL) or (isinstance(part, s.PathPattern) and not part.plain):
+            return False
+    return not any(isinstance(part, s.PatternPredicate) for part in _parts(returned))
+
+
+def _parts(node: object) -> Iterator[object]:
+    """Yield all nodes inside a node or tuple."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _parts(item)
+    elif is_dataclass(node):
+        yield node
+        for part in fields(node):
+            if part.name != "span":
+                yield from _parts(getattr(node, part.name))
+
+
+def check_ends(query: s.Query | s.Composite, blame: Blame) -> None:
+    """Check that a whole query ends with RETURN, or with writing where there is no UNION."""
+    if isinstance(query, s.Query):
+        return
+    for part in query.parts:
+        if not isinstance(part[-1], s.ReturnClause) and (len(query.parts) > 1 or not isinstance(part[-1], _WRITING)):
+            raise blame.error("the query ends too early: expected RETURN", part[-1].span.end)
+
+
+def path_of(
+    elements: Sequence[s.NodePattern | s.EdgePattern | s.Subpath],
+    blame: Blame,
+    span: s.Span,
+    variable: s.Variable | None = None,
+    mode: s.PathMode | None = None,
+    selector: s.Selector | None = None,
+) -> s.PathPattern:
+    """Return the path of nodes, edges and parts in brackets; nodes that were left out are unnamed ones.
+
+    Raises
+    ------
+    ParseError
+        Two nodes follow each other.
+    """
+    nodes: list[s.NodePattern] = []
+    edges: list[s.EdgePattern | s.Subpath] = []
+    for element in elements:
+        if isinstance(element, s.NodePattern):
+            if len(nodes) > len(edges):
+                raise blame.error("expected an edge between two nodes", element.span.start)
+            nodes.append(element)
+        else:
+            if len(nodes) == len(edges):
+                nodes.append(s.NodePattern(span=s.Span(element.span.start, element.span.start)))
+            edges.append(element)
+    if len(nodes) == len(edges):
+        nodes.append(s.NodePattern(span=s.Span(span.end, span.end)))
+    return s.PathPattern(tuple(nodes), tuple(edges), span, variable, mode, selector)

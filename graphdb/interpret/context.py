@@ -1,0 +1,242 @@
+"""One interpreted statement: what all its steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphdb.candidates import Snapshot
+from graphdb.connection import Connection
+from graphdb.constants import from_numpy
+from graphdb.elements import Node
+from graphdb.errors import ParameterError
+from graphdb.execute.executor import Control, Executor
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.functions import started_now
+from graphdb.interpret.temporal import Temporal, from_python
+from graphdb.interpret.values import Vertex
+from graphdb.interpret.view import View
+from graphdb.pattern.names import ABSENT, Names
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+
+if TYPE_CHECKING:
+    from graphdb.interpret.subqueries import Subqueries
+
+_INT64 = range(-(2**63), 2**63)
+
+LabelTest = Callable[[frozenset[int]], bool]
+
+
+class Context:
+    """The state of names and data, the statement's text and parameters, and who runs its patterns.
+
+    Parameters
+    ----------
+    snapshot_of
+        Returns the present snapshot: writing makes the one before stale.
+    changed
+        Makes the snapshot stale.
+    new_control
+        Makes the control of one match: its timeout, and who may cancel it.
+    """
+
+    subqueries: Subqueries
+
+    def __init__(
+        self,
+        snapshot_of: Callable[[], Snapshot],
+        changed: Callable[[], None],
+        executor: Executor,
+        text: str,
+        arguments: Mapping[str, object],
+        new_control: Callable[[], Control],
+    ) -> None:
+        self._snapshot_of = snapshot_of
+        self.changed = changed
+        self.executor = executor
+        self.text = text
+        self.arguments = arguments
+        self.new_control = new_control
+        self.flush: Callable[[], None] = _nothing
+        """Writes what is waiting to the file."""
+        self.started = started_now()
+        self.view = View(self)
+        self._numbers = 0
+        self._keys: dict[ast.KeyName, int] = {}
+        self._written: dict[int, str] = {}
+        self._aggregates: dict[ast.Expression, str] = {}
+        self.new_names: dict[str, int] = {}
+        """IRIs of labels and keys that this statement has brought in, which no snapshot has yet."""
+        self._lazy_hidden: int | None = None
+        self._lazy_edge_keys: dict[str, int] | None = None
+
+    # --- names
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Names and data as they are now, what this statement has written among them."""
+        self.flush()
+        return self._snapshot_of()
+
+    @property
+    def names(self) -> Names:
+        """The names of the database, but for those that are in :attr:`new_names`."""
+        return self._snapshot_of().names
+
+    @property
+    def connection(self) -> Connection:
+        """The connection to DuckDB."""
+        return self._snapshot_of().connection
+
+    @property
+    def described_labels(self) -> frozenset[int]:
+        """Edge labels of which the file describes some edge."""
+        return self._snapshot_of().described
+
+    @property
+    def type_label(self) -> int | None:
+        """The edge label rdf:type, once there is one."""
+        return self.new_names.get(RDF_TYPE, self._snapshot_of().store.type_label)
+
+    @property
+    def hidden_label(self) -> int:
+        """The class that every created vertex has, and no one sees."""
+        if self._lazy_hidden is None or self._lazy_hidden == ABSENT:
+            self._lazy_hidden = self.new_names.get(VERTEX, ABSENT)
+            if self._lazy_hidden == ABSENT:
+                found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": VERTEX})
+                self._lazy_hidden = found[0][0] if found else ABSENT
+        return self._lazy_hidden
+
+    def property_id(self, key: ast.KeyName) -> int:
+        """Return the predicate that a property key names; ABSENT where nothing has it.
+
+        Raises
+        ------
+        BindError
+            Nothing has it, and the names came with RDF: then it is a mistake.
+        """
+        found = self._keys.get(key)
+        if found is None:
+            iri = self.iri_of(key.words, None)
+            found = (
+                self.new_names.get(iri) or self._edge_keys().get(iri) or self.names.property(key.words, self.text).id
+            )
+            self._keys[key] = found
+        return found
+
+    def _edge_keys(self) -> dict[str, int]:
+        """The keys that edges have, by IRI."""
+        if self._lazy_edge_keys is None:
+            self._lazy_edge_keys = dict(
+                self.connection.rows(
+                    "SELECT iri, id FROM _graphdb.resource SEMI JOIN _graphdb.edge_property ON key = id"
+                )
+            )
+        return self._lazy_edge_keys
+
+    def iri_of(self, words: tuple[ast.Word, ...], known: Callable[[], str | None] | None) -> str:
+        """Return the IRI of a name that is written: a known one's, or one in the default namespace."""
+        if len(words) == 2:
+            return self.names.expand(words[0], words[1], self.text)
+        if words[0].is_iri:
+            return words[0].text
+        found = known() if known is not None else None
+        return found or DEFAULT_NAMESPACE + words[0].text
+
+    def label_name(self, label: int) -> str:
+        """Return a label, edge label or key as a user would write it."""
+        if label not in self._written:
+            names = self.names
+            for iri, id in self.new_names.items():
+                self._written[id] = names.written(iri)
+            known = names.vertex_labels.get(label) or names.edge_labels.get(label)
+            if known is not None:
+                self._written[label] = names.written(known.iri)
+            elif label not in self._written:
+                ((iri,),) = self.connection.rows("SELECT iri FROM _graphdb.resource WHERE id = $id", {"id": label})
+                self._written[label] = names.written(iri)
+        return self._written[label]
+
+    def label_test(self, labels: ast.LabelExpression) -> LabelTest:
+        """Return the test of a set of label ids for an expression."""
+        match labels:
+            case ast.LabelAny():
+                return bool
+            case ast.LabelNot():
+                inner = self.label_test(labels.operand)
+                return lambda found: not inner(found)
+            case ast.LabelAnd():
+                tests = [self.label_test(operand) for operand in labels.operands]
+                return lambda found: all(test(found) for test in tests)
+            case ast.LabelOr():
+                tests = [self.label_test(operand) for operand in labels.operands]
+                return lambda found: any(test(found) for test in tests)
+        written = [":".join(word.text for word in chain) for chain in self.names.chains(labels.words)]
+        iris = [self.iri_of(tuple(chain), None) for chain in self.names.chains(labels.words)]
+        names = self.names
+
+        def has(found: frozenset[int]) -> bool:
+            mine = {self.label_name(label) for label in found}
+            return all(w in mine or names.written(iri) in mine for w, iri in zip(written, iris, strict=True))
+
+        return has
+
+    def forget_names(self) -> None:
+        """Forget which names are absent, because some came."""
+        self._keys.clear()
+
+    # --- values
+
+    def given(self, value: object, node: ast.Expression) -> Any:
+        """Return a parameter's value as the interpreter knows it."""
+        value = from_numpy(value)
+        match value:
+            case bool() | float() | str() | None | Vertex() | Temporal():
+                return value
+            case int() if value in _INT64:
+                return value
+            case list() | tuple() | set() | frozenset():
+                return [self.given(item, node) for item in value]
+            case dict():
+                return {str(key): self.given(item, node) for key, item in value.items()}
+            case Node():
+                return self.resource(value.iri)
+        temporal = from_python(value)
+        if temporal is not None:
+            return temporal
+        if type(value).__name__ == "Decimal":
+            return value
+        raise ParameterError(
+            f"a value of type {type(value).__name__} cannot be passed"
+            if not isinstance(value, int)
+            else f"{value} does not fit 64 bits",
+            text=self.text,
+            position=node.span.start,
+        )
+
+    def resource(self, iri: str) -> Vertex | None:
+        """Return the vertex with an IRI, or None."""
+        found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
+        return Vertex(found[0][0]) if found else None
+
+    # --- the engine's own names
+
+    def fresh(self, what: str) -> str:
+        """Return a name that no user can write."""
+        self._numbers += 1
+        return f"#{what}{self._numbers}"
+
+    def aggregate_key(self, node: ast.Expression) -> str:
+        """Return the name under which a row holds an aggregate's value."""
+        return self._aggregates.setdefault(node, f"#aggregate{len(self._aggregates)}")
+
+    def vertices(self, terms: Any) -> Any:
+        """Return the vertex ids of term ids, as an array."""
+        return self.snapshot.store.to_vertices(np.asarray(terms, np.int64))
+
+
+def _nothing() -> None:
+    """There is nothing to write."""

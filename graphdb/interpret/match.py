@@ -1,0 +1,386 @@
+"""MATCH over rows: the parts of the patterns that are single edges go to a plan, the rest is searched path by path.
+
+A clause becomes steps.  Vertices joined by single edges are one part, and one plan finds all its matches at once,
+its vertices that the rows know already kept to the rows' values; SQL's join is then a hash join on what is shared.
+Paths of variable length lead from part to part (:mod:`graphdb.interpret.search`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from graphdb.candidates import Candidates
+from graphdb.errors import NotSupportedError, TypeMismatchError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.context import Context
+from graphdb.interpret.evaluate import Compiler, Row
+from graphdb.interpret.search import Search
+from graphdb.interpret.values import Edge, Path, Vertex, equals
+from graphdb.pattern.bind import bind, conjuncts, variables_in, walk
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.passes import make_plan
+
+Rows = list[Row]
+
+_PUSHED = (ast.Comparison, ast.Boolean, ast.Unary, ast.In, ast.StringPredicate, ast.IsNull, ast.Property, ast.Variable,
+           ast.Literal, ast.Parameter, ast.KeyName, ast.Word)  # fmt: skip
+"""What a condition on one vertex may consist of for SQL to test it before the match."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """Vertices that single edges join: what one plan matches."""
+
+    nodes: dict[str, list[ast.NodePattern]] = field(default_factory=dict)
+    edges: list[tuple[str, ast.EdgePattern, str, str]] = field(default_factory=list)
+    """Hidden or own name, pattern, left and right vertex."""
+
+
+class Match:
+    """One MATCH clause, ready to run over rows that hold the names ``known``."""
+
+    def __init__(self, context: Context, clause: ast.MatchClause, known: Iterable[str]) -> None:
+        self.context = context
+        self.clause = clause
+        self.known = set(known)
+        self._compiler = Compiler(context)
+        self._parts: list[_Part] = []
+        self._searches: list[tuple[Search, str, str]] = []
+        self._paths: list[tuple[str, list[str]]] = []
+        self._bound_edges: list[tuple[str, str]] = []
+        self._residual: list[ast.Expression] = []
+        self.names: list[str] = []
+        """The names that the clause brings in."""
+        self._distinct_edges = clause.mode is not ast.MatchMode.REPEATABLE_ELEMENTS
+        self._split()
+        if len(self._searches) == 1 and not any(part.edges for part in self._parts):
+            self._searches[0][0].stands_alone()
+        self._place_conditions()
+        self._filters: list[Callable[[Row], Any]] = [self._compiler.condition(c) for c in self._residual]
+
+    # --- the clause in parts
+
+    def _split(self) -> None:
+        nodes: dict[str, list[ast.NodePattern]] = {}
+        edges: list[tuple[str, ast.EdgePattern, str, str]] = []
+        for path in self.clause.patterns:
+            names = [self._node_name(node) for node in path.nodes]
+            if path.mode is not None or path.selector is not None:
+                self._search(path, path.nodes, path.edges, names[0], names[-1], path)
+                for at in (0, -1):
+                    nodes.setdefault(names[at], []).append(path.nodes[at])
+                if path.variable is not None:
+                    self._introduce(path.variable.name)
+                continue
+            trace: list[str] = [names[0]]
+            for i, edge in enumerate(path.edges):
+                left, right = names[i], names[i + 1]
+                if isinstance(edge, ast.EdgePattern) and edge.repeat is None:
+                    trace += [self._single(edge, left, right, edges), right]
+                    continue
+                key = self._search(path, path.nodes[i : i + 2], (edge,), left, right, None)
+                trace += [key, right]
+            for name, node in zip(names, path.nodes, strict=True):
+                nodes.setdefault(name, []).append(node)
+            if path.variable is not None:
+                self._introduce(path.variable.name)
+                self._paths.append((path.variable.name, trace))
+        self._join_parts(nodes, edges)
+
+    def _node_name(self, node: ast.NodePattern) -> str:
+        if node.variable is None:
+            return self.context.fresh("n")
+        self._introduce(node.variable.name)
+        return node.variable.name
+
+    def _introduce(self, name: str) -> None:
+        if name not in self.known and name not in self.names:
+            self.names.append(name)
+
+    def _single(
+        self, edge: ast.EdgePattern, left: str, right: str, edges: list[tuple[str, ast.EdgePattern, str, str]]
+    ) -> str:
+        name = self.context.fresh("e")
+        if edge.variable is not None:
+            own = edge.variable.name
+            if own in self.known or own in [other for other, *_ in edges] or own in self.names:
+                self._bound_edges.append((name, own))
+            else:
+                self._introduce(own)
+                name = own
+        edges.append((name, edge, left, right))
+        return name
+
+    def _search(
+        self,
+        path: ast.PathPattern,
+        nodes: Sequence[ast.NodePattern],
+        edges: Sequence[ast.EdgePattern | ast.Subpath],
+        left: str,
+        right: str,
+        whole: ast.PathPattern | None,
+    ) -> str:
+        """Add a search from one vertex to another; return the name of the path that it finds."""
+        key = self.context.fresh("p")
+        if whole is not None and whole.variable is not None:
+            key = whole.variable.name
+        search = Search(self.context, self._compiler, tuple(nodes), tuple(edges), whole, key, self.clause.mode)
+        for name in search.names:
+            if name in self.known:
+                hidden = self.context.fresh("b")
+                search.rename(name, hidden)
+                self._bound_edges.append((hidden, name))
+            else:
+                self._introduce(name)
+        self._searches.append((search, left, right))
+        return key
+
+    def _join_parts(
+        self, nodes: dict[str, list[ast.NodePattern]], edges: list[tuple[str, ast.EdgePattern, str, str]]
+    ) -> None:
+        part_of = {name: name for name in nodes}
+
+        def find(name: str) -> str:
+            while part_of[name] != name:
+                name = part_of[name]
+            return name
+
+        if self.clause.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
+            # Their vertices differ across all of the clause.
+            part_of = dict.fromkeys(nodes, next(iter(nodes)))
+        for _, _, left, right in edges:
+            part_of[find(right)] = find(left)
+        parts: dict[str, _Part] = {}
+        for name, patterns in nodes.items():
+            parts.setdefault(find(name), _Part()).nodes[name] = patterns
+        for edge in edges:
+            parts[find(edge[2])].edges.append(edge)
+        self._parts = list(parts.values())
+
+    # --- conditions
+
+    def _place_conditions(self) -> None:
+        """Find the conditions that SQL can test on one vertex before the match; all others wait for the rows."""
+        self._pushed: dict[str, list[ast.Expression]] = {}
+        conditions = list(conjuncts(self.clause.where))
+        for part in self._parts:
+            for name, patterns in part.nodes.items():
+                for pattern in patterns:
+                    subject = ast.Variable(name, pattern.span)
+                    conditions += _as_conditions(subject, pattern.properties)
+                    conditions += conjuncts(pattern.where)
+            for name, edge, *_ in part.edges:
+                conditions += _as_conditions(ast.Variable(name, edge.span), edge.properties)
+                conditions += conjuncts(edge.where)
+        single = {name for part in self._parts for name in part.nodes}
+        for condition in conditions:
+            names = variables_in(condition)
+            pushable = len(names) == 1 and names <= single and not names & self.known
+            if pushable and all(isinstance(piece, _PUSHED) for piece in walk(condition)):
+                self._pushed.setdefault(next(iter(names)), []).append(condition)
+            else:
+                self._residual.append(condition)
+
+    # --- running
+
+    def run(self, rows: Rows, limit: int | None = None) -> Rows:
+        """Return the rows with their matches; the clause's order is that of the rows."""
+        if not rows:
+            return []
+        bound = set(rows[0])
+        waiting, searches = list(self._parts), list(self._searches)
+        used = "#used"
+        for row in rows:
+            row[used] = ()
+        while waiting or searches:
+            search = next((s for s in searches if s[1] in bound or s[2] in bound), None)
+            part = next((p for p in waiting if bound & p.nodes.keys()), None)
+            if part is None and search is not None and search[0].selector is not None:
+                # Between two known ends a shortest path is found from both.
+                ends = next((p for p in waiting if {search[1], search[2]} & p.nodes.keys()), None)
+                part = ends if ends is not None and self._cost(ends) < (True, 0) else None
+            if part is None and search is None:
+                part = min(waiting, key=self._cost)
+            if part is not None:
+                waiting.remove(part)
+                rows = self._match_part(part, rows, bound)
+                bound |= part.nodes.keys() | {name for name, *_ in part.edges}
+            elif search is not None:
+                searches.remove(search)
+                found, left, right = search
+                rows = [r for row in rows for r in found.run(row, left, right, self._distinct_edges)]
+                bound |= {left, right, found.key, *found.names}
+            if not rows:
+                return []
+        found_rows = []
+        self._expect(rows)
+        for row in rows:
+            row.pop(used, None)
+            if all(equals(row[hidden], row[own]) is True for hidden, own in self._bound_edges):
+                for name, trace in self._paths:
+                    row[name] = _path(row, trace)
+                if all(test(row) is True for test in self._filters):
+                    found_rows.append(row)
+        return found_rows
+
+    def _expect(self, rows: Rows) -> None:
+        if self._filters:
+            for row in rows:
+                self.context.view.expect(row.values())
+            self.context.subqueries.run_ahead(self._residual, rows)
+
+    def _cost(self, part: _Part) -> tuple[bool, int]:
+        """Parts with conditions first."""
+        conditions = sum(len(self._pushed.get(name, [])) for name in part.nodes)
+        labelled = any(p.labels is not None or p.iri is not None for ps in part.nodes.values() for p in ps)
+        return (not (conditions or labelled), -len(part.edges))
+
+    def _match_part(self, part: _Part, rows: Rows, bound: set[str]) -> Rows:
+        shared = [name for name in part.nodes if name in bound]
+        for name in shared:
+            rows = [row for row in rows if isinstance(row[name], Vertex)]
+        if not rows:
+            return []
+        bare = all(
+            p.labels is None and p.iri is None for patterns in part.nodes.values() for p in patterns
+        ) and not any(self._pushed.get(name) for name in part.nodes)
+        if not part.edges and bare and shared:
+            return rows
+        wanted = {name: np.unique(self.context.vertices([row[name].id for row in rows])) for name in shared}
+        matches = self._matches(part, wanted)
+        found: dict[tuple[int, ...], list[Row]] = {}
+        for match in matches:
+            found.setdefault(tuple(match[name].id for name in shared), []).append(match)
+        fresh_edges = [name for name, *_ in part.edges]
+        result = []
+        for row in rows:
+            for match in found.get(tuple(row[name].id for name in shared), ()):
+                used = row["#used"]
+                if self._distinct_edges and fresh_edges:
+                    own = tuple(match[name] for name in fresh_edges)
+                    if used and not set(used).isdisjoint(own):
+                        continue
+                    used = used + own
+                result.append({**row, **match, "#used": used})
+        return result
+
+    def _matches(self, part: _Part, wanted: dict[str, Any]) -> Iterator[Row]:
+        """Run the plan of a part and yield its matches as rows of vertices and edges."""
+        bound, plan = self._plan(part, wanted)
+        context, store = self.context, self.context.snapshot.store
+        names = list(bound.vertex_of)
+        edges = [(name, bound.edges[bound.edge_of[name]]) for name, *_ in part.edges]
+        mode = self._mode(part)
+        for block in context.executor.run(plan, context.new_control()):
+            columns = [store.to_terms(block.columns[name]).tolist() for name in names]
+            codes = [block.columns[name].tolist() for name, _ in edges]
+            vertices = [[Vertex(id) for id in column] for column in columns]
+            for i in range(block.count):
+                row: Row = {name: column[i] for name, column in zip(names, vertices, strict=True)}
+                choices: list[list[Edge]] = []
+                for (_, edge), code in zip(edges, codes, strict=True):
+                    start, end = (row[bound.vertices[v].name].id for v in (edge.source, edge.target))
+                    if not edge.directed and code[i] & 1:
+                        start, end = end, start
+                    choices.append(context.view.parallel(code[i] >> 1, start, end))
+                yield from self._chosen(row, [name for name, _ in edges], choices, mode)
+
+    def _mode(self, part: _Part) -> ast.MatchMode:
+        """The mode in the plan: parallel edges differ only after it, so then it must let an edge come twice."""
+        mode = self.clause.mode
+        if mode is not ast.MatchMode.DIFFERENT_EDGES or len(part.edges) < 2:
+            return mode
+        rows = self.context.connection.rows("SELECT EXISTS (FROM _graphdb.edge WHERE ordinal > 0)")
+        return ast.MatchMode.REPEATABLE_ELEMENTS if rows[0][0] else mode
+
+    def _chosen(self, row: Row, names: list[str], choices: list[list[Edge]], mode: ast.MatchMode) -> Iterator[Row]:
+        """Yield a row for each choice among parallel edges."""
+        if all(len(choice) == 1 for choice in choices):
+            chosen = [choice[0] for choice in choices]
+            if not self._distinct_edges or mode is self.clause.mode or len(set(chosen)) == len(chosen):
+                yield {**row, **dict(zip(names, chosen, strict=True))}
+            return
+        import itertools
+
+        for product in itertools.product(*choices):
+            if not self._distinct_edges or len(set(product)) == len(product):
+                yield {**row, **dict(zip(names, product, strict=True))}
+
+    def _plan(self, part: _Part, wanted: dict[str, Any]) -> Any:
+        pushed = [condition for name in part.nodes for condition in self._pushed.get(name, [])]
+        try:
+            return self._make_plan(part, wanted, pushed)
+        except (TypeMismatchError, NotSupportedError):
+            # What SQL refuses to type is decided for each row.
+            compiled = [self._compiler.condition(condition) for condition in pushed]
+            for name in part.nodes:
+                self._pushed.pop(name, None)
+            self._filters += compiled
+            return self._make_plan(part, wanted, [])
+
+    def _make_plan(self, part: _Part, wanted: dict[str, Any], pushed: list[ast.Expression]) -> Any:
+        context, snapshot = self.context, self.context.snapshot
+        paths = []
+        for name, patterns in part.nodes.items():
+            for pattern in patterns:
+                node = ast.NodePattern(ast.Variable(name, pattern.span), pattern.labels, pattern.iri, span=pattern.span)
+                paths.append(ast.PathPattern((node,), (), pattern.span))
+        for name, edge, left, right in part.edges:
+            ends = tuple(ast.NodePattern(ast.Variable(end, edge.span), span=edge.span) for end in (left, right))
+            own = ast.EdgePattern(edge.direction, ast.Variable(name, edge.span), edge.labels, span=edge.span)
+            paths.append(ast.PathPattern(ends, (own,), edge.span))
+        where = None
+        if pushed:
+            where = pushed[0] if len(pushed) == 1 else ast.Boolean("AND", tuple(pushed), pushed[0].span)
+        clause = ast.MatchClause(tuple(paths), self._mode(part), where, self.clause.span)
+        bound = bind((clause,), snapshot.names, context.text)
+        if bound.residual:
+            raise NotSupportedError("a condition that only SQL can test is left")
+        candidates = Candidates(snapshot, context.text, context.arguments, lambda predicate: np.empty(0, np.int64))
+        vertices = []
+        for vertex in candidates.vertices(bound):
+            known = wanted.get(vertex.name)
+            if known is not None:
+                both = known if vertex.candidates is None else np.intersect1d(known, vertex.candidates)
+                vertex = replace(vertex, candidates=both)
+            vertices.append(vertex)
+        outputs = (*bound.vertex_of, *bound.edge_of)
+        graph = PatternGraph(
+            tuple(vertices),
+            tuple(bound.edges),
+            tuple(bound.clauses),
+            tuple(bound.edge_tests),
+            tuple(bound.unequal),
+            outputs,
+            False,
+            None,
+        )
+        return bound, make_plan(graph, snapshot.graph)
+
+
+def _as_conditions(subject: ast.Variable, properties: ast.MapLiteral | None) -> list[ast.Expression]:
+    if properties is None:
+        return []
+    return [
+        ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), key.span)
+        for key, value in properties.items
+    ]
+
+
+def _path(row: Row, trace: list[str]) -> Path:
+    """Put a path together from its vertices, edges and the paths between them."""
+    vertices: list[Vertex] = [row[trace[0]]]
+    edges: list[Edge] = []
+    for name, vertex in zip(trace[1::2], trace[2::2], strict=True):
+        between = row[name]
+        if isinstance(between, Path):
+            vertices += between.vertices[1:]
+            edges += between.edges
+        else:
+            edges.append(between)
+            vertices.append(row[vertex])
+    return Path(tuple(vertices), tuple(edges))

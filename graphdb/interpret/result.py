@@ -1,0 +1,90 @@
+"""The result of an interpreted statement: Python values that are there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from graphdb.elements import Node, Path, Relationship
+from graphdb.interpret.temporal import Temporal
+from graphdb.result import Home, Result
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ValuesResult(Result):
+    """Rows of Python values, which become columns of one type when they are asked for."""
+
+    def __init__(
+        self,
+        home: Home,
+        columns: list[str],
+        values: list[list[Any]],
+        count: int,
+        *,
+        elapsed: float,
+        message: str | None,
+    ) -> None:
+        super().__init__(home, None, elapsed=elapsed, message=message)
+        self.columns = tuple(columns)
+        self._values = values
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count if self.columns else 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as tuples of Python values."""
+        return iter(zip(*self._values, strict=True))
+
+    def presented(self) -> pa.Table:
+        """Return the rows as SQL sees them: a column of values of several types holds their text."""
+        if self._presented is None:
+            import pyarrow as pa
+
+            names = [name if self.columns.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(self.columns)]
+            arrays = [_array([_plain(value) for value in column]) for column in self._values]
+            self._presented = pa.table(dict(zip(names, arrays, strict=True)))
+        return self._presented
+
+    def into(self, name: str, *, replace: bool = False) -> int:
+        """Keep the rows as a table of the database, and return their number."""
+        return self._home.store(self.presented(), name, replace)
+
+    def text(self, limit: int = 40) -> str:
+        """Return the rows as an aligned table, at most ``limit`` of them."""
+        from graphdb.render import plural, table
+
+        if not self.columns:
+            return self.message or "done"
+        lines = [*table(self.columns, list(self)[:limit])]
+        more = f", the first {limit} shown" if len(self) > limit else ""
+        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a table's column holds it: a vertex as its IRI, an edge as its label and ends."""
+    match value:
+        case Node():
+            return value.iri
+        case Relationship():
+            return {"type": value.type, "start": value.start, "end": str(value.end)}
+        case Path() | Temporal():
+            return str(value)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _array(values: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        if len({type(value) for value in values if value is not None}) <= 1:
+            return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        pass
+    return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -1,0 +1,156 @@
+"""A statement, interpreted: its clauses one after the other, each from rows to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphdb.elements import Node, Path, Relationship
+from graphdb.grammar import syntax as ast
+from graphdb.interpret import clauses
+from graphdb.interpret.check import check
+from graphdb.interpret.context import Context
+from graphdb.interpret.match import Rows
+from graphdb.interpret.subqueries import Subqueries
+from graphdb.interpret.temporal import Temporal, to_python
+from graphdb.interpret.values import Edge, Vertex
+from graphdb.interpret.values import Path as PathValue
+from graphdb.storage.terms import LITERAL_BASE
+
+WRITING = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
+
+
+def writes(query: ast.Query | ast.Composite) -> bool:
+    """Whether a query changes the graph."""
+    return isinstance(query, ast.Composite) and any(
+        isinstance(clause, WRITING) for part in query.parts for clause in part
+    )
+
+
+class Interpreter:
+    """Runs one query over a context."""
+
+    def __init__(self, context: Context, query: ast.Query | ast.Composite) -> None:
+        self.context = context
+        self.query = query
+        check(query, context)
+        context.subqueries = Subqueries(context, self._run_query)
+        self._writer: Any = None
+
+    def columns(self) -> list[str]:
+        """Return the names of the result's columns; none where nothing is returned."""
+        parts = self.query.parts if isinstance(self.query, ast.Composite) else (self.query.clauses,)
+        last = parts[0][-1]
+        if not isinstance(last, ast.ReturnClause):
+            return []
+        return self._last_columns or [clauses.column_name(item) for item in last.items]
+
+    _last_columns: list[str] | None = None
+
+    def run(self) -> Rows:
+        """Run the query and return its rows, in the interpreter's terms."""
+        return self._run_query(self.query, [{}], outermost=True)
+
+    def _run_query(self, query: ast.Query | ast.Composite, rows: Rows, outermost: bool = False) -> Rows:
+        if isinstance(query, ast.Query):
+            return self._run_part(query.clauses, rows, outermost)
+        parts = [self._run_part(part, [dict(row) for row in rows], outermost) for part in query.parts]
+        return parts[0] if len(parts) == 1 else clauses.union(parts, query.keeps_all)
+
+    def _run_part(self, part: tuple[ast.ClauseNode, ...], rows: Rows, outermost: bool) -> Rows:
+        scope = [name for name in rows[0] if not name.startswith("#")]
+        for clause in part:
+            rows = self._run_clause(clause, rows, scope, outermost)
+        return rows
+
+    def _run_clause(self, clause: ast.ClauseNode, rows: Rows, scope: list[str], outermost: bool) -> Rows:
+        match clause:
+            case ast.MatchClause():
+                rows = clauses.run_match(self.context, clause, rows)
+                scope += [name for name in _introduced(clause) if name not in scope]
+            case ast.UnwindClause():
+                rows = clauses.run_unwind(self.context, clause, rows)
+                scope.append(clause.variable.name)
+            case ast.WithClause():
+                projection = clauses.Projection(self.context, clause.returns, scope, clause.where)
+                rows, scope[:] = projection.run(rows), projection.columns
+            case ast.ReturnClause():
+                projection = clauses.Projection(self.context, clause, scope, None)
+                rows, scope[:] = projection.run(rows), projection.columns
+                if outermost:
+                    self._last_columns = projection.columns
+            case _:
+                rows = self._write(clause, rows)
+                scope += [name for name in _introduced(clause) if name not in scope]
+        return rows
+
+    def _write(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
+        from graphdb.interpret.write import Writer
+
+        if self._writer is None:
+            self._writer = Writer(self.context)
+        return self._writer.run(clause, rows)  # type: ignore[no-any-return]
+
+    def finish(self) -> Any:
+        """Check and keep what was written; return what changed, or None."""
+        return None if self._writer is None else self._writer.finish()
+
+
+def _introduced(clause: ast.ClauseNode) -> Iterator[str]:
+    """Yield the names that a clause's patterns bring in."""
+    from graphdb.interpret.check import names_of
+
+    patterns = clause.patterns if isinstance(clause, (ast.MatchClause, ast.CreateClause)) else ()
+    if isinstance(clause, ast.MergeClause):
+        patterns = (clause.pattern,)
+    for pattern in patterns:
+        yield from names_of(pattern)
+
+
+# --- what leaves the engine ------------------------------------------------------------------------------------
+
+
+class Exporter:
+    """Turns the interpreter's values into what a user sees."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def rows(self, rows: Rows, columns: list[str]) -> list[list[Any]]:
+        """Return the columns' values."""
+        for row in rows:
+            self._context.view.expect(row[name] for name in columns)
+        return [[self.value(row[name]) for row in rows] for name in columns]
+
+    def value(self, value: Any) -> Any:
+        """Return one value."""
+        match value:
+            case Vertex():
+                return self._vertex(value)
+            case Edge():
+                return self._edge(value)
+            case PathValue():
+                nodes = tuple(self.value(vertex) for vertex in value.vertices)
+                return Path(nodes, tuple(self._edge(edge) for edge in value.edges))
+            case Temporal():
+                return to_python(value)
+            case list():
+                return [self.value(item) for item in value]
+            case dict():
+                return {key: self.value(item) for key, item in value.items()}
+        return value
+
+    def _vertex(self, vertex: Vertex) -> Any:
+        view, context = self._context.view, self._context
+        if vertex.id >= LITERAL_BASE:
+            return self.value(view.literal(vertex.id))
+        if vertex in view.deleted:
+            return Node(view.iri(vertex))
+        labels = tuple(sorted(map(context.label_name, view.labels(vertex))))
+        return Node(view.iri(vertex), labels, self.value(view.properties(vertex)))
+
+    def _edge(self, edge: Edge) -> Relationship:
+        view = self._context.view
+        end = self._context.view.literal(edge.end) if edge.end >= LITERAL_BASE else view.iri(Vertex(edge.end))
+        properties = {} if edge in view.deleted else self.value(view.properties(edge))
+        return Relationship(self._context.label_name(edge.label), view.iri(Vertex(edge.start)), end, properties)

@@ -1,0 +1,70 @@
+"""The door of the interpreter: one statement over an open database, in one transaction where it writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from graphdb.execute.executor import Control, Executor
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.context import Context
+from graphdb.interpret.result import ValuesResult
+from graphdb.interpret.run import Exporter, Interpreter, writes
+from graphdb.state import State
+from graphdb.storage.catalog import transaction
+
+
+def interpreted(
+    state: State,
+    executor: Executor,
+    query: ast.Query | ast.Composite,
+    text: str,
+    arguments: Mapping[str, object],
+    new_control: Callable[[], Control],
+) -> ValuesResult:
+    """Run a query; what it writes is kept as a whole or not at all."""
+    started = time.perf_counter()
+    context = Context(state.snapshot, state.forget, executor, text, arguments, new_control)
+    if not writes(query):
+        return _result(state, Interpreter(context, query), context, started)
+    interpreter = Interpreter(context, query)
+    try:
+        with state.connection.guard() as raw, transaction(raw):
+            result = _result(state, interpreter, context, started)
+    except BaseException:
+        state.rolled_back()
+        raise
+    state.changed()
+    return result
+
+
+def _result(state: State, interpreter: Interpreter, context: Context, started: float) -> ValuesResult:
+    rows = interpreter.run()
+    changes = interpreter.finish()
+    columns = interpreter.columns()
+    values = Exporter(context).rows(rows, columns)
+    message = None if changes is None else str(changes)
+    return ValuesResult(state, columns, values, len(rows), elapsed=time.perf_counter() - started, message=message)
+
+
+def explained(
+    state: State,
+    executor: Executor,
+    query: ast.Query | ast.Composite,
+    text: str,
+    arguments: Mapping[str, object],
+    new_control: Callable[[], Control],
+    ran: ValuesResult | None,
+) -> Iterator[str]:
+    """Yield what the interpreter does with a query, clause by clause, and how long it took; raise what is wrong."""
+    Interpreter(Context(state.snapshot, state.forget, executor, text, arguments, new_control), query)
+    yield "interpreted, row by row: patterns are matched by plans, the rest is evaluated in Python"
+    parts = query.parts if isinstance(query, ast.Composite) else (query.clauses,)
+    for i, part in enumerate(parts):
+        if i:
+            yield "UNION ALL" if isinstance(query, ast.Composite) and query.keeps_all else "UNION"
+        for clause in part:
+            yield "  " + " ".join(text[clause.span.start : clause.span.end].split())
+    if ran is not None:
+        yield ""
+        yield f"{ran.elapsed * 1000:,.1f} ms in all; {len(ran):,} rows"

@@ -1,0 +1,358 @@
+"""The types that follow from a query's text, and the mistakes that they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphdb.errors import BindError, ParseError, TypeMismatchError, nearest
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.functions import AGGREGATES, FUNCTIONS, Function
+from graphdb.interpret.temporal import Temporal
+from graphdb.interpret.values import is_number
+
+if TYPE_CHECKING:
+    from graphdb.interpret.check import Scope, _Checker
+    from graphdb.interpret.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A type by its name; ``element`` of a list."""
+
+    base: str
+    element: Static | None = None
+
+    def __str__(self) -> str:
+        article = "an" if self.base[0] in "aei" else "a"
+        return "null" if self.base == "null" else f"{article} {self.base}"
+
+
+ANY, NULL, BOOLEAN, INTEGER = Static("any"), Static("null"), Static("boolean"), Static("integer")
+FLOAT, NUMBER, STRING, LIST = Static("float"), Static("number"), Static("string"), Static("list")
+MAP, VERTEX, EDGE, PATH = Static("map"), Static("vertex"), Static("edge"), Static("path")
+TEMPORAL = Static("temporal")
+
+_NUMBERS = ("integer", "float", "number")
+_OPEN = ("any", "null")
+
+_TAKES: dict[str, tuple[str, ...]] = {
+    "vertex": ("vertex",),
+    "edge": ("edge",),
+    "path": ("path",),
+    "element": ("vertex", "edge"),
+    "propertied": ("vertex", "edge", "map"),
+    "long": ("path", "list", "string"),
+    "sized": ("list", "string", "map"),
+    "list": ("list",),
+    "string": ("string",),
+    "integer": ("integer", "number"),
+    "number": _NUMBERS,
+    "scalar": (*_NUMBERS, "string", "boolean", "temporal"),
+    "any": (),
+}
+"""The types that each kind of argument admits."""
+
+
+def list_of(element: Static) -> Static:
+    """Return the type of lists of one type."""
+    return Static("list", element)
+
+
+def common(types: list[Static]) -> Static:
+    """Return the type that all of some types are: ``any`` where they differ."""
+    known = {type for type in types if type.base != "null"}
+    if not known:
+        return NULL if types else ANY
+    if len(known) == 1:
+        return known.pop()
+    if all(type.base in _NUMBERS for type in known):
+        return NUMBER
+    return LIST if all(type.base == "list" for type in known) else ANY
+
+
+def type_of_value(value: Any) -> Static:
+    """Return the type of a literal's or parameter's value."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOLEAN
+        case int():
+            return INTEGER
+        case float():
+            return FLOAT
+        case str():
+            return STRING
+        case dict():
+            return MAP
+        case list() | tuple():
+            return list_of(common([type_of_value(item) for item in value]))
+        case Temporal():
+            return TEMPORAL
+    return NUMBER if is_number(value) else ANY
+
+
+class StaticTypes:
+    """Finds the type of expressions, and refuses what cannot be right whatever the data."""
+
+    def __init__(self, context: Context, checker: _Checker) -> None:
+        self._context = context
+        self._checker = checker
+
+    def of(self, node: ast.Expression, scope: Scope) -> Static:
+        """Return the type of an expression that is a value."""
+        if isinstance(node, ast.PatternPredicate):
+            raise self._checker.error(
+                ParseError, "a pattern cannot stand here as a value", node, "write EXISTS { … } or a comprehension"
+            )
+        return self._of(node, scope)
+
+    def condition(self, node: ast.Expression, scope: Scope) -> None:
+        """Check an expression that is a condition, where patterns can stand."""
+        type = self._of(node, scope)
+        if type.base not in ("boolean", *_OPEN):
+            raise self._mismatch(f"expected a condition, found {type}", node)
+
+    def _mismatch(self, message: str, node: Any) -> Exception:
+        return self._checker.error(TypeMismatchError, message, node)
+
+    def _of(self, node: ast.Expression, scope: Scope) -> Static:
+        method: Callable[[Any, Scope], Static] = getattr(self, "_" + type(node).__name__.lower())
+        return method(node, scope)
+
+    # --- leaves
+
+    def _literal(self, node: ast.Literal, scope: Scope) -> Static:
+        return type_of_value(node.value)
+
+    def _iriliteral(self, node: ast.IriLiteral, scope: Scope) -> Static:
+        return VERTEX
+
+    def _parameter(self, node: ast.Parameter, scope: Scope) -> Static:
+        return ANY
+
+    def _variable(self, node: ast.Variable, scope: Scope) -> Static:
+        if node.name not in scope:
+            self._checker.unknown(node, scope)
+        return scope[node.name]
+
+    def _property(self, node: ast.Property, scope: Scope) -> Static:
+        base = self.of(node.base, scope)
+        if base.base not in ("vertex", "edge", "map", "temporal", *_OPEN):
+            raise self._mismatch(f"{base} has no properties", node)
+        return ANY
+
+    def _listliteral(self, node: ast.ListLiteral, scope: Scope) -> Static:
+        return list_of(common([self.of(item, scope) for item in node.items]))
+
+    def _mapliteral(self, node: ast.MapLiteral, scope: Scope) -> Static:
+        for _, value in node.items:
+            self.of(value, scope)
+        return MAP
+
+    def _mapprojection(self, node: ast.MapProjection, scope: Scope) -> Static:
+        self.of(node.base, scope)
+        for item in node.items:
+            if item is not None:
+                self.of(item[1], scope)
+        return MAP
+
+    # --- conditions
+
+    def _boolean(self, node: ast.Boolean, scope: Scope) -> Static:
+        for operand in node.operands:
+            self.condition(operand, scope)
+        return BOOLEAN
+
+    def _unary(self, node: ast.Unary, scope: Scope) -> Static:
+        if node.operator == "NOT":
+            self.condition(node.operand, scope)
+            return BOOLEAN
+        type = self.of(node.operand, scope)
+        if type.base not in (*_NUMBERS, "temporal", *_OPEN):
+            raise self._mismatch(f"{node.operator} needs a number, found {type}", node)
+        return type
+
+    def _comparison(self, node: ast.Comparison, scope: Scope) -> Static:
+        for operand in node.operands:
+            self._of(operand, scope)
+        return BOOLEAN
+
+    def _stringpredicate(self, node: ast.StringPredicate, scope: Scope) -> Static:
+        self.of(node.left, scope)
+        self.of(node.right, scope)
+        return BOOLEAN
+
+    def _in(self, node: ast.In, scope: Scope) -> Static:
+        self.of(node.item, scope)
+        collection = self.of(node.collection, scope)
+        if collection.base not in ("list", *_OPEN):
+            raise self._mismatch(f"IN needs a list, found {collection}", node.collection)
+        return BOOLEAN
+
+    def _isnull(self, node: ast.IsNull, scope: Scope) -> Static:
+        self.of(node.operand, scope)
+        return BOOLEAN
+
+    def _labelpredicate(self, node: ast.LabelPredicate, scope: Scope) -> Static:
+        type = self.of(node.operand, scope)
+        if type.base not in ("vertex", "edge", *_OPEN):
+            raise self._mismatch(f"{type} has no labels", node)
+        return BOOLEAN
+
+    # --- computed values
+
+    def _binary(self, node: ast.Binary, scope: Scope) -> Static:
+        left, right = self.of(node.left, scope), self.of(node.right, scope)
+        bases = (left.base, right.base)
+        if node.operator == "+" and "list" in bases:
+            sides = [type.element or ANY if type.base == "list" else type for type in (left, right)]
+            return list_of(common(sides))
+        for type in (left, right):
+            wanted = (*_NUMBERS, "temporal", *(["string"] if node.operator == "+" else []), *_OPEN)
+            if type.base not in wanted:
+                raise self._mismatch(f"{node.operator} cannot take {left} and {right}", node)
+        if bases[0] in _NUMBERS and bases[1] in _NUMBERS:
+            if node.operator == "^" or "float" in bases:
+                return FLOAT
+            return INTEGER if bases == ("integer", "integer") else NUMBER
+        return STRING if node.operator == "+" and "string" in bases and "any" not in bases else ANY
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Static:
+        base, index = self.of(node.base, scope), self.of(node.index, scope)
+        if base.base not in ("list", "map", "vertex", "edge", *_OPEN):
+            raise self._mismatch(f"{base} has no items", node)
+        if base.base == "list" and index.base not in ("integer", "number", *_OPEN):
+            raise self._mismatch(f"a list's index is an integer, found {index}", node.index)
+        if base.base in ("map", "vertex", "edge") and index.base not in ("string", *_OPEN):
+            raise self._mismatch(f"a key is a string, found {index}", node.index)
+        return base.element or ANY if base.base == "list" else ANY
+
+    def _slice(self, node: ast.Slice, scope: Scope) -> Static:
+        base = self.of(node.base, scope)
+        if base.base not in ("list", *_OPEN):
+            raise self._mismatch(f"only lists have slices, found {base}", node)
+        for bound in (node.start, node.end):
+            if bound is not None and (found := self.of(bound, scope)).base not in ("integer", "number", *_OPEN):
+                raise self._mismatch(f"a list's index is an integer, found {found}", bound)
+        return base
+
+    def _case(self, node: ast.Case, scope: Scope) -> Static:
+        if node.operand is not None:
+            self.of(node.operand, scope)
+        results = []
+        for tests, result in node.branches:
+            for test in tests:
+                if node.operand is None:
+                    self.condition(test, scope)
+                else:
+                    self.of(test, scope)
+            results.append(self.of(result, scope))
+        if node.otherwise is not None:
+            results.append(self.of(node.otherwise, scope))
+        return common(results)
+
+    def _source(self, node: ast.Expression, scope: Scope) -> Static:
+        source = self.of(node, scope)
+        if source.base not in ("list", *_OPEN):
+            raise self._mismatch(f"expected a list, found {source}", node)
+        return source.element or ANY if source.base == "list" else ANY
+
+    def _listcomprehension(self, node: ast.ListComprehension, scope: Scope) -> Static:
+        element = self._source(node.source, scope)
+        inner = {**scope, node.variable.name: element}
+        for part in (node.where, node.result):
+            if part is not None:
+                self._checker.no_aggregate(part)
+        if node.where is not None:
+            self.condition(node.where, inner)
+        return list_of(element if node.result is None else self.of(node.result, inner))
+
+    def _listpredicate(self, node: ast.ListPredicate, scope: Scope) -> Static:
+        element = self._source(node.source, scope)
+        if node.where is not None:
+            self._checker.no_aggregate(node.where)
+            self.condition(node.where, {**scope, node.variable.name: element})
+        return BOOLEAN
+
+    def _reduce(self, node: ast.Reduce, scope: Scope) -> Static:
+        self.of(node.start, scope)
+        element = self._source(node.source, scope)
+        self.of(node.step, {**scope, node.variable.name: element, node.accumulator.name: ANY})
+        return ANY
+
+    # --- calls
+
+    def _countstar(self, node: ast.CountStar, scope: Scope) -> Static:
+        return INTEGER
+
+    def _functioncall(self, node: ast.FunctionCall, scope: Scope) -> Static:
+        name = node.name.lower()
+        if name == "exists" and len(node.arguments) == 1 and isinstance(node.arguments[0], ast.PatternPredicate):
+            self.condition(node.arguments[0], scope)
+            return BOOLEAN
+        if name in AGGREGATES:
+            self._count_arguments(node, *((2, 2) if name.startswith("percentile") else (1, 1)))
+            types = [self.of(argument, scope) for argument in node.arguments]
+            if name == "collect":
+                return list_of(types[0])
+            return INTEGER if name == "count" else types[0] if name in ("min", "max") else ANY
+        function = FUNCTIONS.get(name) or (Function(lambda: None, result="string") if name in _FACETS else None)
+        if function is None:
+            near = nearest(node.name, [*FUNCTIONS, *AGGREGATES])
+            hint = f"did you mean {near[0]}()?" if near else None
+            raise self._checker.error(BindError, f"unknown function '{node.name}'", node, hint)
+        self._count_arguments(node, function.least, function.most)
+        types = [self.of(argument, scope) for argument in node.arguments]
+        for kind, type, argument in zip(function.kinds, types, node.arguments, strict=False):
+            admitted = _TAKES[kind]
+            if admitted and type.base not in (*admitted, *_OPEN):
+                raise self._mismatch(f"{node.name} does not take {type}", argument)
+        if name in ("head", "last") and types[0].base == "list":
+            return types[0].element or ANY
+        if name in ("tail", "reverse"):
+            return types[0]
+        if name in ("nodes", "relationships", "rels"):
+            return list_of(VERTEX if name == "nodes" else EDGE)
+        if name == "range":
+            return list_of(INTEGER)
+        return Static(function.result)
+
+    def _count_arguments(self, node: ast.FunctionCall, least: int, most: int) -> None:
+        found = len(node.arguments)
+        if not least <= found <= most:
+            wanted = str(least) if least == most else f"{least} to {most}" if most < 99 else f"at least {least}"
+            message = f"{node.name} takes {wanted} argument{'' if wanted == '1' else 's'}, found {found}"
+            raise self._checker.error(BindError, message, node)
+
+    # --- patterns
+
+    def _patternpredicate(self, node: ast.PatternPredicate, scope: Scope) -> Static:
+        self._checker.predicate(node, scope)
+        return BOOLEAN
+
+    def _patterncomprehension(self, node: ast.PatternComprehension, scope: Scope) -> Static:
+        inner = self._checker.comprehension(node.pattern, scope)
+        if node.where is not None:
+            self._checker.condition(node.where, inner)
+        return list_of(self.of(node.result, inner))
+
+    def _shortestpath(self, node: ast.ShortestPath, scope: Scope) -> Static:
+        self._checker.predicate(ast.PatternPredicate(node.pattern, node.span), scope)
+        many = node.pattern.selector is not None and node.pattern.selector.groups
+        return list_of(PATH) if many else PATH
+
+    def _subquery(self, node: ast.Subquery, scope: Scope) -> Static:
+        parts = node.query.parts if isinstance(node.query, ast.Composite) else (node.query.clauses,)
+        writing = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
+        for part in parts:
+            for clause in part:
+                if isinstance(clause, writing):
+                    raise self._checker.error(ParseError, f"{node.kind.upper()} {{ }} cannot write", clause)
+        self._checker.query(node.query, scope)
+        return {"exists": BOOLEAN, "count": INTEGER}.get(node.kind, LIST)
+
+
+_FACETS = ("lang", "datatype")

@@ -1,0 +1,255 @@
+"""What the interpreter sees of the graph: labels and properties of vertices and edges, read for many at once.
+
+A step announces the vertices of its rows (:meth:`View.expect`); the first question about one of them reads all that
+are waiting.  Writing changes what was read here at once, and the file when it is flushed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphdb.errors import ExecutionError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.literals import value_of
+from graphdb.interpret.temporal import from_python
+from graphdb.interpret.values import Edge, Several, Vertex
+from graphdb.result import pylist
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
+from graphdb.values import EXACT_ONLY, VALUE, literal_sql, shorter
+
+if TYPE_CHECKING:
+    from graphdb.interpret.context import Context
+
+_WANTED = "_graphdb_wanted"
+_FACTS = f"l.id, l.lexical, l.datatype, l.language, l.kind, {literal_sql('l', VALUE)} AS value"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value of a property, with the literal it is written as."""
+
+    value: Any
+    lexical: str
+    datatype: str | None
+    language: str | None = None
+
+
+class View:
+    """Labels and properties, by term id; ``deleted`` holds what the statement has deleted."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._labels: dict[int, frozenset[int]] = {}
+        self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
+        self._literals: dict[int, Any] = {}
+        self._iris: dict[int, str] = {}
+        self._waiting: set[int] = set()
+        self._described: dict[int, dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]] = {}
+        self.deleted: set[Vertex | Edge] = set()
+
+    # --- reading ahead
+
+    def expect(self, values: Iterable[Any]) -> None:
+        """Announce the vertices among values, and those inside them."""
+        for value in values:
+            match value:
+                case Vertex():
+                    if value.id not in self._labels:
+                        self._waiting.add(value.id)
+                case Edge():
+                    self.expect((Vertex(value.start), Vertex(value.end)))
+                case list():
+                    self.expect(value)
+                case dict():
+                    self.expect(value.values())
+
+    def _read(self, vertex: int) -> None:
+        """Read the vertices that wait, this one among them."""
+        self._waiting.add(vertex)
+        wanted = [id for id in self._waiting if id not in self._labels]
+        self._waiting.clear()
+        literals = [id for id in wanted if id >= LITERAL_BASE]
+        if literals:
+            self._read_literals(literals)
+        wanted = [id for id in wanted if id < LITERAL_BASE]
+        labels: dict[int, set[int]] = {id: set() for id in wanted}
+        facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}
+        connection, context = self._context.connection, self._context
+        with connection.view(_WANTED, {"id": np.array(wanted, np.int64)}):
+            if context.type_label is not None:
+                for subject, label in connection.rows(
+                    f"SELECT t.subject, t.object FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
+                    "WHERE t.label = $type",
+                    {"type": context.type_label},
+                ):
+                    labels[subject].add(label)
+            for subject, label, fact in self._fact_rows(
+                f"SELECT t.subject, t.label, {_FACTS} FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
+                f"JOIN _graphdb.literal l ON l.id = t.object WHERE t.object >= {LITERAL_BASE} "
+                "ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
+                2,
+            ):
+                facts[subject][label] = (*facts[subject].get(label, ()), fact)
+        hidden = context.hidden_label
+        self._labels.update({id: frozenset(found - {hidden}) for id, found in labels.items()})
+        self._facts.update(facts)
+
+    def _fact_rows(self, sql: str, leading: int) -> list[tuple[Any, ...]]:
+        table = self._context.connection.arrow(sql)
+        columns = [pylist(column) for column in table.columns]
+        rows = []
+        for row in zip(*columns, strict=True):
+            _, lexical, datatype, language, kind, value = row[leading:]
+            rows.append(
+                (*row[:leading], Fact(self._plain(kind, lexical, datatype, value), lexical, datatype, language))
+            )
+        return rows
+
+    def _plain(self, kind: int, lexical: str, datatype: str | None, value: Any) -> Any:
+        if 1 << kind & EXACT_ONLY:
+            return value_of(lexical, datatype)
+        temporal = from_python(value)
+        if temporal is not None:
+            return value_of(lexical, datatype)
+        return shorter(value)
+
+    def _read_literals(self, ids: list[int]) -> None:
+        connection = self._context.connection
+        with connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
+            sql = f"SELECT l.id, {_FACTS} FROM _graphdb.literal l SEMI JOIN {_WANTED} w ON w.id = l.id"
+            for id, fact in self._fact_rows(sql, 1):
+                self._literals[id] = fact.value
+
+    def literal(self, id: int) -> Any:
+        """Return the value of a literal vertex."""
+        if id not in self._literals:
+            self._read(id)
+        return self._literals[id]
+
+    # --- vertices
+
+    def _check(self, value: Vertex | Edge, node: ast.Expression | None) -> None:
+        if value in self.deleted:
+            position = None if node is None else node.span.start
+            raise ExecutionError("this was deleted by the statement", text=self._context.text, position=position)
+
+    def labels(self, vertex: Vertex, node: ast.Expression | None = None) -> frozenset[int]:
+        """Return the labels of a vertex, as ids."""
+        self._check(vertex, node)
+        if vertex.id not in self._labels:
+            self._read(vertex.id)
+        return self._labels[vertex.id]
+
+    def facts(self, vertex: Vertex, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
+        """Return the values of a vertex's properties, by property."""
+        self._check(vertex, node)
+        if vertex.id not in self._facts:
+            self._read(vertex.id)
+        return self._facts.get(vertex.id, {})
+
+    def property(self, vertex: Vertex, key: ast.KeyName | int, node: ast.Expression | None = None) -> Any:
+        """Return the value of a property: null where there is none, :class:`Several` where there are several."""
+        label = key if isinstance(key, int) else self._context.property_id(key)
+        return _value(self.facts(vertex, node).get(label))
+
+    def properties(self, value: Vertex | Edge, node: ast.Expression | None = None) -> dict[str, Any]:
+        """Return all properties by their written names."""
+        facts = self.facts(value, node) if isinstance(value, Vertex) else self.edge_facts(value, node)
+        named = {self._context.label_name(label): _value(found) for label, found in facts.items()}
+        return dict(sorted(named.items()))
+
+    def named(self, value: Vertex | Edge, name: str, node: ast.Expression) -> Any:
+        """Return a property by its written name, which only now is known."""
+        return self.properties(value, node).get(name)
+
+    def facet(self, vertex: Any, key: ast.KeyName, which: str) -> Any:
+        """Return the language or datatype of a property's value."""
+        if not isinstance(vertex, Vertex):
+            return None
+        facts = self.facts(vertex).get(self._context.property_id(key), ())
+        found = [
+            (fact.language or "")
+            if which == "lang"
+            else (RDF + "langString" if fact.language else fact.datatype or XSD + "string")
+            for fact in facts
+        ]
+        return None if not found else found[0] if len(found) == 1 else Several(found)
+
+    def iri(self, vertex: Vertex) -> str:
+        """Return the IRI of a vertex."""
+        if vertex.id not in self._iris:
+            wanted = {"ids": [vertex.id, *self._labels]}
+            sql = "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT unnest($ids::BIGINT[]))"
+            self._iris.update(self._context.connection.rows(sql, wanted))
+        return self._iris[vertex.id]
+
+    # --- edges
+
+    def described(self, label: int) -> dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]:
+        """Return the edges of a label that have rows of their own: (start, end) to ordinal to properties."""
+        found = self._described.get(label)
+        if found is None:
+            found = self._described[label] = {}
+            if label not in self._context.described_labels:
+                return found
+            rows = self._context.connection.rows(
+                "SELECT subject, object, ordinal FROM _graphdb.edge WHERE label = $label ORDER BY ordinal ASC",
+                {"label": label},
+            )
+            for start, end, ordinal in rows:
+                found.setdefault((start, end), {})[ordinal] = {}
+            if rows:
+                for start, end, ordinal, key, fact in self._fact_rows(
+                    f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e "
+                    f"JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = {int(label)}",
+                    4,
+                ):
+                    facts = found[start, end][ordinal]
+                    facts[key] = (*facts.get(key, ()), fact)
+        return found
+
+    def parallel(self, label: int, start: int, end: int) -> list[Edge]:
+        """Return the edges that one triple stands for."""
+        ordinals = self.described(label).get((start, end))
+        return [Edge(label, start, end, ordinal) for ordinal in ordinals] if ordinals else [Edge(label, start, end)]
+
+    def edge_facts(self, edge: Edge, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
+        """Return the values of an edge's properties, by property."""
+        self._check(edge, node)
+        return self.described(edge.label).get((edge.start, edge.end), {}).get(edge.ordinal, {})
+
+    def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:
+        """Return the value of an edge's property; null where there is none."""
+        return _value(self.edge_facts(edge, node).get(self._context.property_id(key)))
+
+    def edge_id(self, edge: Edge) -> int:
+        """Return a number that is this edge's alone while the data stays as it is."""
+        return hash((edge.label, edge.start, edge.end, edge.ordinal)) & (1 << 62) - 1
+
+    # --- changes
+
+    def created(self, vertex: int) -> None:
+        """Note a new vertex."""
+        self._labels[vertex], self._facts[vertex] = frozenset(), {}
+
+    def set_labels(self, vertex: int, labels: frozenset[int]) -> None:
+        """Note the labels that a vertex has now."""
+        self._labels[vertex] = labels
+
+    def set_facts(self, vertex: int, label: int, facts: tuple[Fact, ...]) -> None:
+        """Note the values that a property has now; none removes it."""
+        mine = self._facts.setdefault(vertex, {})
+        if facts:
+            mine[label] = facts
+        else:
+            mine.pop(label, None)
+
+
+def _value(facts: tuple[Fact, ...] | None) -> Any:
+    if not facts:
+        return None
+    return facts[0].value if len(facts) == 1 else Several(fact.value for fact in facts)

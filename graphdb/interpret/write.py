@@ -1,0 +1,559 @@
+"""The writing clauses over rows: CREATE, MERGE, SET, REMOVE and DELETE.
+
+What is written shows in the view at once, and goes to the file together: before the next pattern is matched, and at
+the end of the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.errors import BindError, ExecutionError, TypeMismatchError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.clauses import run_match
+from graphdb.interpret.context import Context
+from graphdb.interpret.evaluate import Compiler, Row
+from graphdb.interpret.literals import literal_of
+from graphdb.interpret.match import Rows
+from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
+from graphdb.interpret.view import Fact
+from graphdb.pattern.bind import walk
+from graphdb.pattern.names import ABSENT
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.storage.update import Triple, Update
+
+_RESERVED = 1000
+"""Vertices that are made together."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a statement changed."""
+
+    vertices_created: int = 0
+    vertices_deleted: int = 0
+    edges_created: int = 0
+    edges_deleted: int = 0
+    properties_set: int = 0
+    labels_added: int = 0
+    labels_removed: int = 0
+
+    def __str__(self) -> str:
+        parts = []
+        for name in self.__slots__:
+            what, verb = name.split("_")
+            count = getattr(self, name)
+            if count:
+                parts.append(f"{count:,} {_ONE[what] if count == 1 else what} {verb}")
+        return ", ".join(parts) if parts else "no changes"
+
+
+_ONE = {"vertices": "vertex", "edges": "edge", "properties": "property", "labels": "label"}
+
+
+class Writer:
+    """Writes for one statement."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.view = context.view
+        self.changes = Changes()
+        self._update = Update(context.connection.raw)
+        self._compiler = Compiler(context)
+        self._type, self._hidden = self._names(RDF_TYPE, VERTEX)
+        self._removed: set[Triple] = set()
+        self._added: set[Triple] = set()
+        self._facts: set[tuple[int, int]] = set()
+        """Vertex and key whose values changed."""
+        self._edges: set[Triple] = set()
+        """Triples whose edges changed."""
+        self._gone: set[int] = set()
+        """Deleted vertices whose labels and properties are still in the file."""
+        self._new: set[int] = set()
+        self._present: dict[Triple, bool] = {}
+        self._reserved: Iterator[int] = iter(())
+        self._expected = 1
+        """How many new vertices may still come."""
+        context.flush = self.flush
+
+    def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
+        """Run one clause; return its rows."""
+        for row in rows:
+            self.view.expect(row.values())
+        self._read_names(clause)
+        match clause:
+            case ast.CreateClause():
+                self._look_ahead(clause.patterns, rows)
+                self._expected = len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns)
+                return [self._create(clause.patterns, row) for row in rows]
+            case ast.MergeClause():
+                return self._merge(clause, rows)
+            case ast.SetClause():
+                self._set(clause.items, rows)
+            case ast.RemoveClause():
+                self._remove(clause.items, rows)
+            case ast.DeleteClause():
+                self._delete(clause, rows)
+        return rows
+
+    # --- names
+
+    def _names(self, *iris: str) -> list[int]:
+        """Return the ids of names, new ones among them."""
+        new = self.context.new_names
+        missing = [iri for iri in iris if iri not in new]
+        if missing:
+            new.update(zip(missing, self._update.resources(missing), strict=True))
+            self.context.forget_names()
+        return [new[iri] for iri in iris]
+
+    def _read_names(self, clause: ast.ClauseNode) -> None:
+        """Number the names of the default namespace in a clause together: one by one each takes a query."""
+        new = self.context.new_names
+        words = [part.words for part in walk(clause) if isinstance(part, (ast.KeyName, ast.LabelChain))]
+        iris = {self.context.iri_of((word,), None) for chain in words for word in chain if len(chain) == 1}
+        local = {iri for iri in iris - new.keys() if iri.startswith(DEFAULT_NAMESPACE)}
+        if local and self.context.names.open:
+            self._names(*sorted(local))
+
+    def _key(self, key: ast.KeyName) -> int:
+        found = self._known(lambda: self.context.property_id(key))
+        return found if found is not None else self._names(self.context.iri_of(key.words, None))[0]
+
+    def _edge_label(self, labels: ast.LabelExpression | None) -> int:
+        assert isinstance(labels, ast.LabelChain)
+        names = self.context.names
+        found = self._known(lambda: names.edge_label(labels.words, self.context.text).id)
+        return found if found is not None else self._names(self.context.iri_of(labels.words, None))[0]
+
+    def _labels(self, labels: ast.LabelExpression | None) -> frozenset[int]:
+        match labels:
+            case None:
+                return frozenset()
+            case ast.LabelAnd():
+                return frozenset().union(*map(self._labels, labels.operands))
+            case ast.LabelChain():
+                names = self.context.names
+                found = set()
+                for words in names.chains(labels.words):
+                    known = self._known(lambda words=words: names.vertex_label(words, self.context.text).id)
+                    found.add(known if known is not None else self._names(self.context.iri_of(tuple(words), None))[0])
+                return frozenset(found)
+        raise BindError("only labels can be written", text=self.context.text, position=labels.span.start)
+
+    def _known(self, find: Any) -> int | None:
+        """Return the id of a name that the database has; None if it has not."""
+        try:
+            found: int = find()
+        except BindError as error:
+            if "unknown" in error.message and "prefix" not in error.message:
+                return None
+            raise
+        return None if found == ABSENT else found
+
+    # --- CREATE
+
+    def _look_ahead(self, patterns: tuple[ast.PathPattern, ...], rows: Rows) -> None:
+        """Ask at once which of the edges between vertices of the rows are there already."""
+        wanted: set[Triple] = set()
+        for pattern in patterns:
+            for i, edge in enumerate(pattern.edges):
+                left, right = pattern.nodes[i].variable, pattern.nodes[i + 1].variable
+                if not isinstance(edge, ast.EdgePattern) or left is None or right is None:
+                    continue
+                if rows and left.name in rows[0] and right.name in rows[0]:
+                    label = self._edge_label(edge.labels)
+                    first, second = (right, left) if edge.direction is ast.Direction.IN else (left, right)
+                    for row in rows:
+                        start, end = row[first.name], row[second.name]
+                        if isinstance(start, Vertex) and isinstance(end, Vertex):
+                            wanted.add((label, start.id, end.id))
+        self._ask(wanted)
+
+    def _ask(self, triples: set[Triple]) -> None:
+        unknown = {triple for triple in triples if triple not in self._present}
+        if unknown:
+            found = self._update.existing(unknown)
+            self._present.update((triple, triple in found) for triple in unknown)
+
+    def _create(self, patterns: tuple[ast.PathPattern, ...], row: Row) -> Row:
+        row = dict(row)
+        for pattern in patterns:
+            self._create_path(pattern, row)
+        return row
+
+    def _create_path(self, pattern: ast.PathPattern, row: Row) -> None:
+        vertices = [self._create_vertex(node, row) for node in pattern.nodes]
+        edges = []
+        for i, edge in enumerate(pattern.edges):
+            assert isinstance(edge, ast.EdgePattern)
+            start, end = vertices[i], vertices[i + 1]
+            if edge.direction is ast.Direction.IN:
+                start, end = end, start
+            edges.append(self._create_edge(edge, start, end, row))
+            if edge.variable is not None:
+                row[edge.variable.name] = edges[-1]
+        if pattern.variable is not None:
+            row[pattern.variable.name] = Path(tuple(vertices), tuple(edges))
+
+    def _create_vertex(self, node: ast.NodePattern, row: Row) -> Vertex:
+        if node.variable is not None and node.variable.name in row:
+            value = row[node.variable.name]
+            if not isinstance(value, Vertex):
+                raise ExecutionError(
+                    f"'{node.variable.name}' is {type_name(value)}, and an edge needs a vertex",
+                    text=self.context.text,
+                    position=node.variable.span.start,
+                )
+            return value
+        id = self._next_vertex()
+        vertex = Vertex(id)
+        self._new.add(id)
+        self.view.created(id)
+        self.changes.vertices_created += 1
+        self._added.add((self._type, id, self._hidden))
+        self._put_labels(vertex, self._labels(node.labels))
+        self._put_all(vertex, node, row)
+        if node.variable is not None:
+            row[node.variable.name] = vertex
+        return vertex
+
+    def _next_vertex(self) -> int:
+        """Return the id of a new vertex; they are made in hundreds where more will be asked for."""
+        found = next(self._reserved, None)
+        if found is None:
+            self._reserved = iter(self._update.vertices(max(1, min(self._expected, _RESERVED))))
+            found = next(self._reserved)
+        self._expected -= 1
+        return found
+
+    def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
+        label = self._edge_label(pattern.labels)
+        triple = (label, start.id, end.id)
+        described = self.view.described(label)
+        ordinals = described.get((start.id, end.id))
+        if not (start.id in self._new or end.id in self._new) or triple in self._added:
+            self._ask({triple})
+        there = triple in self._added or (self._present.get(triple, False) and triple not in self._removed)
+        if ordinals is None and there:
+            ordinals = described[start.id, end.id] = {0: {}}
+        ordinal = 0 if not ordinals else max(ordinals) + 1
+        edge = Edge(label, start.id, end.id, ordinal)
+        if ordinals is not None:
+            ordinals[ordinal] = {}
+            self._edges.add(triple)
+        self._added.add(triple)
+        self._removed.discard(triple)
+        self.changes.edges_created += 1
+        self._put_all(edge, pattern, row)
+        return edge
+
+    def _put_all(self, target: Vertex | Edge, pattern: ast.NodePattern | ast.EdgePattern, row: Row) -> None:
+        """Set the properties of a new vertex or edge."""
+        if pattern.given is not None:
+            given = self._compiler.compile(pattern.given)(row)
+            if not isinstance(given, dict):
+                raise TypeMismatchError(
+                    f"expected a map of properties, found {type_name(given)}",
+                    text=self.context.text,
+                    position=pattern.given.span.start,
+                )
+            for name, value in given.items():
+                self._put(target, self._key(_key_named(name, pattern.given)), value, pattern.given)
+        for key, node in pattern.properties.items if pattern.properties is not None else ():
+            self._put(target, self._key(key), self._compiler.compile(node)(row), node)
+
+    # --- labels and properties
+
+    def _put_labels(self, vertex: Vertex, labels: frozenset[int]) -> None:
+        known = self.view.labels(vertex)
+        for label in labels - known:
+            triple = (self._type, vertex.id, label)
+            self._added.add(triple)
+            self._removed.discard(triple)
+            self.changes.labels_added += 1
+        self.view.set_labels(vertex.id, known | labels)
+
+    def _drop_labels(self, vertex: Vertex, labels: frozenset[int]) -> None:
+        known = self.view.labels(vertex)
+        for label in labels & known:
+            triple = (self._type, vertex.id, label)
+            self._removed.add(triple)
+            self._added.discard(triple)
+            self.changes.labels_removed += 1
+        self._keep(vertex)
+        self.view.set_labels(vertex.id, known - labels)
+
+    def _keep(self, vertex: Vertex) -> None:
+        """A vertex that loses something stays, as one that CREATE made."""
+        self._added.add((self._type, vertex.id, self._hidden))
+
+    def _put(self, target: Vertex | Edge, key: int, value: Any, node: ast.Expression) -> None:
+        """Set one property; null takes it away."""
+        values = list(value) if isinstance(value, Several) else [] if value is None else [value]
+        facts = []
+        for item in values:
+            literal = literal_of(item)
+            if literal is None:
+                raise TypeMismatchError(
+                    f"{type_name(item)} cannot be a property"
+                    + (" with what is in it" if isinstance(item, list) else ""),
+                    text=self.context.text,
+                    position=node.span.start,
+                )
+            facts.append(Fact(item, *literal))
+        self.changes.properties_set += 1
+        if isinstance(target, Vertex):
+            self.view.facts(target)
+            if not facts:
+                self._keep(target)
+            self.view.set_facts(target.id, key, tuple(facts))
+            self._facts.add((target.id, key))
+            return
+        self.view.edge_facts(target)
+        described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
+        if facts:
+            described[target.ordinal][key] = tuple(facts)
+        else:
+            described[target.ordinal].pop(key, None)
+        self._edges.add((target.label, target.start, target.end))
+
+    def _set(self, items: tuple[ast.SetItem | ast.LabelItem, ...], rows: Rows) -> None:
+        expressions = [item.value if isinstance(item, ast.SetItem) else item.target for item in items]
+        self.context.subqueries.run_ahead(expressions, rows)
+        for row in rows:
+            for item in items:
+                self._set_item(item, row)
+
+    def _set_item(self, item: ast.SetItem | ast.LabelItem, row: Row) -> None:
+        if isinstance(item, ast.LabelItem):
+            target = self._target(item.target, row)
+            if isinstance(target, Vertex):
+                self._put_labels(target, self._labels(item.labels))
+            return
+        value = self._compiler.compile(item.value)(row)
+        if isinstance(item.target, (ast.Property, ast.Subscript)):
+            target = self._target(item.target.base, row)
+            if target is not None:
+                self._put(target, self._key_of(item.target, row), value, item.value)
+            return
+        target = self._target(item.target, row)
+        if target is None:
+            return
+        if isinstance(value, (Vertex, Edge)):
+            value = self.view.properties(value)
+        if not isinstance(value, dict):
+            raise TypeMismatchError(
+                f"expected a map of properties, found {type_name(value)}",
+                text=self.context.text,
+                position=item.value.span.start,
+            )
+        keys = {self._key(_key_named(name, item.value)): name for name in value}
+        if not item.add:
+            facts = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
+            for key in [key for key in facts if key not in keys]:
+                self._put(target, key, None, item.value)
+        for key, name in keys.items():
+            self._put(target, key, value[name], item.value)
+
+    def _key_of(self, node: ast.Property | ast.Subscript, row: Row) -> int:
+        if isinstance(node, ast.Property):
+            return self._key(node.key)
+        name = self._compiler.compile(node.index)(row)
+        if not isinstance(name, str):
+            raise TypeMismatchError(
+                f"a key is a string, found {type_name(name)}", text=self.context.text, position=node.index.span.start
+            )
+        return self._key(_key_named(name, node))
+
+    def _target(self, node: ast.Expression, row: Row) -> Vertex | Edge | None:
+        value = self._compiler.reference(node)(row)
+        if value is None or isinstance(value, (Vertex, Edge)):
+            return value
+        raise TypeMismatchError(
+            f"expected a vertex or an edge, found {type_name(value)}", text=self.context.text, position=node.span.start
+        )
+
+    def _remove(self, items: tuple[ast.Expression | ast.LabelItem, ...], rows: Rows) -> None:
+        for row in rows:
+            for item in items:
+                if isinstance(item, ast.LabelItem):
+                    target = self._target(item.target, row)
+                    if isinstance(target, Vertex):
+                        self._drop_labels(target, self._labels(item.labels))
+                elif isinstance(item, (ast.Property, ast.Subscript)):
+                    target = self._target(item.base, row)
+                    if target is not None:
+                        self._put(target, self._key_of(item, row), None, item)
+
+    # --- DELETE
+
+    def _delete(self, clause: ast.DeleteClause, rows: Rows) -> None:
+        vertices: dict[Vertex, None] = {}
+        edges: dict[Edge, None] = {}
+        for node in clause.values:
+            value_of = self._compiler.reference(node)
+            self.context.subqueries.run_ahead([node], rows)
+            for row in rows:
+                value = value_of(row)
+                match value:
+                    case Vertex():
+                        vertices[value] = None
+                    case Edge():
+                        edges[value] = None
+                    case Path():
+                        vertices.update(dict.fromkeys(value.vertices))
+                        edges.update(dict.fromkeys(value.edges))
+                    case None:
+                        pass
+                    case _:
+                        raise TypeMismatchError(
+                            f"DELETE needs a vertex, an edge or a path, found {type_name(value)}",
+                            text=self.context.text,
+                            position=node.span.start,
+                        )
+        gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
+        if clause.detach and gone:
+            self.flush()
+            for label, start, end in self._update.incident([vertex.id for vertex in gone], self._type):
+                edges.update(dict.fromkeys(self.view.parallel(label, start, end)))
+        for edge in edges:
+            if edge not in self.view.deleted:
+                self._delete_edge(edge)
+        for vertex in gone:
+            self.view.deleted.add(vertex)
+            self._gone.add(vertex.id)
+            self.changes.vertices_deleted += 1
+
+    def _delete_edge(self, edge: Edge) -> None:
+        triple = (edge.label, edge.start, edge.end)
+        ordinals = self.view.described(edge.label).get((edge.start, edge.end))
+        self.view.deleted.add(edge)
+        self.changes.edges_deleted += 1
+        if ordinals is not None:
+            ordinals.pop(edge.ordinal, None)
+            self._edges.add(triple)
+            if ordinals:
+                return
+            del self.view.described(edge.label)[edge.start, edge.end]
+        self._removed.add(triple)
+        self._added.discard(triple)
+
+    # --- MERGE
+
+    def _merge(self, clause: ast.MergeClause, rows: Rows) -> Rows:
+        self._refuse_nulls(clause.pattern, rows)
+        number = self.context.fresh("row")
+        tagged = [{**row, number: i} for i, row in enumerate(rows)]
+        found: list[Rows] = [[] for _ in rows]
+        match = ast.MatchClause((clause.pattern,), span=clause.span)
+        for row in run_match(self.context, match, tagged):
+            found[row.pop(number)].append(row)
+        made: dict[Any, Row] = {}
+        result = []
+        for row, matches in zip(rows, found, strict=True):
+            key = None
+            if not matches:
+                key = self._merge_key(clause.pattern, row)
+                if key in made:
+                    new = made[key]
+                    matches = [{**row, **{name: value for name, value in new.items() if name not in row}}]
+            for match_row in matches:
+                for item in clause.on_match:
+                    self._set_item(item, match_row)
+            if not matches:
+                created = self._create((clause.pattern,), row)
+                made[key] = created
+                for item in clause.on_create:
+                    self._set_item(item, created)
+                matches = [created]
+            result += matches
+        return result
+
+    def _elements(self, pattern: ast.PathPattern) -> list[ast.NodePattern | ast.EdgePattern]:
+        return [*pattern.nodes, *(edge for edge in pattern.edges if isinstance(edge, ast.EdgePattern))]
+
+    def _refuse_nulls(self, pattern: ast.PathPattern, rows: Rows) -> None:
+        for element in self._elements(pattern):
+            for key, value in element.properties.items if element.properties is not None else ():
+                compiled = self._compiler.compile(value)
+                if any(compiled(row) is None for row in rows):
+                    raise ExecutionError(
+                        f"MERGE cannot look for a null '{key.text}': nothing equals null",
+                        text=self.context.text,
+                        position=key.span.start,
+                    )
+
+    def _merge_key(self, pattern: ast.PathPattern, row: Row) -> Any:
+        """What makes two rows ask for the same thing: the vertices that they know, and the values of properties."""
+        known: list[Any] = []
+        for element in self._elements(pattern):
+            if element.variable is not None and element.variable.name in row:
+                known.append(row[element.variable.name])
+            for key, value in element.properties.items if element.properties is not None else ():
+                known.append((key, group_key(self._compiler.compile(value)(row))))
+        return tuple(known)
+
+    # --- to the file
+
+    def flush(self) -> None:
+        """Write what changed since the last time."""
+        if not (self._removed or self._added or self._facts or self._edges or self._gone):
+            return
+        deleted = {vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)}
+        facts = {
+            (vertex, key): self.view.facts(Vertex(vertex)).get(key, ())
+            for vertex, key in self._facts
+            if vertex not in deleted
+        }
+        edge_facts = []
+        edges = []
+        for label, start, end in self._edges:
+            for ordinal, properties in self.view.described(label).get((start, end), {}).items():
+                edges.append((label, start, end, ordinal))
+                edge_facts += [
+                    ((label, start, end, ordinal, key), fact) for key, values in properties.items() for fact in values
+                ]
+        wanted = {(f.lexical, f.datatype, f.language) for values in facts.values() for f in values}
+        wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_facts}
+        ordered = sorted(wanted, key=repr)
+        numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
+        removed, added = set(self._removed), {t for t in self._added if t[1] not in deleted and t[2] not in deleted}
+        old = self._update.facts({vertex for vertex, _ in facts} - self._new, self._type)
+        for (vertex, key), values in facts.items():
+            new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in values}
+            added |= new
+            removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
+        edge_values = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_facts]
+        self._update.apply(removed, added, self._edges, edges, edge_values)
+        if self._gone:
+            self._update.apply(self._update.facts(self._gone, self._type), ())
+        self._removed, self._added, self._facts, self._edges, self._gone = set(), set(), set(), set(), set()
+        self._new.clear()
+        self._present.clear()
+        self.context.changed()
+
+    def finish(self) -> Changes:
+        """Write what is left; return what changed.
+
+        Raises
+        ------
+        ExecutionError
+            A deleted vertex still has edges.
+        """
+        self.flush()
+        deleted = [vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)]
+        if deleted:
+            left = self._update.incident(deleted, self._type)
+            if left:
+                raise ExecutionError(
+                    f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
+                    hint="delete them too, or write DETACH DELETE",
+                )
+        return self.changes
+
+
+def _key_named(name: str, node: ast.Expression) -> ast.KeyName:
+    return ast.KeyName((ast.Word(name, False, node.span),), node.span)
