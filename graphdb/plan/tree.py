@@ -101,7 +101,7 @@ def _best_tree(
 
     count = len(sizes)
     found, figures, state = np.empty((count, 4), np.int64), np.empty((count, 2)), np.array([np.inf, 0.0])
-    roots, some = np.argsort(sizes), max(_ROOTS // count**2, 1)
+    roots, some = np.argsort(sizes, kind="stable"), max(_ROOTS // count**2, 1)
     for at in range(0, count, some):
         check()
         if try_roots(
