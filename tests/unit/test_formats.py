@@ -181,7 +181,9 @@ def test_node_and_edge_tables(db: Any) -> None:
         (a, OWN + "tags", "a", text, None), (a, OWN + "tags", "b", text, None),
         (a, OWN + "knows", b, None, None), (b, OWN + "likes", c, None, None),
     }  # fmt: skip
-    two = db.query("MATCH (a:Person {name: 'Bo'})<-[k:knows]-(b:Author) RETURN b.age, k.since ORDER BY k.since").fetchall()
+    two = db.query(
+        "MATCH (a:Person {name: 'Bo'})<-[k:knows]-(b:Author) RETURN b.age, k.since ORDER BY k.since"
+    ).fetchall()
     assert two == [(36, 1999), (36, 2000)]
     since = "SELECT v.lexical FROM _graphdb.edge_property JOIN _graphdb.literal AS v ON v.id = value ORDER BY ALL"
     assert db.sql(since).fetchall() == [("1999",), ("2000",)]
