@@ -19,7 +19,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.search import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import passes, steps
+from graphdb.plan import draft, steps
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -219,7 +219,7 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     triples = {(0, 1, 5), (5, 1, 6), (0, 2, 10), *((6, 1, 10 + i) for i in range(4))}
     data = Data(triples, 15, 0, None)
     square = pattern(4, [(0, 1, (1,), True), (1, 2, (1,), True), (2, 3, (1,), True), (0, 3, (2,), True)])
-    with mock.patch.object(passes, "matching_order", return_value=(0, 1, 2, 3)):
+    with mock.patch.object(draft, "matching_order", return_value=(0, 1, 2, 3)):
         plan = same_as_oracle(data, square)
     guarded = replace(plan, worker_bytes=plan.worker_bytes + 64)
     search = Search(guarded, Sizes(1 << 16, 1 << 20, 0), False)
