@@ -19,6 +19,7 @@ from graphdb.embed import caller_tables, cypher_calls
 from graphdb.errors import (
     BindError,
     GraphDBError,
+    MemoryLimitError,
     NotSupportedError,
     ParameterError,
     QueryTimeout,
@@ -106,6 +107,8 @@ class Statements:
                     with self._query_run(text, arguments, timeout) as run:
                         try:
                             prepared = self._prepare(run, statement, text, arguments)
+                        except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                            raise
                         except GraphDBError:  # the interpreter knows more, and what is wrong
                             return self._interpreted(statement, text, arguments, timeout)
                         table = run.run(prepared)

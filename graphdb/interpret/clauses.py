@@ -52,13 +52,6 @@ def run_unwind(context: Context, clause: ast.UnwindClause, rows: Rows) -> Rows:
     return result
 
 
-def run_where(context: Context, condition: ast.Expression, rows: Rows) -> Rows:
-    """Keep the rows for which a condition holds."""
-    test = Compiler(context).condition(condition)
-    _prepare(context, [condition], rows)
-    return [row for row in rows if test(row) is True]
-
-
 def _prepare(context: Context, expressions: list[Any], rows: Rows) -> None:
     """Read ahead what the expressions may ask of the rows' vertices, and run their subqueries."""
     for row in rows:
