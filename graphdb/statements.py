@@ -30,6 +30,7 @@ from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
+from graphdb.paths.run import PathRun
 from graphdb.pattern.bind import walk
 from graphdb.query import Prepared, QueryRun
 from graphdb.report import Explanation
@@ -176,7 +177,7 @@ class Statements:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        return QueryRun(
+        return PathRun(
             self._state.snapshot(),
             executor,
             text,
@@ -220,14 +221,22 @@ class Statements:
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
-        if isinstance(statement.query, ast.Composite):
-            table = self._interpreted(statement.query, text, arguments, timeout).presented()
-            with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
-            return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
         with self._query_run(text, arguments, timeout) as run:
-            prepared = run.prepare(statement.query)
-            ordered = bool(statement.query.returns.order_by)
+            try:
+                prepared = run.prepare(statement.query)
+            except (QueryTimeout, MemoryLimitError):
+                raise
+            except GraphDBError:
+                if not isinstance(statement.query, ast.Composite):
+                    raise
+                table = self._interpreted(statement.query, text, arguments, timeout).presented()
+                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                    count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
+                return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+            last = (
+                statement.query.clauses[-1] if isinstance(statement.query, ast.Query) else statement.query.parts[0][-1]
+            )
+            ordered = isinstance(last, ast.ReturnClause) and bool(last.order_by)
             rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
             with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
                 made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
