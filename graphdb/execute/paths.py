@@ -29,6 +29,8 @@ _ROOM = 1 << 12
 """Paths that are spelled at a time."""
 _BLOCK = 1 << 16
 """Rows that are handed on together."""
+_SHARED = 8
+"""Pairs with an end in common from which one search from that end does for all of them."""
 _FAR = np.iinfo(np.int32).max
 _EXACT = 2.0**53
 _NONE = np.empty(0, np.int64)
@@ -79,6 +81,37 @@ class Paths:
         """Yield the paths from each of some vertices to each of others: int64, unique; not both None, for all."""
         return gathered(self._across(sources, targets))
 
+    def reached(self, sources: Ints | None, targets: Ints | None) -> Found:
+        """Return the ends that are wanted (``step.only``) and that any of the others reaches, each once.
+
+        The lengths and the other ends that come with them mean nothing.
+        """
+        backwards = self._step.only == "source"
+        starts, ends = (targets, sources) if backwards else (sources, targets)
+        assert starts is not None
+        flood = _Flood(self, self._back if backwards else self._away)
+        flood.start(starts, np.empty(0, np.bool_), 0)
+        found = flood.reached
+        if self._step.low == 0:
+            found = np.concatenate([starts, found])
+        else:
+            found = np.concatenate([[start for start in starts.tolist() if self._again(flood, start)], found])
+        found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
+        return Found(found, found, np.zeros(len(found), np.int64))
+
+    def _again(self, flood: _Flood, start: int) -> bool:
+        """Whether one of the starts of a search is reached, too: from another one, or on a way round."""
+        if self._step.direction != "both" or self._step.mode == "WALK":
+            partition = self._away if self._step.only == "source" else self._back
+            depths = flood.depths[partition.neighbours_of(start)]
+            return bool(((depths >= 0) & (depths < self._longest)).any())
+        others = np.zeros(self._vertices, np.bool_)
+        others[flood.starts] = True
+        others[start] = False
+        alone = _Flood(self, self._away)
+        alone.start(start, others, min(int(others.sum()), 1))
+        return bool(others[alone.reached].any()) or any(len(found) > 0 for found in self._same(start))
+
     def _across(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
         assert self._step.single
         backwards = sources is None or (targets is not None and len(targets) < len(sources))
@@ -106,23 +139,28 @@ class Paths:
         sources, targets = sources[~same], targets[~same]
         if not len(sources):
             return
-        if step.single and not step.groups and len(sources) < 8 * len(np.unique(sources)):
+        rarer = min((sources, targets), key=lambda ends: len(np.unique(ends)))
+        if step.single and not step.groups and len(sources) < _SHARED * len(np.unique(rarer)):
             yield from self._meet(sources, targets)
             return
-        if step.single and not step.groups:
-            order = np.argsort(sources, kind="stable")
-            sources, targets = sources[order], targets[order]
-            at = np.append(np.flatnonzero(np.diff(sources, prepend=-1)), len(sources))
-            for begin, end in zip(at[:-1].tolist(), at[1:].tolist(), strict=True):
-                yield from self._across(sources[begin : begin + 1], np.sort(targets[begin:end]))
-            return
-        flood, end = _Flood(self, self._back), -1
-        nothing = np.empty(0, np.bool_)
-        for i in np.argsort(targets, kind="stable").tolist():
-            if targets[i] != end:
-                end = int(targets[i])
-                flood.start(end, nothing, 0)
-            yield from flood.found(end, sources[i : i + 1], True) if step.single else flood.deepened(int(sources[i]))
+        backwards = rarer is targets or not step.single
+        starts, ends = (targets, sources) if backwards else (sources, targets)
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        runs = np.append(np.flatnonzero(np.diff(starts, prepend=-1)), len(starts))
+        flood = _Flood(self, self._back if backwards else self._away)
+        wanted = np.zeros(self._vertices if step.single else 0, np.bool_)
+        for begin, end in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
+            mine = ends[begin:end]
+            if not step.single:
+                flood.start(int(starts[begin]), wanted, 0)
+                for source in mine.tolist():
+                    yield from flood.deepened(source)
+                continue
+            wanted[mine] = True
+            flood.start(int(starts[begin]), wanted, len(mine))
+            yield from flood.found(int(starts[begin]), mine, backwards)
+            wanted[mine] = False
 
     def _same(self, vertex: int) -> Iterator[Found]:
         """Yield the paths from a vertex to itself: of no edge, or the shortest ways round."""
@@ -235,20 +273,27 @@ class _Flood:
         self._row = np.array(partition.row, np.int64)
         self.depths = np.full(paths._vertices, -1, np.int32)
         self._before, self._queue = (np.empty(paths._vertices, np.int64) for _ in range(2))
-        self._tail = 0
+        self._started = self._tail = 0
+
+    @property
+    def starts(self) -> Ints:
+        """Where it began."""
+        return self._queue[: self._started]
 
     @property
     def reached(self) -> Ints:
-        """The vertices that it has come to, but for the start: nearest first."""
-        return self._queue[1 : self._tail]
+        """The vertices that it has come to, but for the starts: nearest first."""
+        return self._queue[self._started : self._tail]
 
-    def start(self, vertex: int, wanted: NDArray[np.bool_], missing: int, longest: int = _FAR) -> None:
-        """Search from a vertex until all that is wanted is found (``missing``: so many), or there is no more."""
+    def start(self, start: int | Ints, wanted: NDArray[np.bool_], missing: int, longest: int = _FAR) -> None:
+        """Search from a vertex or several until so many that are wanted are found, or there are no more."""
         from graphdb.execute.flood_kernels import flood, forget
 
         forget(self.depths, self._queue, self._tail)
-        self.depths[vertex], self._queue[0] = 0, vertex
-        state = np.array([0, 1, missing], np.int64)
+        starts = np.atleast_1d(np.asarray(start, np.int64))
+        self._started = len(starts)
+        self.depths[starts], self._queue[: len(starts)] = 0, starts
+        state = np.array([0, len(starts), missing], np.int64)
         longest = min(longest, self._paths._longest)
         ended = len(wanted) > 0 and missing == 0
         while not ended:

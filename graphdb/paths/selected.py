@@ -95,7 +95,8 @@ class SelectedRun(PathBase):
         number, path, edge = _the_path(matches)
         match = matches[number]
         nodes = [
-            n if n.variable else replace(n, variable=ast.Variable(f"#{i}", n.span)) for i, n in enumerate(path.nodes)
+            node if node.variable else replace(node, variable=ast.Variable(name, node.span))
+            for node, name in zip(path.nodes, ("#left", "#right"), strict=True)
         ]
         left, right = (node.variable.name for node in nodes if node.variable is not None)
         if left == right:
@@ -115,12 +116,15 @@ class SelectedRun(PathBase):
         needs = wanted(returns, items, bound, window)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
-        spelled = bool(variables_in((items, returns.order_by, after)) & named)
+        used = variables_in((items, returns.order_by, after))
+        spelled = bool(used & named)
         step = self._step(path, edge, match, [e for e in bound.edges if e.clause == number], spelled)
         if needs.duplicates == "drop" and step.single and not spelled:
             step = replace(step, groups=False)
         source, target = bound.vertex_of[left], bound.vertex_of[right]
-        selected = self._ends(bound, replace(step, source=left, target=right), needs, source, target)
+        step = replace(step, source=left, target=right)
+        measured = spelled or not used.isdisjoint(map(length_name, paths))
+        selected = self._ends(bound, step, needs, source, target, measured)
 
         further = {length_name(name): Typed("CAST(b.length AS BIGINT)", INTEGER) for name in paths}
         further |= dict.fromkeys(paths, Typed("b.path", PATH))
@@ -163,8 +167,10 @@ class SelectedRun(PathBase):
             "", "", labels, direction, repeat.low, repeat.high, mode, selector.count, selector.groups, spelled
         )
 
-    def _ends(self, bound: BoundPattern, step: PathStep, needs: Wanted, source: int, target: int) -> Selected:
-        """Find out what is known of the ends before the paths are looked for."""
+    def _ends(
+        self, bound: BoundPattern, step: PathStep, needs: Wanted, source: int, target: int, measured: bool
+    ) -> Selected:
+        """Find out what is known of the ends; ``measured``: more than they are wanted."""
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )
@@ -182,6 +188,11 @@ class SelectedRun(PathBase):
             raise NotSupportedError("paths beyond the shortest are supported in SQL between known ends only")
         around = self._beside(bound, vertices, needs, free, {source, target})
         step = replace(step, bound=known)
+        if len(free) == 2 and needs.duplicates == "drop" and step.single and not (measured or bound.unequal):
+            if set(needs.vertices) == {target} and starts is not None:
+                step = replace(step, bound=False, only="target")
+            elif set(needs.vertices) == {source} and ends is not None:
+                step = replace(step, bound=False, only="source")
         return Selected(None, needs, None, bound, False, step, around, source, target, starts, ends)  # type: ignore[arg-type]
 
     def _beside(
@@ -240,6 +251,9 @@ class SelectedRun(PathBase):
                 starts = rows[f"v{source}"]
             else:
                 ends = rows[f"v{target}"]
+        elif prepared.step.only:
+            yield paths.reached(starts, ends)
+            return
         elif prepared.step.bound:
             assert starts is not None
             assert ends is not None

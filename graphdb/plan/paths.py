@@ -25,6 +25,8 @@ class PathStep:
         Whether their vertices and edges are wanted; without, lengths and numbers are.
     bound
         Whether both ends are known together, pair by pair.
+    only
+        The one end that is wanted, in no matter how many ways it is reached; "" where both are.
     """
 
     source: str
@@ -38,6 +40,7 @@ class PathStep:
     groups: bool = False
     spelled: bool = False
     bound: bool = False
+    only: Literal["", "source", "target"] = ""
 
     @property
     def single(self) -> bool:
@@ -52,6 +55,10 @@ class PathStep:
         edge = f"({self.source}){left}[{labels}]{right}{{{self.low},{high}}}({self.target})"
         many = "" if self.count == 1 else f" {self.count} lengths of" if self.groups else f" {self.count}"
         wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
+        if self.only:
+            return (
+                f"reachability {self.mode} {edge}: one search from all {'ends' if self.only == 'source' else 'starts'}"
+            )
         if self.single and not self.bound:
             how = "frontier: breadth first from each start to all ends"
         elif self.single and not self.groups:

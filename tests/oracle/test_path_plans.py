@@ -54,7 +54,16 @@ MATCH p = ALL SHORTEST (a)-[:E]-+(b) RETURN DISTINCT a.id
 MATCH p = shortestPath((a:N {id: 0})-[:E*]-(b:N {id: 2})) RETURN length(p)
 MATCH p = allShortestPaths((a)-[:E*..2]->(b)) WHERE a.id < b.id RETURN nodes(p)
 MATCH p = ALL SHORTEST (a {id: 0})-[r:E]-+(b {id: 2}) RETURN r, length(p)
-MATCH ANY (a {id: 0})-[:E]->*(b) RETURN count(*)""".splitlines()
+MATCH ANY (a {id: 0})-[:E]->*(b) RETURN count(*)
+MATCH (a)-[:E*]->(b) RETURN DISTINCT b.id
+MATCH (a)-[:E|F*]-(b) WHERE b.id < 3 RETURN DISTINCT a.id
+MATCH (a)-[:E*1..2]-(b) WHERE b.half = 0 RETURN count(DISTINCT a)
+MATCH (a {id: 0})-[:E*0..3]-(b:N) RETURN max(b.id)
+MATCH (x)-[:F]->(a)-[:E*]->(b) RETURN DISTINCT x.id, b.id
+MATCH (a) WHERE EXISTS { (a)-[:E*]->(b {id: 1}) } RETURN a.id
+MATCH (a)-[:F]->(c) WHERE NOT EXISTS { MATCH (b)-[:E*0..2]->(a) WHERE b.half = 1 } RETURN a.id, c.id
+MATCH (a:N) WHERE (a)-[:E|F*]-(:N {id: 1}) AND a.id > 0 RETURN count(*)
+MATCH p = (a)-[:E*1..2]->(b) WHERE EXISTS { (b)-[:F*]-() } RETURN p""".splitlines()
 
 
 def plain(value: Any) -> Any:
