@@ -15,6 +15,7 @@ from weakref import WeakSet
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
 from graphdb.errors import StorageError
+from graphdb.kept import Kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,7 @@ class State:
         self.batch = min(budget.bindings // 4, 256 << 20)
         """Bytes that a load collects before they go to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
-        self.prepared: dict[object, Any] = {}
+        self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
