@@ -16,8 +16,9 @@ from graphdb.connection import Connection
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.lookup import Lookup
-from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
+from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties

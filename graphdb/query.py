@@ -20,7 +20,8 @@ from graphdb.candidates import Candidates, Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts, walk
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan

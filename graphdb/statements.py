@@ -31,7 +31,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
-from graphdb.pattern.bind import walk
+from graphdb.grammar.walk import walk
 from graphdb.query import Prepared, QueryRun
 from graphdb.report import Explanation
 from graphdb.result import Counted, Result
