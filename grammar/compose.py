@@ -31,6 +31,9 @@ _GENERAL = (
 class Blame(Protocol):
     """Makes an error with its place."""
 
+    given: bool
+    """Whether a parameter stands for all properties somewhere."""
+
     def error(self, message: str, position: int, hint: str | None = None) -> ParseError:
         """Return the error at an offset."""
 
@@ -48,7 +51,8 @@ def composed(
     for position in [at for keeps_all, at in unions if keeps_all is not unions[0][0]]:
         raise blame.error("UNION and UNION ALL cannot stand in one query", position)
     for part in parts:
-        for element in walk(tuple(clause for clause in part if not isinstance(clause, s.CreateClause))):
+        others = tuple(clause for clause in part if not isinstance(clause, s.CreateClause))
+        for element in walk(others) if blame.given else ():
             if isinstance(element, (s.NodePattern, s.EdgePattern)) and element.given is not None:
                 hint = "name the properties: {key: $value}"
                 raise blame.error("only CREATE takes a parameter for all properties", element.given.span.start, hint)
