@@ -209,7 +209,7 @@ class Appender:
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
         if self._grown:
-            statistics.append(self._connection, "temp._graphdb_new")
+            statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new)
             self._connection.execute("DROP TABLE temp._graphdb_new")
         else:
             statistics.refresh(self._connection, self._labels)
@@ -272,11 +272,13 @@ class Appender:
         if "triple" not in self._staged or not self._has("triple"):
             return self._append("triple", "label, subject, object")
         self._staged.remove("triple")
+        # The staged triples are few beside those that are there: they are what the join looks up, and its bounds say
+        # which parts of the sorted triples are read at all.
         self._connection.execute(
-            "CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT label, subject, object FROM temp._graphdb_triple"
-            " EXCEPT SELECT label, subject, object FROM _graphdb.triple"
-            " WHERE label IN (SELECT unnest($labels::BIGINT[]))",
-            {"labels": self._labels.tolist()},
+            "CREATE TEMP TABLE _graphdb_new AS WITH staged AS MATERIALIZED ("
+            "SELECT DISTINCT label, subject, object FROM temp._graphdb_triple)"
+            " FROM staged ANTI JOIN (SELECT label, subject, object FROM _graphdb.triple"
+            " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)"
         )
         self._grown = True
         [(appended,)] = self._connection.execute(

@@ -134,6 +134,11 @@ class Numbering:
         self._next: dict[str, int] = {}
         self._before: dict[str, int] = {}
 
+    @property
+    def first_new(self) -> int:
+        """Resources from this id on are of this transaction."""
+        return self._before.get("resource", LITERAL_BASE)
+
     def resources(self, iris: pa.Array) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
         import pyarrow as pa
