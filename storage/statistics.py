@@ -54,7 +54,8 @@ _CHANGED = " UNION ALL ".join(
 )
 _GROWN = f"""
 WITH changed AS (
-    SELECT label, subject, object, 1 AS change FROM {{added}} UNION ALL SELECT label, subject, object, -1 FROM {{removed}}
+    SELECT label, subject, object, 1 AS change FROM {{added}}
+    UNION ALL SELECT label, subject, object, -1 FROM {{removed}}
 ),
 delta AS MATERIALIZED (SELECT label, direction, vertex, sum(change)::BIGINT AS change FROM ({_CHANGED}) GROUP BY ALL),
 now AS ({_NOW})
@@ -99,6 +100,14 @@ _ELSEWHERE = " UNION ALL ".join(
     f" WHERE {end} IN (SELECT vertex FROM old) GROUP BY label, {end}"
     for direction, end in _ENDS
 )
+_KEPT_PAIRS = f"""
+SELECT label, class, direction, sum(after - before) AS edges,
+    sum((after > 0)::BIGINT - (before > 0)::BIGINT) AS vertices
+FROM temp._graphdb_touched JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex)
+WHERE after <> before GROUP BY ALL
+"""
+"""New edges at labelled vertices, where no labels come or go."""
+
 _GROWN_PAIRS = f"""
 WITH new_class AS MATERIALIZED ({_CLASSES.format(triples="{added}")}),
 lost_class AS MATERIALIZED ({_CLASSES.format(triples="{removed}")}),
@@ -156,7 +165,7 @@ SELECT id, triples = resource_triples, resource_triples = 0, max_out_degree, max
     bit_count(label.kinds) = 1 OR lost.kinds & ~coalesce(seen.kinds, 0) = 0
 FROM lost JOIN _graphdb.edge_label AS label ON id = lost.label LEFT JOIN seen ON seen.label = lost.label
 """
-"""Labels that lost literals: whether none or nothing but literals are left, and whether their kinds stay for certain."""
+"""Labels that lost literals: whether none or nothing but literals are left, and whether their kinds surely stay."""
 
 NOTHING = "(SELECT NULL::BIGINT AS label, NULL::BIGINT AS subject, NULL::BIGINT AS object LIMIT 0)"
 
@@ -184,7 +193,9 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
-def change(connection: duckdb.DuckDBPyConnection, added: str, removed: str = NOTHING, fresh: int = LITERAL_BASE) -> None:
+def change(
+    connection: duckdb.DuckDBPyConnection, added: str, removed: str = NOTHING, fresh: int = LITERAL_BASE
+) -> None:
     """Add what new triples change, and take away what others did that are gone.
 
     Runs in the caller's transaction.
@@ -203,8 +214,10 @@ def change(connection: duckdb.DuckDBPyConnection, added: str, removed: str = NOT
     _add_labels(connection)
     typed = _type_label(connection)
     if typed is not None:
-        _add_vertex_labels(connection, typed, added, removed)
-        pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
+        pairs, parameters = _KEPT_PAIRS, {"type": typed}
+        if _has(connection, typed, added) or _has(connection, typed, removed):
+            _add_vertex_labels(connection, typed, added, removed)
+            pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
         if _pairs(connection) < PAIRS:
             _add_pairs(connection, pairs, parameters)
         elif _much_new(connection):
@@ -219,6 +232,13 @@ def change(connection: duckdb.DuckDBPyConnection, added: str, removed: str = NOT
 def _pairs(connection: duckdb.DuckDBPyConnection) -> int:
     [(rows,)] = connection.execute("SELECT count(*) FROM _graphdb.label_pair").fetchall()
     return int(rows)
+
+
+def _has(connection: duckdb.DuckDBPyConnection, label: int, triples: str) -> bool:
+    if triples is NOTHING:
+        return False
+    [(found,)] = connection.execute(f"SELECT EXISTS (FROM {triples} WHERE label = ?)", [label]).fetchall()
+    return bool(found)
 
 
 def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
@@ -274,7 +294,7 @@ def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _lessen(connection: duckdb.DuckDBPyConnection, removed: str) -> None:
-    """Bring maxima and kinds of literals down to what is left: by what was touched where that tells, else by a count."""
+    """Bring maxima and kinds down to what is left: by what was touched where that tells, else by a count."""
 
     def put(label: int, column: str, value: int) -> None:
         connection.execute(f"UPDATE _graphdb.edge_label SET {column} = ? WHERE id = ?", [value, label])

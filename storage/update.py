@@ -115,9 +115,7 @@ class Update:
     def _apply_triples(self, removed: Sequence[Triple], added: Sequence[Triple], using: str) -> None:
         """Take triples away, append others, and bring the statistics up to date with what changed."""
         columns = "(label BIGINT, subject BIGINT, object BIGINT)"
-        changed = {"new": "temp._graphdb_new"}
         if removed:
-            changed["gone"] = "temp._graphdb_gone"
             self._connection.execute(f"CREATE TEMP TABLE _graphdb_gone {columns}")
             self._joined(f"INSERT INTO temp._graphdb_gone {_THERE}", _TRIPLE, removed)
             for table in ("triple", "quad", "reifier"):
@@ -132,9 +130,11 @@ class Update:
         self._connection.execute(
             "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
         )
-        statistics.change(self._connection, *changed.values())
-        for table in changed.values():
-            self._connection.execute(f"DROP TABLE {table}")
+        statistics.change(
+            self._connection, "temp._graphdb_new", "temp._graphdb_gone" if removed else statistics.NOTHING
+        )
+        for table in ("new", "gone") if removed else ("new",):
+            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
 
     def _joined(self, sql: str, names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> list[Any]:
         """Run SQL that names the rows ``_graphdb_some``; nothing happens where there are none."""
