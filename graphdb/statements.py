@@ -158,7 +158,7 @@ class Statements:
             except BaseException:
                 state.changed()
                 raise
-            state.changed()
+            state.changed((report.changes,))
         return report
 
     def _interpreted(

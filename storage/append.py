@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
+from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import BLANK, IRI, LITERAL_BASE, PLAIN, RDF, TAGGED, TYPED, XSD
 
@@ -145,6 +146,8 @@ class Appender:
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
         self._grown = False
+        self.changes: Changes | None = None
+        """What :meth:`count` found to be new; None where that is too much to follow, or everything."""
 
     def add(self, batch: Batch) -> None:
         """Number the batch's terms and stage its triples."""
@@ -209,6 +212,11 @@ class Appender:
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
         if self._grown:
+            [(new,)] = self._connection.execute("SELECT count(*) FROM temp._graphdb_new").fetchall()
+            if new <= MOST:
+                rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
+                columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
+                self.changes = Changes(np.empty((0, 3), np.int64), columns)
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new)
             self._connection.execute("DROP TABLE temp._graphdb_new")
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
+from graphdb.storage.changes import Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -38,6 +39,8 @@ class Update:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._terms = Numbering(connection, Windows(connection))
+        self.changes: list[Changes | None] = []
+        """What :meth:`apply` did so far; None for what is too much to follow."""
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
@@ -130,11 +133,16 @@ class Update:
         self._connection.execute(
             "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
         )
+        gone = self._rows("temp._graphdb_gone") if removed else ()
+        self.changes.append(Changes.of(gone, self._rows("temp._graphdb_new")))
         statistics.change(
             self._connection, "temp._graphdb_new", "temp._graphdb_gone" if removed else statistics.NOTHING
         )
         for table in ("new", "gone") if removed else ("new",):
             self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+
+    def _rows(self, table: str) -> list[Triple]:
+        return self._connection.execute(f"SELECT label, subject, object FROM {table}").fetchall()
 
     def _joined(self, sql: str, names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> list[Any]:
         """Run SQL that names the rows ``_graphdb_some``; nothing happens where there are none."""
