@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from graphdb.errors import NotSupportedError
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.paths.selected import Selected, SelectedRun
 from graphdb.paths.unrolled import Unrolled, UnrolledRun
-from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in, walk
+from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.query import Prepared
 from graphdb.result import Counted
 from graphdb.typed import Typed
@@ -106,7 +107,8 @@ class PathRun(UnrolledRun, SelectedRun):
             return super()._exists(predicate, outer, variables)
         view = self._snapshot.connection.temporary()
         columns = {"id": self._snapshot.store.to_terms(found)}
-        self._stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._lazy_stack = self._lazy_stack or ExitStack()
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, columns))
         self._views += 1
         (name,) = variables_in(predicate)
         return Typed(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN)
