@@ -16,14 +16,16 @@ from graphdb.connection import Connection
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.lookup import Lookup
-from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
+from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog
+from graphdb.storage.changes import Changes
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
@@ -305,8 +307,18 @@ def _intersect(left: Ids, right: Ids) -> Ids:
     return np.intersect1d(left, right, assume_unique=True)
 
 
-def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int, subclasses: bool = False) -> Snapshot:
-    """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL."""
+def take_snapshot(
+    connection: Connection,
+    catalog: Catalog,
+    graph_bytes: int,
+    former: tuple[Snapshot, list[Changes]] | None = None,
+    subclasses: bool = False,
+) -> Snapshot:
+    """Read names and sizes, and make the written names visible to SQL.
+
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  With
+    ``subclasses`` a vertex label stands for the classes below it too.
+    """
     import pyarrow as pa
 
     with connection.guard() as raw:
@@ -330,6 +342,10 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int, su
         store = TripleStore(raw, connection.lock)
         described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    if former is not None:
+        before, changes = former
+        graph.follow(before.graph, changes)
+        properties.follow(before.properties, names.edge_labels, changes)
     return Snapshot(
         connection,
         names,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,17 @@ from graphdb.elements import Node
 from graphdb.errors import BindError, ParameterError
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.functions import started_now
 from graphdb.interpret.temporal import Temporal, from_python
 from graphdb.interpret.values import Vertex
 from graphdb.interpret.view import View
-from graphdb.pattern.bind import walk
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
+    from graphdb.storage.changes import Changes
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -39,7 +40,7 @@ class Context:
     snapshot_of
         Returns the present snapshot: writing makes the one before stale.
     changed
-        Makes the snapshot stale.
+        Makes the snapshot stale, by these changes.
     new_control
         Makes the control of one match: its timeout, and who may cancel it.
     """
@@ -49,7 +50,7 @@ class Context:
     def __init__(
         self,
         snapshot_of: Callable[[], Snapshot],
-        changed: Callable[[], None],
+        changed: Callable[[Sequence[Changes | None]], None],
         executor: Executor,
         text: str,
         arguments: Mapping[str, object],
