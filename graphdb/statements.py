@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -238,18 +238,22 @@ class Statements:
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
-        if isinstance(statement.query, ast.Composite):
-            table = self._interpreted(statement.query, text, arguments, timeout).presented()
-            with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
-            return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+        made = f"{create} {kind} {absent}{name} AS"
         with self._query_run(text, arguments, timeout) as run:
-            prepared = run.prepare(statement.query)
-            ordered = bool(statement.query.returns.order_by)
-            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
-            with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
-                made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
-                count = made.fetchall()  # not fetchone: an unfinished result would block the connection
+            prepared = None
+            if isinstance(statement.query, ast.Query):
+                with suppress(NotSupportedError, TypeMismatchError):  # then it is interpreted
+                    prepared = run.prepare(statement.query)
+            if prepared is not None and isinstance(statement.query, ast.Query):
+                ordered = bool(statement.query.returns.order_by)
+                rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
+                with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+                    # Not fetchone: an unfinished result would block the connection.
+                    count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
+            else:
+                table = self._interpreted(statement.query, text, arguments, timeout).presented()
+                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
@@ -315,7 +319,7 @@ class Statements:
     def _cypher(self, text: str, timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""
         statements = parse_script(text)
-        if not statements or not all(isinstance(statement, ast.Query) for statement in statements):
+        if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
         return self.run(text, {}, timeout)
 
