@@ -135,8 +135,16 @@ class Statements:
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.tables import Mapping as Headers
 
-        options = Options(statement.format, statement.on_error, spill=self._state.spill, batch=self._state.batch)
+        options = Options(
+            statement.format,
+            statement.on_error,
+            statement.base,
+            Headers(dict(statement.columns), statement.label, statement.type),
+            self._state.spill,
+            self._state.batch,
+        )
         return self.load(statement.paths, options, self._state.progress)
 
     def load(

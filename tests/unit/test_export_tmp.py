@@ -1,0 +1,137 @@
+"""Export: what is written loads again as the same graph, whatever the format and whatever is in it."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import tempfile
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.errors import GraphDBError, StorageError
+from tests.suites.test_w3c_rdf import _quads
+
+pyoxigraph = pytest.importorskip("pyoxigraph")
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+REIFIES = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+nodes = st.sampled_from(["<e:a>", "<e:b>", "<urn:graphdb:1>", "_:x", "_:y", "<http://x/ü#%20>"])
+keys = st.sampled_from(["<e:p>", "<urn:graphdb:name>", "<http://x/q:int>", "<urn:graphdb:x:ID>", TYPE])
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=6)
+literals = st.builds(
+    lambda value, tag: '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"' + tag,
+    text | st.sampled_from(["1", "-7", "007", "1.50", "true", "2020-02-29", "2020-02-29T10:00:00", "1.5", "1e3", "NaN", ""]),
+    st.sampled_from(["", "", "@en", "@de-at", *(f"^^<{XSD}{name}>" for name in
+                     ("integer", "double", "decimal", "boolean", "date", "dateTime", "anyURI"))]),
+)  # fmt: skip
+triples = st.builds(" ".join, st.tuples(nodes, keys, nodes | literals))
+reified = st.builds(
+    lambda asserted, name, triple, more: [
+        *([f"{triple} ."] if asserted else []), f"{name} {REIFIES} <<( {triple} )>> .", *(f"{name} {m} ." for m in more)
+    ],
+    st.booleans(), st.sampled_from(["_:r", "<e:r>", "_:s"]),
+    st.builds(" ".join, st.tuples(nodes, st.sampled_from(["<e:p>", TYPE]), nodes | literals)),
+    st.lists(st.builds(" ".join, st.tuples(st.sampled_from(["<e:since>", "<urn:graphdb:w>"]), literals)), max_size=2),
+)  # fmt: skip
+graphs = st.builds(
+    lambda plain, edges, named: "".join(
+        line + "\n"
+        for line in [
+            *(f"{triple} ." for triple in plain),
+            *(line for edge in edges for line in edge),
+            *(f"{triple} {graph} ." for triple, graph in named),
+        ]
+    ),
+    st.lists(triples, max_size=8),
+    st.lists(reified, max_size=2),
+    st.lists(st.tuples(triples, st.sampled_from(["<e:g>", "_:x"])), max_size=2),
+)
+
+
+def canonical(db: Any, quads: bool) -> Any:
+    """The graph, blank nodes renamed; without ``quads`` the names of its graphs do not count."""
+    found = _quads(db._state.connection.raw, pyoxigraph)
+    if not quads:
+        found = [pyoxigraph.Quad(quad.subject, quad.predicate, quad.object) for quad in found]
+    dataset = pyoxigraph.Dataset(found)
+    dataset.canonicalize(pyoxigraph.CanonicalizationAlgorithm.UNSTABLE)
+    return dataset
+
+
+@settings(max_examples=80, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(graphs)
+def test_round_trip(written: str) -> None:
+    folder = pathlib.Path(tempfile.mkdtemp())
+    try:
+        (folder / "g.nq").write_text(written, encoding="utf-8", newline="")
+        with graphdb.connect() as db:
+            db.load(folder / "g.nq")
+            for name in ("out.nt", "out.nq.gz", "out.ttl", "out.trig.zst", "out.parquet"):
+                db.export(folder / name)
+                with graphdb.connect() as other:
+                    other.load(str(folder / name / "*") if name == "out.parquet" else folder / name)
+                    quads = name.startswith(("out.nq", "out.trig"))
+                    assert canonical(other, quads) == canonical(db, quads), name
+    finally:
+        shutil.rmtree(folder)
+
+
+def _people(tmp_path: pathlib.Path) -> Any:
+    db = graphdb.connect()
+    (tmp_path / "people.csv").write_text(":ID,name,age:int,:LABEL\n1,Ada & <co>,36,Person;Author\n2,Bo,,Person\n3,,,\n")
+    (tmp_path / "knows.csv").write_text(
+        ":START_ID,:END_ID,:TYPE,since:int\n1,2,knows,1999\n1,2,knows,2000\n2,1,likes,\n"
+    )
+    db.load(str(tmp_path / "*.csv"))
+    return db
+
+
+def _edges(graph: Any) -> list[Any]:
+    return sorted((s, o, d["type"], d.get("since", 0)) for s, o, d in graph.edges(data=True))
+
+
+def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
+    networkx = pytest.importorskip("networkx")
+    with _people(tmp_path) as db:
+        graph = db.to_networkx()
+        assert graph.nodes["1"] == {"name": "Ada & <co>", "age": 36, "labels": ["Person", "Author"]}
+        assert _edges(graph) == [("1", "2", "knows", 1999), ("1", "2", "knows", 2000), ("2", "1", "likes", 0)]
+        with graphdb.connect() as other:
+            other.load(graph)
+            assert canonical(other, False) == canonical(db, False)
+        assert db.export(tmp_path / "g.graphml") == 3 + 3
+    drawn = networkx.read_graphml(tmp_path / "g.graphml")
+    assert _edges(drawn) == _edges(graph)
+    assert drawn.nodes["1"] == {"name": "Ada & <co>", "age": 36, "labels": "Author;Person"}
+
+
+def test_prefixes_are_written(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.ttl").write_text("@prefix ex: <http://ex/> . ex:a ex:p ex:b , ex:c .")
+    with graphdb.connect() as db:
+        db.load(tmp_path / "a.ttl")
+        db.export(tmp_path / "b.ttl")
+    written = (tmp_path / "b.ttl").read_text()
+    assert "ex:a ex:p ex:b , ex:c ." in written
+
+
+def test_what_cannot_be_written(tmp_path: pathlib.Path) -> None:
+    with _people(tmp_path) as db:
+        for name, message in (("x.docx", "does not tell"), ("x", "does not tell")):
+            with pytest.raises(GraphDBError, match=message):
+                db.export(tmp_path / name)
+        with pytest.raises(GraphDBError, match="unknown format 'turtel'"):
+            db.export(tmp_path / "x", format="turtel")
+        with pytest.raises(StorageError, match="cannot write"):
+            db.export(tmp_path / "nowhere" / "x.nt")
+        (tmp_path / "old.nt").write_text("old")
+        db._state.connection.raw.execute("DROP TABLE _graphdb.edge_property")
+        with pytest.raises(GraphDBError):
+            db.export(tmp_path / "old.nt")
+        assert (tmp_path / "old.nt").read_text() == "old", "what was there stays until the new is whole"
+        assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "knows.csv", "old.nt"}
