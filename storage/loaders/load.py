@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.errors import LoadError
+from graphdb.progress import Progress
 from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import find
@@ -54,10 +55,6 @@ _WIDEST = 10_000
 
 _STAGED = "SELECT DISTINCT label, subject, object FROM temp._graphdb_staged"
 _SORTED = "ORDER BY label ASC, subject ASC, object ASC"
-
-
-Progress = Callable[[int, int, int, str], None]
-"""Told how far a load is: bytes read of the files on disk, of how many; triples so far; what goes on."""
 
 
 @dataclass(frozen=True, slots=True)
