@@ -160,7 +160,7 @@ class Statements:
             except BaseException:
                 state.changed()
                 raise
-            state.changed()
+            state.changed((report.changes,))
         return report
 
     def _interpreted(

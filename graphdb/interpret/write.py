@@ -533,7 +533,8 @@ class Writer:
         self._removed, self._added, self._facts, self._edges, self._gone = set(), set(), set(), set(), set()
         self._new.clear()
         self._present.clear()
-        self.context.changed()
+        self.context.changed(self._update.changes)
+        self._update.changes = []
 
     def finish(self) -> Changes:
         """Write what is left; return what changed.
