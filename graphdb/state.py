@@ -247,6 +247,11 @@ class State:
         with self.hold(), self.at_home():
             return hydrate.values(self.snapshot(), ids)
 
+    def written(self, labels: set[int]) -> dict[int, str]:
+        """Return edge labels as a user would write them."""
+        names = self.names()
+        return {label: names.written(names.edge_labels[label].iri) for label in labels}
+
     def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
         """Return an edge, given its ends."""
         from graphdb.elements import Node, Relationship

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
+from graphdb.paths.run import PathRun
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.report import Explanation
@@ -206,7 +207,7 @@ class Statements:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        return QueryRun(
+        return PathRun(
             self._state.snapshot(),
             executor,
             text,
@@ -269,20 +270,25 @@ class Statements:
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
         made = f"{create} {kind} {absent}{name} AS"
         with self._query_run(text, arguments, timeout) as run:
-            prepared = None
-            if isinstance(statement.query, ast.Query):
-                with suppress(NotSupportedError, TypeMismatchError):  # then it is interpreted
-                    prepared = run.prepare(statement.query)
-            if prepared is not None and isinstance(statement.query, ast.Query):
-                ordered = bool(statement.query.returns.order_by)
+            try:
+                prepared = run.prepare(statement.query)
+            except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                raise
+            except GraphDBError as refused:
+                one = isinstance(statement.query, ast.Query)
+                if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
+                    raise
+                table = self._interpreted(statement.query, text, arguments, timeout).presented()
+                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
+            else:
+                query = statement.query
+                last = query.clauses[-1] if isinstance(query, ast.Query) else query.parts[0][-1]
+                ordered = isinstance(last, ast.ReturnClause) and bool(last.order_by)
                 rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
                 with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
                     # Not fetchone: an unfinished result would block the connection.
                     count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
-            else:
-                table = self._interpreted(statement.query, text, arguments, timeout).presented()
-                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
