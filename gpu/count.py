@@ -432,13 +432,16 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        if plan.counting is None or plan.counting.root >= 0:
+        counting = plan.counting
+        if counting is None and plan.tree is not None and plan.cost > COMPILING:
+            counting = plan.tree.otherwise()
+        if counting is None or counting.root >= 0:
             return None
         try:
-            prepared = DeviceCount(self._device, self._graph, plan.counting)
+            prepared = DeviceCount(self._device, self._graph, counting)
             counted = prepared.run(watch)
             self.milliseconds = prepared.milliseconds
-            self._known.update(part for term in plan.counting.terms for part in term.parts)
+            self._known.update(part for term in counting.terms for part in term.parts)
         except Unsupported:
             return None
         return counted
