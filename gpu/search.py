@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from graphdb.execute.executor import Control
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
-from graphdb.gpu.program import DeviceProgram, device_program
+from graphdb.gpu.program import DeviceProgram, device_program, partitions_of
 from graphdb.gpu.specialise import search_text
 from graphdb.gpu.stream import Images, Table, stream
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 PIECES = 16
 """Tasks per warp that the work is dealt into, …"""
@@ -38,6 +38,9 @@ BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
 SHARED = 200 << 10
 """Bytes of shared memory that a block may take."""
+
+LONGEST = 1 << 27
+"""Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
 _NEXT, _RESUMES = 13, 24
 """Cells of ``Run`` that differ between a search's two launches."""
@@ -86,6 +89,12 @@ class Search:
         self._depth = depth
         self.milliseconds = 0.0
         """After a run: the device's time."""
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether no list, of neighbours or to be scanned, is too long for it."""
+        scans = (len(step.scan) for step in plan.steps[1:] if isinstance(step, VertexStep) and step.scan is not None)
+        lists = (partition.max_degree for partition in partitions_of(plan))
+        return max((*scans, *lists), default=0) < LONGEST
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""

@@ -106,6 +106,23 @@ def test_copies_go_with_the_graph(device: Any) -> None:
     assert cells(device) == empty
 
 
+def test_prepared_counts_go_with_the_plan(device: Any) -> None:
+    """What is ready to count, the ranked lists that it reads, and the kernels' scratch memory."""
+    empty = cells(device)
+    for seed in range(3):
+        graph = random_graph(30 + seed, 200)
+        plan = make_plan(
+            pattern(4, [*PATH, (2, 3, (1,), True), (0, 3, (1,), True)], REPEATABLE, count_only=True),
+            graph,
+            counting="always",
+        )
+        assert plan.counting is not None
+        assert device._counter.count(plan, Control()) == HostExecutor(1).count(plan)
+        assert cells(device) > empty
+        del plan, graph
+        assert cells(device) == empty
+
+
 def test_copies_make_room_for_a_run(device: Any) -> None:
     memory = device.device.memory
     plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 200))
