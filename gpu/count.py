@@ -162,7 +162,9 @@ class DeviceCount:
                 self._launches[part] = 0
             elif part.levels:
                 kernels.append((cell, part, *self._specialised(part)))
-            elif not part.root.messages:
+            elif part.root.messages:
+                self._weight(part.root)
+            else:
                 self._launches[part] = self._alone(part.root) * part.multiple
         widest = max((blocks * kernel.scratch for _, _, kernel, blocks, _ in kernels), default=0)
         if widest:
@@ -437,8 +439,12 @@ class Counter:
 
     def work(self, plan: CountingPlan) -> float:
         """Elements that a count is expected to go through, and what it would while kernels are compiled."""
+        return plan.cost + self.compiling(plan)
+
+    def compiling(self, plan: CountingPlan) -> float:
+        """Elements that it would go through while kernels are compiled that are not there yet."""
         parts = {part for term in plan.terms for part in term.parts if part.levels or part.clique}
-        return plan.cost + COMPILING * len(parts - self._known)
+        return COMPILING * len(parts - self._known)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""

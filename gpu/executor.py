@@ -101,6 +101,10 @@ class GpuExecutor:
         """Elements that a run (or with ``counting``, a count) is expected to go through."""
         return self._counter.work(plan.counting) if counting and plan.counting is not None else plan.cost
 
+    def compiling(self, plan: PhysicalPlan, counting: bool) -> float:
+        """Of that, what stands for compiling kernels: it is spent once."""
+        return self._counter.compiling(plan.counting) if counting and plan.counting is not None else 0.0
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
         return min(self.strategy(plan).memory(plan), self.device.memory.budget // 2)

@@ -71,6 +71,8 @@ def lookup(labels: int = 64, vertices: int = 1 << 19, edges: int = 1 << 23, prob
     rng = np.random.default_rng(0)
     u, v = ((vertices * rng.random(edges) ** 3).astype(np.int64) for _ in range(2))
     kinds = np.minimum((rng.pareto(0.7, len(u)) * 2).astype(np.int64), labels - 1)
+    once = np.unique((u * labels + kinds) * vertices + v)
+    u, kinds, v = once // vertices // labels, once // vertices % labels, once % vertices
     source = ArraySource(u, vertices + kinds, v, vertices + labels)
     executor = GpuExecutor(0)
     text = resources.files("graphdb.gpu").joinpath("kernels", "sets.cuh").read_text(encoding="utf-8") + LOOKUPS
