@@ -2,8 +2,8 @@
 
 ``device="auto"`` weighs what each is expected to take.  A device answers after a millisecond at best, and must be given
 the partitions that it does not have; then it goes through elements much faster.  It is opened (which takes a good part
-of a second) when plans that are worth it have cost the host as much, and so are a plan's own kernels compiled.  Where it
-cannot be used, or fails, the host takes over, and says so once.
+of a second) when plans that are worth it have cost the host as much, and so are a plan's own kernels compiled.  Where
+it cannot be used, or fails, the host takes over, and says so once.
 """
 
 from __future__ import annotations
