@@ -194,6 +194,8 @@ JOINS: tuple[Variant, ...] = (
 SEARCHES: tuple[Variant, ...] = (
     ("search", {}, None, {}),
     ("no pool: only the second step is dealt out", {"depth": 0}, None, {}),
+    ("the third step's matches are pooled", {"depth": 2}, None, {}),
+    ("the fourth step's matches are pooled", {"depth": 3}, None, {}),
     ("a task per warp, no pool", {"depth": 0, "pieces": 1}, None, {}),
     ("4 tasks per warp", {"pieces": 4}, None, {}),
     ("64 tasks per warp", {"pieces": 64}, None, {}),
@@ -204,6 +206,7 @@ CASES = (
     ("wiki-Vote", "4-clique"),
     ("wiki-Vote", "4-wheel"),
     ("wiki-Vote", "5-clique minus an edge"),
+    ("wiki-Vote", "diamond closed by a vertex"),
     ("email-Enron", "diamond"),
     ("rmat18", "triangle"),
     ("rmat18", "4-clique"),
