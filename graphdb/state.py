@@ -46,15 +46,24 @@ class State:
         The directory for what does not fit into memory; None for one beside the file.
     read_only
         Open the file for reading only.
+    subclasses
+        Read a vertex label as itself or any class below it.
     """
 
     def __init__(
-        self, path: str, threads: int, budget: Budget, spill: str | None = None, read_only: bool = False
+        self,
+        path: str,
+        threads: int,
+        budget: Budget,
+        spill: str | None = None,
+        read_only: bool = False,
+        subclasses: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
+        self.subclasses = subclasses
         self.progress: Callable[[int, int, int, str], None] | None = None
         """Told how far a load is that a statement runs."""
         self.batch = min(budget.bindings // 4, 256 << 20)
@@ -137,7 +146,9 @@ class State:
         if self._lazy_snapshot is None:
             from graphdb.candidates import take_snapshot
 
-            self._lazy_snapshot = take_snapshot(self.connection, self.catalog(), self.budget.graph, self._former)
+            self._lazy_snapshot = take_snapshot(
+                self.connection, self.catalog(), self.budget.graph, self._former, subclasses=self.subclasses
+            )
             self._former = None
         return self._lazy_snapshot
 
