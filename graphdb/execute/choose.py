@@ -2,8 +2,8 @@
 
 ``device="auto"`` weighs what each is expected to take.  A device answers after a millisecond at best, and must be given
 the partitions that it does not have; then it goes through elements much faster.  It is opened (which takes a good part
-of a second) when plans that are worth it have cost the host as much.  Where it cannot be used, or fails, the host takes
-over, and says so once.
+of a second) when plans that are worth it have cost the host as much, and so are a plan's own kernels compiled.  Where
+it cannot be used, or fails, the host takes over, and says so once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.executor import Block, Control, Executor
@@ -136,6 +137,8 @@ class ChoosingExecutor:
         self._failed = False
         self._missed = 0.0
         """Seconds that plans took on the host which a device would have answered at once, so far."""
+        self._kernels: WeakKeyDictionary[PhysicalPlan, float] = WeakKeyDictionary()
+        """The same for each plan whose kernels are not compiled, once the device is open."""
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the host."""
@@ -190,6 +193,12 @@ class ChoosingExecutor:
         if device is None or not device.supports(plan):
             return self.host
         here, there = self._expected(plan, counting, device)
+        compiling = device.compiling(plan, counting) / DEVICE_RATE
+        if runs and there - compiling < here <= there:
+            # Kernels are compiled once: when a plan has cost the host as much without them.
+            missed = self._kernels.get(plan, 0.0) + here
+            self._kernels[plan] = missed
+            return device if missed > compiling else self.host
         return device if there < here else self.host
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:

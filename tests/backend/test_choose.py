@@ -21,7 +21,7 @@ from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.passes import make_plan
 from tests import emulator
 from tests.backend.executors import EMULATED
-from tests.backend.test_host import complete, pattern
+from tests.backend.test_host import REPEATABLE, complete, pattern
 
 TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
 USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")
@@ -57,6 +57,34 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
     assert sum(block.count for block in executor.run(large)) == executor.count(large) == 336
     assert executor.describe(small).startswith("cpu")
     assert opened == [1]
+
+
+@EMULATED
+def test_kernels_are_compiled_when_they_were_missed_for_long_enough(device: None) -> None:
+    graph = complete(9)
+    edges: list[tuple[int, int, Any, bool]] = [
+        (0, 1, (1,), True),
+        (1, 2, (1,), True),
+        (2, 3, (1,), True),
+        (0, 3, (1,), True),
+    ]
+    plan = make_plan(pattern(4, edges, REPEATABLE, count_only=True), graph, counting="always")
+    assert plan.counting is not None
+    plan = replace(plan, counting=replace(plan.counting, cost=1e8))  # 800 ms, it is thought; compiling takes 500
+    there = open_device(0)
+    executor = ChoosingExecutor(HostExecutor(1), lambda: there)
+    executor._opened()
+    want = HostExecutor(1).count(plan)
+    assert there.compiling(plan, True) > 0
+    cheap = replace(plan, counting=replace(plan.counting, cost=1e7))  # 100 ms
+    for _ in range(4):
+        assert executor.describe(cheap).startswith("cpu")
+        assert executor.count(cheap) == want
+        assert there.compiling(cheap, True) > 0
+    assert executor.count(cheap) == want
+    assert there.compiling(cheap, True) == 0
+    assert executor.describe(cheap).startswith("cuda:0")
+    assert executor.count(plan) == want
 
 
 @EMULATED
