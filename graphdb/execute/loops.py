@@ -51,7 +51,7 @@ class Loops:
         order = np.argsort(-lengths, kind="stable")
         roots = roots[order]
         shares = np.cumsum((lengths[order] + 1.0) ** 2)
-        pieces = self._run.pieces
+        pieces = self._run.pieces(part.cost)
         cuts = np.searchsorted(shares, shares[-1] * np.arange(1, pieces) / pieces, side="right") if len(roots) else []
         bounds = sorted({0, len(roots), *(int(cut) for cut in cuts)})
         sums = np.zeros((self._run.threads, 3), np.int64)
@@ -86,7 +86,7 @@ class Loops:
                 cells = (closed.back.order, marks[worker], starts, ids, self._run.flags, self._run.like)  # noqa: B023
                 self._kernels.closed_lists(*fixed, begin, end, *cells)
 
-            bounds = self._run.even(len(entries.keys))
+            bounds = self._run.even(len(entries.keys), len(starts))
             self._run.deal(fill, bounds, len(starts))
             np.cumsum(starts, out=starts)
             if 0 < starts[-1] <= min(_CLOSED, self._run.room):
