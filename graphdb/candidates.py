@@ -16,13 +16,15 @@ from graphdb.connection import Connection
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.lookup import Lookup
-from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
+from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog
+from graphdb.storage.changes import Changes
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.terms import Kind
 from graphdb.storage.triples import TripleStore
@@ -263,8 +265,13 @@ def _intersect(left: Ids, right: Ids) -> Ids:
     return np.intersect1d(left, right, assume_unique=True)
 
 
-def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) -> Snapshot:
-    """Read names and sizes, and make the written names visible to SQL."""
+def take_snapshot(
+    connection: Connection, catalog: Catalog, graph_bytes: int, former: tuple[Snapshot, list[Changes]] | None = None
+) -> Snapshot:
+    """Read names and sizes, and make the written names visible to SQL.
+
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.
+    """
     import pyarrow as pa
 
     with connection.guard() as raw:
@@ -287,6 +294,10 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
         store = TripleStore(raw, connection.lock)
         described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    if former is not None:
+        before, changes = former
+        graph.follow(before.graph, changes)
+        properties.follow(before.properties, names.edge_labels, changes)
     return Snapshot(
         connection,
         names,

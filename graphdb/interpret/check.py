@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import aggregates_in, column_name, contains_aggregate
 from graphdb.interpret.types import (
     ANY,
@@ -21,7 +22,7 @@ from graphdb.interpret.types import (
     StaticTypes,
     list_of,
 )
-from graphdb.pattern.bind import variables_in, walk
+from graphdb.pattern.bind import variables_in
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

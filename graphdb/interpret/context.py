@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
+    from graphdb.storage.changes import Changes
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -37,7 +38,7 @@ class Context:
     snapshot_of
         Returns the present snapshot: writing makes the one before stale.
     changed
-        Makes the snapshot stale.
+        Makes the snapshot stale, by these changes.
     new_control
         Makes the control of one match: its timeout, and who may cancel it.
     """
@@ -47,7 +48,7 @@ class Context:
     def __init__(
         self,
         snapshot_of: Callable[[], Snapshot],
-        changed: Callable[[], None],
+        changed: Callable[[Sequence[Changes | None]], None],
         executor: Executor,
         text: str,
         arguments: Mapping[str, object],

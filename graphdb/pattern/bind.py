@@ -8,11 +8,12 @@ evaluated here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
@@ -91,18 +92,6 @@ def conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
 def variables_in(node: object) -> set[str]:
     """Return the names of all variables in a piece of syntax, those in patterns included."""
     return {part.name for part in walk(node) if isinstance(part, ast.Variable)}
-
-
-def walk(node: object) -> Iterator[object]:
-    """Yield a piece of syntax and all pieces inside it."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from walk(item)
-    elif is_dataclass(node):
-        yield node
-        for part in fields(node):
-            if part.name != "span":
-                yield from walk(getattr(node, part.name))
 
 
 def _names_a_label(labels: ast.LabelExpression) -> bool:
