@@ -42,9 +42,10 @@ COMPILING = 0.4
 RANKING = 1e-7
 """Seconds in which an entry of a list is put in the order of ranks."""
 LIST_RATE = 1e10
-"""Elements that are counted in a second along lists, and where the vectors of loops fit shared memory."""
-SCATTER_RATE = 2e8
-"""The same for vectors in the device's memory, where most updates miss the caches."""
+"""Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
+SCATTER_RATE = 4e10
+"""The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
+once."""
 
 VARIANTS["count_weights"] = VARIANTS["clique_books"] = ({},)
 

@@ -24,7 +24,7 @@ from graphdb.plan.trials import Expected, Trials
 
 Hint = Literal["auto", "join", "search"]
 
-MATCH_RATE = 5e10
+MATCH_RATE = 1e11
 """Elements that a device goes through in a second, about."""
 LINK = 3e10
 """Bytes that are copied to it or from it in a second."""

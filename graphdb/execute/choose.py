@@ -22,6 +22,7 @@ from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.trials import Expected, Trials
+from graphdb.plan.twins import CHOICE
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
@@ -217,7 +218,7 @@ class ChoosingExecutor:
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         work = plan.cost
         if counting and plan.twins is not None:
-            work = float(plan.twins.choices[-1])
+            work = CHOICE * float(plan.twins.choices[-1])
         elif counting and plan.tree is not None:
             work = plan.tree.cost
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:

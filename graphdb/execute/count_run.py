@@ -19,7 +19,7 @@ from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
-_PIECES, _FEWEST = 64, 8
+PIECES, _FEWEST = 64, 8
 """Pieces per thread that the work is cut into, at most and at least."""
 _PIECE = 20_000.0
 """Pieces are not made smaller than this, in elements: to begin one takes as long."""
@@ -69,7 +69,7 @@ class CountRun:
 
     def pieces(self, expected: float) -> int:
         """How many pieces to cut work into that is dealt out."""
-        return int(min(max(expected / _PIECE, self.threads * _FEWEST), self.threads * _PIECES))
+        return int(min(max(expected / _PIECE, self.threads * _FEWEST), self.threads * PIECES))
 
     def even(self, size: int, expected: float) -> list[int]:
         """Where to cut so many things into pieces of one size."""
