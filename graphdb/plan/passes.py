@@ -34,7 +34,7 @@ from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.symmetry import differ, symmetry
 from graphdb.plan.tree import LOOK, tree_count, tree_order
-from graphdb.plan.twins import twin_count
+from graphdb.plan.twins import CHOICE, twin_count
 from graphdb.storage.graph import DataGraph
 
 TRUSTED = 4.0
@@ -77,7 +77,7 @@ def make_plan(
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:
         return plan
-    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear / CHOICE))
 
 
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:
