@@ -74,5 +74,7 @@ def _match(prepared: Prepared, names: Names, executor: str, control: Control | N
 
 
 def _after(prepared: Prepared) -> Iterator[str]:
+    if prepared.shaped.grouped is not None:
+        yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql

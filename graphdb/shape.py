@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from graphdb.candidates import Snapshot, variable
@@ -43,6 +43,8 @@ class Shaped:
     """SKIP and LIMIT, which stand in ``sql`` too."""
     direct: tuple[Direct, ...] | None = None
     """The same result without SQL, where it is that simple."""
+    grouped: str | None = None
+    """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,22 @@ class Shaper:
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
-        return Shaped(sql, self._parameters.used(sql), columns, window)
+        found = Shaped(sql, self._parameters.used(sql), columns, window)
+        if matches is None or filters or returns.distinct or not self._counts_pairs(items):
+            return found
+        # The numbers of matches are a column already; sorting sees the same columns.
+        chosen = ", ".join(
+            f"{'b.n' if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
+            for i, (item, value) in enumerate(compiled)
+        )
+        inner = f"SELECT {chosen} FROM {self._source} b {rows.joins}"
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
+        """Whether items are two vertices, and the numbers of matches of each pair of them."""
+        keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
+        vertices = [key for key in keys if isinstance(key, ast.Variable) and key.name in self._bound.vertex_of]
+        return len(keys) == len(vertices) == 2
 
     def _direct(self, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
         """The items as columns of the bindings and properties of single values; None if there are others."""
