@@ -26,6 +26,7 @@ from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
+from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -138,7 +139,7 @@ class DeviceCount:
                 tuple(ranked.longest for ranked in ranks.relations.values()),
             )
 
-        return memory.keep(f"ranked {[self.graph.serial(each) for each in partitions]}", partitions[0], build)
+        return memory.keep(_ranked_name(self.graph, partitions), partitions[0], build)
 
     @property
     def _ranks(self) -> Ranks:
@@ -421,6 +422,11 @@ class DeviceCount:
             self._scratch.fill(0)
 
 
+def _ranked_name(graph: DeviceGraph, partitions: list[Partition]) -> str:
+    """What ranked lists are kept as."""
+    return f"ranked {[graph.serial(each) for each in partitions]}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Unable:
     """Stands for a plan that device kernels do not count."""
@@ -445,6 +451,14 @@ class Counter:
         """Elements that it would go through while kernels are compiled that are not there yet."""
         parts = {part for term in plan.terms for part in term.parts if part.levels or part.clique}
         return COMPILING * len(parts - self._known)
+
+    def missing_bytes(self, plan: CountingPlan) -> int:
+        """Bytes that would have to be copied to the device first."""
+        partitions = list(plan.partitions.values())
+        name = _ranked_name(self._graph, partitions)
+        if not partitions or self._device.memory.keeps(name, partitions[0]):
+            return 0
+        return sum(partition.nbytes - partition.keys.nbytes for partition in partitions)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""

@@ -215,7 +215,7 @@ class ChoosingExecutor:
 
     def _expected(self, plan: PhysicalPlan, counting: bool, device: GpuExecutor) -> tuple[float, float]:
         """Seconds on the host, and on the device with what it must be given first."""
-        there = ANSWER + device.missing_bytes(plan) / LINK + device.work(plan, counting) / DEVICE_RATE
+        there = ANSWER + device.missing_bytes(plan, counting) / LINK + device.work(plan, counting) / DEVICE_RATE
         return self._host_seconds(plan, counting), there
 
     def _opened(self) -> GpuExecutor | None:
