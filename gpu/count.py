@@ -26,7 +26,7 @@ from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
-from graphdb.storage.pcsr import Partition
+from graphdb.plan.trials import Expected
 
 Ints = NDArray[np.int64]
 
@@ -35,8 +35,20 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
-COMPILING = 5e9
-"""Elements that a device goes through in the half second in which a kernel is compiled."""
+ANSWER = 7e-4
+"""Seconds that the smallest run on a device takes."""
+DEAR = 4e10
+"""Elements that a search must be expected to go through, where the host has a tree, before sums are planned instead: it
+takes a device about as long as compiling does."""
+COMPILING = 0.4
+"""Seconds in which a kernel is compiled."""
+RANKING = 1e-7
+"""Seconds in which an entry of a list is put in the order of ranks."""
+LIST_RATE = 1e10
+"""Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
+SCATTER_RATE = 4e10
+"""The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
+once."""
 
 VARIANTS["count_weights"] = VARIANTS["clique_books"] = ({},)
 
@@ -100,6 +112,8 @@ class DeviceCount:
     _weights: dict[Weight, tuple[Any, Values]] = field(init=False, default_factory=dict)
     _messages: dict[tuple[int, Weight], tuple[Any, int]] = field(init=False, default_factory=dict)
     _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
+    _weighings: list[tuple[Any, ...]] = field(init=False, default_factory=list)
+    """What makes the weights, one after the other: the arguments of their launches."""
     _alive: list[Any] = field(init=False, default_factory=list)
     _scratch: Any = field(init=False, default=None)
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -139,7 +153,7 @@ class DeviceCount:
                 tuple(ranked.longest for ranked in ranks.relations.values()),
             )
 
-        return memory.keep(_ranked_name(self.graph, partitions), partitions[0], build)
+        return memory.keep(f"ranked {[self.graph.serial(each) for each in partitions]}", partitions[0], build)
 
     @property
     def _ranks(self) -> Ranks:
@@ -173,6 +187,9 @@ class DeviceCount:
             self._scratch.fill(0)
         for cell, part, kernel, blocks, weights in kernels:
             self._launches[part] = self._launch(cell, part, kernel, blocks, weights)
+        for part in parts:
+            if part not in self._launches:
+                self._weight(part.root)
         self._cell_of = {part: cell for cell, part in enumerate(parts)}
 
     def _cliques(self, part: Part) -> tuple[CliqueCount, Shape]:
@@ -339,23 +356,34 @@ class DeviceCount:
 
     def _most(self, bits: Any, values: Any) -> int:
         """The greatest sum over any list."""
-        return max(self._weigh(number, bits, values, None, None)[1] for number in range(len(self._on.longest)))
+        lists = range(len(self._on.longest))
+        return max(self._told(self._weighing(number, bits, values, None, None)) for number in lists)
 
     def _weigh(self, relation: int, bits: Any, values: Any, own: Any, before: Any) -> tuple[Any, int]:
-        out = self.device.memory.empty(self._vertices, np.uint64)
-        seen = self.device.memory.empty(2, np.uint64)
+        """A weight that every run makes anew, made once to know how great it gets: (uint64 per rank, the greatest)."""
+        weighing = self._weighing(relation, bits, values, own, before)
+        self._weighings.append(weighing)
+        self._alive += [weighing[0], weighing[1]]
+        return weighing[0], self._told(weighing)
+
+    def _weighing(self, relation: int, bits: Any, values: Any, own: Any, before: Any) -> tuple[Any, ...]:
+        """(what it makes, what it tells, the arguments of the launch)."""
+        out, seen = self.device.memory.empty(self._vertices, np.uint64), self.device.memory.empty(2, np.uint64)
         seen.fill(0)
-        self._alive.append(out)
-        self.device.module("count_weights", {}).launch(
-            "weigh",
-            min((self._vertices + 7) // 8, 16 * self.device.processors),
-            *(address(self._table), relation, address(bits), address(values), address(own), address(before)),
-            *(address(out), self._vertices, address(seen), address(seen) + 8),
-        )
-        top, flag = seen.get().tolist()
+        read = (address(self._table), relation, *map(address, (bits, values, own, before)))
+        return out, seen, (*read, address(out), self._vertices, address(seen), address(seen) + 8)
+
+    def _told(self, weighing: tuple[Any, ...]) -> int:
+        """Launch, and learn the greatest."""
+        self._launch_weighing(weighing)
+        top, flag = weighing[1].get().tolist()
         if flag:
             raise Unsupported("numbers that may not fit 64 bits")
-        return out, top
+        return int(top)
+
+    def _launch_weighing(self, weighing: tuple[Any, ...]) -> None:
+        blocks = min((self._vertices + 7) // 8, 16 * self.device.processors)
+        self.device.module("count_weights", {}).launch("weigh", blocks, *weighing[2])
 
     @property
     def nbytes(self) -> int:
@@ -395,6 +423,8 @@ class DeviceCount:
     def _start(self) -> Any:
         self._cells.fill(0)
         begin = self.device.event()
+        for weighing in self._weighings:
+            self._launch_weighing(weighing)
         for part, cell in self._cell_of.items():
             launch = self._launches.get(part)
             if isinstance(launch, _Launch):
@@ -422,11 +452,6 @@ class DeviceCount:
             self._scratch.fill(0)
 
 
-def _ranked_name(graph: DeviceGraph, partitions: list[Partition]) -> str:
-    """What ranked lists are kept as."""
-    return f"ranked {[graph.serial(each) for each in partitions]}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Unable:
     """Stands for a plan that device kernels do not count."""
@@ -443,22 +468,23 @@ class Counter:
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
-    def work(self, plan: CountingPlan) -> float:
-        """Elements that a count is expected to go through, and what it would while kernels are compiled."""
-        return plan.cost + self.compiling(plan)
-
-    def compiling(self, plan: CountingPlan) -> float:
-        """Elements that it would go through while kernels are compiled that are not there yet."""
-        parts = {part for term in plan.terms for part in term.parts if part.levels or part.clique}
-        return COMPILING * len(parts - self._known)
-
-    def missing_bytes(self, plan: CountingPlan) -> int:
-        """Bytes that would have to be copied to the device first."""
-        partitions = list(plan.partitions.values())
-        name = _ranked_name(self._graph, partitions)
-        if not partitions or self._device.memory.keeps(name, partitions[0]):
-            return 0
-        return sum(partition.nbytes - partition.keys.nbytes for partition in partitions)
+    def expected(self, plan: PhysicalPlan) -> Expected | None:
+        """What a count is expected to take, and to rank and compile first; None where matches have to be found."""
+        if plan.clique is not None and shape_for(plan.clique) is not None:
+            return Expected(ANSWER, 0.0)
+        counting = self._sums(plan)
+        if counting is None:
+            return None
+        ready = self._device.memory.kept("count", counting)
+        if isinstance(ready, _Unable):
+            return None
+        looped = {part for term in counting.terms for part in term.parts if part.levels or part.clique}
+        rate = LIST_RATE if not looped or 4 * counting.vertices < SHARED else SCATTER_RATE
+        first = 0.0
+        if ready is None:
+            entries = sum(len(partition.neighbours) for partition in counting.partitions.values())
+            first = COMPILING * len(looped - self._known) + RANKING * entries
+        return Expected(ANSWER + counting.cost / rate, first)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
@@ -468,10 +494,8 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        counting = plan.counting
-        if counting is None and plan.tree is not None and plan.cost > COMPILING:
-            counting = plan.tree.otherwise()
-        if counting is None or counting.root >= 0:
+        counting = self._sums(plan)
+        if counting is None:
             return None
         prepared = self._prepared(counting)
         if isinstance(prepared, _Unable):
@@ -480,6 +504,13 @@ class Counter:
         self.milliseconds = prepared.milliseconds
         self._known.update(part for term in counting.terms for part in term.parts)
         return counted
+
+    def _sums(self, plan: PhysicalPlan) -> CountingPlan | None:
+        """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
+        found = plan.counting
+        if found is None and plan.tree is not None and plan.cost > DEAR:
+            found = plan.tree.otherwise()
+        return None if found is None or found.root >= 0 else found
 
     def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:
         """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""

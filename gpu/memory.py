@@ -122,10 +122,14 @@ class DeviceMemory:
             self._kept[key] = _Kept(copy, weakref.ref(original, lambda _: self._drop(key)))
             return copy
 
+    def kept(self, what: str, original: object) -> Any:
+        """That copy, if it is on the device already; else None."""
+        held = self._kept.get((what, id(original)))
+        return held.copy if held is not None and held.original() is original else None
+
     def keeps(self, what: str, original: object) -> bool:
         """Whether that copy is on the device already."""
-        held = self._kept.get((what, id(original)))
-        return held is not None and held.original() is original
+        return self.kept(what, original) is not None
 
     def _drop(self, key: tuple[str, int]) -> None:
         with self._lock:

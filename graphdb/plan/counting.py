@@ -7,8 +7,9 @@ is chosen where it is expected to cost less than going through the matches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,12 @@ OVERHEAD = 20_000.0
 """What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
 LONG = 1e7
 """Searches expected to go through so many elements take a tenth of a second: then large cores are worth planning."""
+CACHED = 1 << 18
+"""Bytes of a vector that are read as fast as lists are; each doubling of it costs loops ``FARTHER`` more: most of what
+they touch misses the caches."""
+FARTHER = 0.75
+VECTOR = 0.3
+"""What it takes to clear a vertex's number in a vector, in elements."""
 MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search, …"""
 MOST_BESIDE = 16
@@ -141,19 +148,20 @@ def counting_plan(
     if quotients is None:
         return None
     terms, cost = [], OVERHEAD + TERM * (len(quotients) - 1)
+    scattered = 1.0 + FARTHER * max(math.log2(8 * graph.vertices / CACHED), 0.0)
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
         parts = parts_of(quotient, costs, MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE)
         if parts is None:
             return None
-        cost += sum(part.cost for part in parts if part not in planned)
+        cost += sum(part.cost * (scattered if part.levels else 1.0) for part in parts if part not in planned)
         planned.update(parts)
         if cost > instead_of and not always:
             return None
         terms.append(Term(coefficient, quotient, parts))
     relations = {relation for part in planned if not part.clique for relation in _relations(part)}
-    return CountingPlan(
+    plan = CountingPlan(
         terms=tuple(terms),
         filters=tuple(expansion.filters),
         partitions={r: graph.partition(r.labels, r.direction) for r in relations},
@@ -164,6 +172,8 @@ def counting_plan(
         instead_of=instead_of,
         root=root,
     )
+    cost += VECTOR * plan.shared_bytes / 8
+    return replace(plan, cost=cost) if always or cost <= instead_of else None
 
 
 def counts_along_edges(pattern: PatternGraph) -> bool:

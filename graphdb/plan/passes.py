@@ -10,7 +10,10 @@ from functools import cache, partial
 from math import factorial
 from typing import Literal
 
-from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+import numpy as np
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
 from graphdb.plan.counting import WORTH, counting_plan
 from graphdb.plan.distinct import unequal_vertices
@@ -31,7 +34,7 @@ from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.symmetry import differ, symmetry
 from graphdb.plan.tree import LOOK, tree_count, tree_order
-from graphdb.plan.twins import twin_count
+from graphdb.plan.twins import CHOICE, twin_count
 from graphdb.storage.graph import DataGraph
 
 TRUSTED = 4.0
@@ -49,6 +52,8 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
+    if pattern.count_only and counting == "auto":
+        pattern = without_matches(pattern) or pattern
     draft = Draft(pattern, graph, counting)
     for run in PASSES:
         run(draft)
@@ -72,7 +77,23 @@ def make_plan(
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:
         return plan
-    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear / CHOICE))
+
+
+def without_matches(pattern: PatternGraph) -> PatternGraph | None:
+    """Where a vertex has no candidates, or an edge only labels that the data lack: that vertex alone, without a match.
+
+    None where nothing like that is known.  To plan the rest would take longer than to find none.
+    """
+    empty = [
+        v for v, vertex in enumerate(pattern.vertices) if vertex.candidates is not None and not vertex.candidates.size
+    ]
+    empty += [edge.source for edge in pattern.edges if edge.labels is not None and max(edge.labels, default=-1) < 0]
+    if not empty:
+        return None
+    vertex = replace(pattern.vertices[empty[0]], candidates=np.empty(0, np.int64))
+    clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, (0,)),)
+    return PatternGraph((vertex,), (), clauses, count_only=True, limit=pattern.limit)
 
 
 def refine_candidates(draft: Draft) -> None:

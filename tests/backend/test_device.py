@@ -118,11 +118,9 @@ def test_prepared_counts_go_with_the_plan(device: Any) -> None:
         some = PatternVertex("some", np.arange(0, 30, 2))
         plan = make_plan(replace(wanted, vertices=(*wanted.vertices[:4], some)), graph, counting="always")
         assert plan.counting is not None
-        assert device.missing_bytes(plan, True) > 0
         for _ in range(2):
             assert device._counter.count(plan, Control()) == HostExecutor(1).count(plan)
         assert cells(device) > empty
-        assert device.missing_bytes(plan, True) == 0
         del plan, graph
         assert cells(device) == empty
 

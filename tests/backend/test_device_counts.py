@@ -91,13 +91,19 @@ def test_patterns(executor: Any, name: str) -> None:
 
 
 def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
-    """What must be compiled first is left to the CPU where that takes less."""
+    """What must be compiled first is left until other ways have taken longer by as much."""
     graph, label = graph_of(40, 160, 1)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
-    assert plan.counting is not None
-    assert executor.work(plan, True) > 1e9
-    executor.count(plan)
-    assert executor.work(plan, True) == plan.counting.cost
+    plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
+    before = executor._counter.expected(plan)
+    assert before.first > 0.3
+    assert executor.expected(plan, True).seconds > before.seconds
+    assert executor.expected(slow, True) == before
+    want = executor.count(plan)
+    assert executor._counter.expected(plan) == before
+    assert executor.count(slow) == want
+    assert executor._counter.expected(plan) == replace(before, first=0.0)
+    assert executor.expected(plan, True) == executor._counter.expected(plan)
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])
@@ -116,6 +122,20 @@ def test_candidates_and_hanging_trees(executor: Any) -> None:
     sets = tuple(np.flatnonzero(np.arange(32) % 4 == i) for i in range(4))
     edges = ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (0, 5))
     assert counted(pattern_of(edges, label, (*sets, sets[0], sets[1])), graph, executor)
+
+
+def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
+    """A path of eight vertices, of which the first and the last have the same candidates."""
+    from graphdb.gpu import count
+
+    graph, label = graph_of(64, 160, 6)
+    sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
+    plan = make_plan(pattern_of(tuple((i, i + 1) for i in range(7)), label, sets), graph)
+    assert plan.tree is not None
+    want = HOST.count(plan)
+    assert executor._counter.count(plan, Control()) is None
+    with mock.patch.object(count, "DEAR", 0.0):
+        assert executor._counter.count(plan, Control()) == want > 0
 
 
 @pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
