@@ -128,7 +128,7 @@ def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     """A path of eight vertices, of which the first and the last have the same candidates."""
     from graphdb.gpu import count
 
-    graph, label = graph_of(64, 160, 6)
+    graph, label = graph_of(64, 700, 6)
     sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
     plan = make_plan(pattern_of(tuple((i, i + 1) for i in range(7)), label, sets), graph)
     assert plan.tree is not None
