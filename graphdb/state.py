@@ -55,8 +55,8 @@ class State:
         self.read_only = read_only
         self.progress: Callable[[int, int, int, str], None] | None = None
         """Told how far a load is that a statement runs."""
-        self.batch = min(budget.bindings // 4, 256 << 20)
-        """Bytes that a load collects before they go to DuckDB."""
+        self.batch = budget.graph + budget.bindings
+        """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
         self.prepared: dict[object, Any] = {}
         """Queries that are ready to run again, for as long as the data stays as it is."""
