@@ -20,7 +20,8 @@ from graphdb.candidates import Candidates, Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts, walk
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -84,7 +85,7 @@ class QueryRun:
         self._bindings_bytes = bindings_bytes
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._stack = ExitStack()
+        self._lazy_stack: ExitStack | None = None
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
@@ -95,7 +96,8 @@ class QueryRun:
 
     def __exit__(self, *_: object) -> None:
         self._snapshot.connection.deadline = None
-        self._stack.close()
+        if self._lazy_stack is not None:
+            self._lazy_stack.close()
 
     # --- preparing
 
@@ -242,7 +244,8 @@ class QueryRun:
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
-        self._stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._lazy_stack = self._lazy_stack or ExitStack()
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, columns))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
         return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)

@@ -34,7 +34,7 @@ def interpreted(
     except BaseException:
         state.rolled_back()
         raise
-    state.changed()
+    state.changed(())
     return result
 
 
