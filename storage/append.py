@@ -14,7 +14,7 @@ the table ``reifier`` keeps which resource it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
-from graphdb.storage.batch import LITERAL, Batch
+from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
@@ -97,6 +97,9 @@ plain AS (
 )
 SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
 """
+
+_TEXT = 64 << 20
+"""Bytes of texts that are numbered at a time."""
 
 Ids = NDArray[np.int64]
 
@@ -284,14 +287,15 @@ class _Ids:
     def __init__(self, terms: Numbering, batch: Batch) -> None:
         import pyarrow as pa
 
-        resources = pa.chunked_array([texts.array() for texts in batch.resources], pa.string())
-        self._resources = terms.resources(resources)
-        literals = [batch.literal_columns(texts) for texts in batch.literals]
-        columns = (
-            pa.chunked_array([pa.array(piece[k]).cast(pa.string()) for piece in literals], pa.string())
-            for k in range(3)
-        )
-        self._literals = terms.literals(*columns)
+        resources = [
+            terms.resources(pa.chunked_array([texts.array() for texts in some])) for some in _groups(batch.resources)
+        ]
+        literals = []
+        for some in _groups(batch.literals):
+            columns = zip(*map(batch.literal_columns, some), strict=True)
+            literals.append(terms.literals(*map(pa.chunked_array, columns)))
+        none = np.empty(0, np.int64)
+        self._resources, self._literals = (np.concatenate([none, *found]) for found in (resources, literals))
 
     def of(self, codes: NDArray[np.integer[Any]]) -> Ids:
         """Return the ids (int64) of codes."""
@@ -300,3 +304,14 @@ class _Ids:
         ids[~literal] = self._resources[codes[~literal]]
         ids[literal] = self._literals[codes[literal] - LITERAL]
         return ids
+
+
+def _groups(pieces: Sequence[Texts]) -> Iterator[Sequence[Texts]]:
+    """Yield pieces, so many at a time that their texts take little memory."""
+    size = 0
+    begin = 0
+    for number, piece in enumerate(pieces, 1):
+        size += piece.data.shape[0]
+        if size >= _TEXT or number == len(pieces):
+            yield pieces[begin:number]
+            begin, size = number, 0

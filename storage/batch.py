@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrow import numbers
 from graphdb.storage.terms import DATATYPE, LANGUAGE
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Spool:
         at = self._file.seek(0, 2)
         self._file.write(np.ascontiguousarray(array).data)
         return Kept(self, array.dtype, array.shape, None, at)
+
+    @property
+    def spilled(self) -> bool:
+        """Whether something is in the file."""
+        return self._file is not None
 
     def read(self, at: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an array that is in the file."""
@@ -125,7 +131,7 @@ class Batch:
         notes, tags = self.notes.array(), texts.tags.get() - 1
         whats = self.notes.tags.get()[tags] if len(notes) else tags
         columns = (
-            pa.DictionaryArray.from_arrays(pa.array(tags, mask=(tags < 0) | (whats != what)), notes)
+            pa.DictionaryArray.from_arrays(numbers(tags, (tags >= 0) & (whats == what)), notes)
             for what in (DATATYPE, LANGUAGE)
         )
         return texts.array(), *columns

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch
 from graphdb.storage.dictionary import typed_literals
 from graphdb.storage.statistics import PAIRS
@@ -96,7 +96,7 @@ class Bulk:
 
         first = 0
         for texts in self._batch.resources:
-            ids = np.arange(first, first + len(texts))
+            ids = numbers(np.arange(first, first + len(texts)))
             yield pa.record_batch([ids, texts.array()], schema)
             first += len(texts)
 
@@ -105,7 +105,7 @@ class Bulk:
 
         first = LITERAL_BASE
         for texts in self._batch.literals:
-            ids = np.arange(first, first + len(texts))
+            ids = numbers(np.arange(first, first + len(texts)))
             yield pa.record_batch([ids, *self._batch.literal_columns(texts)], schema)
             first += len(texts)
 
@@ -123,9 +123,9 @@ class Bulk:
                 done += some
                 filled += some
                 if filled == _ROWS:
-                    yield pa.record_batch(list(columns), schema)
+                    yield pa.record_batch([numbers(column) for column in columns], schema)
                     columns, filled = np.empty_like(columns), 0
-        yield pa.record_batch(list(columns[:, :filled]), schema)
+        yield pa.record_batch([numbers(column[:filled]) for column in columns], schema)
 
     def _labels(self) -> Iterator[tuple[int, Keys]]:
         """Yield each label and its distinct keys, sorted, as many labels at a time as memory allows."""
@@ -242,7 +242,10 @@ class _Statistics:
             "label_pair": ("label class direction edges vertices", pairs),
             "vertex_label": ("id vertices", vertices),
         }
-        return {table: pa.table(list(rows.T.copy()), names.split()) for table, (names, rows) in tables.items()}
+        return {
+            table: pa.table([numbers(column) for column in rows.T], names.split())
+            for table, (names, rows) in tables.items()
+        }
 
 
 def _rows(label: int, *columns: Ints) -> Ints:

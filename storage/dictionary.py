@@ -157,7 +157,12 @@ class Numbering:
         terms = pa.table({"position": np.arange(len(iris)), "iri": iris})
         return self._number(terms, "resource", 0, "known.iri = term.iri")
 
-    def literals(self, lexical: pa.Array, datatype: pa.Array, language: pa.Array) -> Ids:
+    def literals(
+        self,
+        lexical: pa.Array | pa.ChunkedArray,
+        datatype: pa.Array | pa.ChunkedArray,
+        language: pa.Array | pa.ChunkedArray,
+    ) -> Ids:
         """Return the ids (int64) of distinct literals: three string arrays of one length.
 
         ``datatype`` is NULL for xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.

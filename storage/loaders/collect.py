@@ -55,8 +55,13 @@ class Collector:
 
     @property
     def full(self) -> bool:
-        """Whether another table of terms would be too large."""
+        """Whether its table of terms could not grow once more."""
         return int(2.5 * self._table.nbytes) > self._memory - self._memory // 4
+
+    @property
+    def spilled(self) -> bool:
+        """Whether texts and triples did not fit."""
+        return self._spool.spilled
 
     def add(self, parsed: Parsed) -> None:
         """Add the terms and triples of a block."""

@@ -351,7 +351,7 @@ class _Load:
         if parsed.bad:
             self._note([replace(bad, line=lines + (bad.line or 0)) for bad in parsed.bad])
         self._collector.add(parsed)
-        if self._collector.full:
+        if self._collector.full or (self._collector.spilled and not self._first):
             self._stage(self._collector.take())
         return parsed.lines
 
