@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -23,7 +23,7 @@ from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.counting import CountingPlan
+from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
 from graphdb.plan.trials import Expected
@@ -58,7 +58,6 @@ class _OnDevice:
     arrays: tuple[Any, ...]
     table: tuple[int, ...]
     longest: tuple[int, ...]
-    alive: tuple[object, ...]
     work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
     """By rank: how long the lists of a vertex's neighbours are together."""
 
@@ -99,10 +98,12 @@ class DeviceCount:
 
     device: Device
     graph: DeviceGraph
-    plan: CountingPlan
+    plan: InitVar[CountingPlan]
     milliseconds: float = 0.0
     """After a run: the device's time, from the first kernel to the last."""
     stop: StopFlag = field(init=False)
+    _plan: CountingPlan = field(init=False)
+    _terms: tuple[Term, ...] = field(init=False)
     _on: _OnDevice = field(init=False)
     _numbers: Mapping[Relation, int] = field(init=False)
     _weights: dict[Weight, tuple[Any, Values]] = field(init=False, default_factory=dict)
@@ -115,23 +116,24 @@ class DeviceCount:
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""
 
-    def __post_init__(self) -> None:
-        self.stop = StopFlag(self.device)
+    def __post_init__(self, plan: CountingPlan) -> None:
+        self.stop, self._plan, self._terms = StopFlag(self.device), plan, plan.terms
         with self.device.active():
             self._on = self._ranked()
-            self._numbers = {relation: number for number, relation in enumerate(self.plan.partitions)}
+            self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()
+        del self._plan  # what is kept as long as the plan must not keep the plan
 
     # --- preparation
 
     def _ranked(self) -> _OnDevice:
-        partitions = list(self.plan.partitions.values())
+        partitions = list(self._plan.partitions.values())
         if not partitions:
-            return _OnDevice(Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), (), ())
+            return _OnDevice(Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), ())
         memory = self.device.memory
 
         def build() -> _OnDevice:
-            ranks = rank_relations(self.plan.partitions, self.plan.vertices)
+            ranks = rank_relations(self._plan.partitions, self._plan.vertices)
             if ranks is None:
                 raise Unsupported("more than 32 bits of vertices or edges")
             copies: dict[int, tuple[Any, ...]] = {}
@@ -146,10 +148,9 @@ class DeviceCount:
                 tuple(array for arrays in copies.values() for array in arrays),
                 tuple(address(array) for row in rows for array in row),
                 tuple(ranked.longest for ranked in ranks.relations.values()),
-                tuple(partitions),
             )
 
-        return memory.keep(f"ranked {[id(partition) for partition in partitions]}", partitions[0], build)
+        return memory.keep(f"ranked {[self.graph.serial(each) for each in partitions]}", partitions[0], build)
 
     @property
     def _ranks(self) -> Ranks:
@@ -160,7 +161,7 @@ class DeviceCount:
         return len(self._ranks.vertices)
 
     def _prepare(self) -> None:
-        parts = list(dict.fromkeys(part for term in self.plan.terms for part in term.parts))
+        parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
         self._cells = self.device.memory.empty((3, max(len(parts), 1)), np.int64)
         self._table = self._upload(np.array(self._on.table, np.int64))
         kernels = []
@@ -173,7 +174,9 @@ class DeviceCount:
                 self._launches[part] = 0
             elif part.levels:
                 kernels.append((cell, part, *self._specialised(part)))
-            elif not part.root.messages:
+            elif part.root.messages:
+                self._weight(part.root)
+            else:
                 self._launches[part] = self._alone(part.root) * part.multiple
         widest = max((blocks * kernel.scratch for _, _, kernel, blocks, _ in kernels), default=0)
         if widest:
@@ -187,7 +190,7 @@ class DeviceCount:
         self._cell_of = {part: cell for cell, part in enumerate(parts)}
 
     def _cliques(self, part: Part) -> tuple[CliqueCount, Shape]:
-        plan = CliqueCount(part.clique, self.plan.oriented[part.root_bundles[0].members[0].relation])
+        plan = CliqueCount(part.clique, self._plan.oriented[part.root_bundles[0].members[0].relation])
         shape = shape_for(plan)
         if shape is None:
             raise Unsupported("cliques of this size")
@@ -233,7 +236,7 @@ class DeviceCount:
 
     def _candidates(self, weight: Weight) -> Ints:
         """The candidates that pass all filters, as vertices."""
-        sets = sorted((self.plan.filters[number] for number in weight.filters), key=len)
+        sets = sorted((self._plan.filters[number] for number in weight.filters), key=len)
         return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
 
     def _alone(self, weight: Weight) -> int:
@@ -401,7 +404,7 @@ class DeviceCount:
             self.milliseconds = self.device.milliseconds(begin, end)
             cells = self._cells.get()
         total = 0
-        for term in self.plan.terms:
+        for term in self._terms:
             product = term.coefficient
             for part in term.parts:
                 found = self._launches.get(part)
@@ -488,14 +491,17 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        if plan.counting is None or plan.counting.root >= 0:
+        counting = plan.counting
+        if counting is None and plan.tree is not None and plan.cost > COMPILING:
+            counting = plan.tree.otherwise()
+        if counting is None or counting.root >= 0:
             return None
-        prepared = self._prepared(plan.counting)
+        prepared = self._prepared(counting)
         if isinstance(prepared, _Unable):
             return None
         counted = prepared.run(watch)
         self.milliseconds = prepared.milliseconds
-        self._known.update(part for term in plan.counting.terms for part in term.parts)
+        self._known.update(part for term in counting.terms for part in term.parts)
         return counted
 
     def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:

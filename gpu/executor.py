@@ -35,6 +35,9 @@ class Strategy(Protocol):
 
     name: str
 
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether it can run the plan; the join runs every one."""
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph."""
 
@@ -79,8 +82,10 @@ class GpuExecutor:
         return needed < self.device.memory.budget * 3 // 4
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
-        """What runs a plan: the one that is pinned, or the one that suits."""
-        return self._strategy("join" if self.hint == "auto" or plan.kept < len(plan.steps) else self.hint)
+        """What runs a plan: the one that is pinned where it can, or the one that suits."""
+        if self.hint == "search" and plan.kept == len(plan.steps) and self._strategy("search").supports(plan):
+            return self._strategy("search")
+        return self._strategy("join")
 
     @property
     def join(self) -> Join:

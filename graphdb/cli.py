@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from graphdb._version import __version__
 from graphdb.errors import GraphDBError, StorageError
+from graphdb.progress import bar
 from graphdb.render import MODES, duration, plural
 
 if TYPE_CHECKING:
     from graphdb.database import Database
-    from graphdb.storage.loaders.load import Progress
 
 COMMANDS = """commands:
   graphdb [FILE]               the shell, on a database file or in memory
@@ -84,7 +84,7 @@ def _shell(given: argparse.Namespace) -> int:
 
 
 def _load(given: argparse.Namespace) -> int:
-    with _open(given) as database, _progress_bar() as progress:
+    with _open(given) as database, bar(patience=0) as progress:
         report = database.load(
             given.data,
             format=given.format,
@@ -227,6 +227,7 @@ def _resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-limit", metavar="SIZE", help="as 4GB")
     parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
     parser.add_argument("--read-only", action="store_true", help="open the database for reading only")
+    parser.add_argument("--subclasses", action="store_true", help="read labels with what is below them (RDF Schema)")
     parser.add_argument("--spill", metavar="DIR", help="where to put what does not fit into memory")
 
 
@@ -266,33 +267,11 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
         threads=given.threads,
         spill=given.spill,
         read_only=given.read_only,
+        subclasses=given.subclasses,
     ) as database:
         if database.unfinished:
             print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)
         yield database
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Progress | None]:
-    """Show how far a load is, on a terminal; yields what the load is to call."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    numbers = TextColumn("{task.fields[triples]:,} triples, {task.fields[rate]:,.0f}/s")
-    with Bar(TextColumn("{task.description}"), *columns, numbers, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("opening", total=None, triples=0, rate=0.0)
-        start = time.perf_counter()
-
-        def show(bytes_done: int, bytes_total: int, triples: int, phase: str) -> None:
-            rate = triples / max(time.perf_counter() - start, 1e-9)
-            bar.update(task, completed=bytes_done, total=bytes_total, description=phase, triples=triples, rate=rate)
-
-        yield show
 
 
 def _say(error: Exception, verbose: bool) -> int:

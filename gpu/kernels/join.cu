@@ -325,10 +325,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   i64 tile = from + number * TILE;
   for (int i = threadIdx.x; i < WORDS; i += THREADS) words[i] = bits ? bits[number * WORDS + i] : ~0u;
   __syncthreads();
-  for (int i = threadIdx.x; i <= WORDS; i += THREADS) {
-    u32 sum = 0;
-    for (int j = 0; j < i; ++j) sum += __popc(words[j]);
-    before[i] = sum;
+  if (threadIdx.x < 32) {  // a warp adds up, each lane some words
+    const int each = (WORDS + 31) / 32, begin = threadIdx.x * each;
+    u32 own = 0;
+    for (int i = begin; i < begin + each && i < WORDS; ++i) own += __popc(words[i]);
+    u32 sum = own;
+    for (int by = 1; by < 32; by *= 2) {
+      u32 other = __shfl_up_sync(~0u, sum, by);
+      if (threadIdx.x >= by) sum += other;
+    }
+    if (threadIdx.x == 31) before[WORDS] = sum;
+    sum -= own;
+    for (int i = begin; i < begin + each && i < WORDS; ++i) {
+      before[i] = sum;
+      sum += __popc(words[i]);
+    }
   }
   __syncthreads();
   if (before[WORDS] == 0) return;
