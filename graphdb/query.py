@@ -26,6 +26,7 @@ from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.result import Counted
 from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
@@ -66,6 +67,8 @@ class QueryRun:
         Seconds from now.
     cancelled
         Set by another thread to stop the match.
+    progress
+        Told what share of a match is done.
     """
 
     def __init__(
@@ -78,7 +81,9 @@ class QueryRun:
         bindings_bytes: int,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        self._progress = progress
         self._snapshot = snapshot
         self.executor = executor
         self._text = text
@@ -420,8 +425,12 @@ class QueryRun:
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
+        told = self._progress
         return Control(
-            timeout=self._left(), cancelled=self._cancelled, buffer_bytes=max(self._bindings_bytes // 4, 1 << 20)
+            timeout=self._left(),
+            cancelled=self._cancelled,
+            progress=None if told is None else lambda share: told(share, 1.0, 0, "matching"),
+            buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
         )
 
     def _left(self) -> float | None:

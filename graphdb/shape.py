@@ -147,7 +147,8 @@ def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
 class Shaper:
     """Writes the SQL of one RETURN clause.
 
-    ``exists`` compiles a pattern predicate over the given vertices' columns.
+    ``exists`` compiles a pattern predicate over the given vertices' columns; ``further`` are variables besides the
+    pattern's, as columns of the bindings ``b``, and ``source`` is where those are.
     """
 
     def __init__(
@@ -157,15 +158,18 @@ class Shaper:
         arguments: Mapping[str, object],
         bound: BoundPattern,
         exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed],
+        further: Mapping[str, Typed] | None = None,
+        source: str = BINDINGS,
+        parameters: Parameters | None = None,
     ) -> None:
-        self._source = BINDINGS
+        self._source = source
         self._residual = bound.residual
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
         self._bound = bound
-        self._parameters = Parameters()
-        self._variables = self._variables_of(bound)
+        self._parameters = parameters or Parameters()
+        self._variables = self._variables_of(bound) | dict(further or {})
         self._exists = exists
 
     def after(self, shaped: Shaped, where: list[ast.Expression]) -> Shaper:
@@ -198,6 +202,16 @@ class Shaper:
                 EDGE,
             )
         return found
+
+    def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
+        """Return SQL for the bindings that fulfil the pattern's conditions; ``chosen`` names columns over them."""
+        rows = self._rows()
+        exists = Scope(self._variables, exists=lambda p: self._exists(p, self._variables))
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, exists)
+        where = [compiler.condition(condition) for condition in self._residual]
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
+        filters = f" WHERE {' AND '.join(where)}" if where else ""
+        return f"SELECT {columns} FROM {self._source} b {rows.joins}{filters}"
 
     def counted(
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
@@ -441,10 +455,23 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                     f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
                 ],
             )
+        case Base.PATH:
+            step = "':' || n.name || ']"
+            forward = "u.code & 1 = 0 OR u.vertex = u.before"
+            return (
+                "(SELECT string_agg(CASE WHEN u.code IS NULL THEN '(' || r.iri || ')' "
+                f"WHEN {forward} THEN '-[' || {step}->(' || r.iri || ')' ELSE '<-[' || {step}-(' || r.iri || ')' END, "
+                f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
+                f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
+                f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
+                f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
+                [],
+            )
         case Base.LIST if type.element is not None and type.element.base in (
             Base.NODE,
             Base.TERM,
             Base.EDGE,
+            Base.PATH,
             Base.LIST,
         ):
             inner, joins = _presented("u.item", type.element, 0)

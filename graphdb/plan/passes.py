@@ -6,6 +6,7 @@ Each pass reads what the earlier ones decided and adds its own part; the last wr
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, partial
 from math import factorial
 from typing import Literal
 
@@ -28,16 +29,19 @@ from graphdb.plan.physical import (
     Unequal,
 )
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
-from graphdb.plan.sample import modelled
+from graphdb.plan.sample import modelled, walked_order
 from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.symmetry import differ, symmetry
-from graphdb.plan.tree import tree_count, tree_order
-from graphdb.plan.twins import twin_count
+from graphdb.plan.tree import LOOK, tree_count, tree_order
+from graphdb.plan.twins import CHOICE, twin_count
 from graphdb.storage.graph import DataGraph
 
 TRUSTED = 4.0
 """A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
+
+DEAR = 1e7
+"""Trees that are expected to go through so many elements (a tenth of a second) are compared with counting by sums."""
 
 
 def make_plan(
@@ -57,19 +61,23 @@ def make_plan(
     if pattern.duplicates != "keep":
         cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
     tree = _tree(draft, cost) if counting == "auto" else None
     if tree is not None:
-        return replace(plan, tree=tree)
+        found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > DEAR else None
+        if found is not None:
+            return replace(plan, counting=found)
+        otherwise = cache(partial(counting_plan, pattern, graph, conditions, plan, always=True))
+        return replace(plan, tree=replace(tree, otherwise=otherwise))
     clique = _clique(draft) if counting != "always" else None
     countable = pattern.count_only or pattern.duplicates != "keep"
     if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
-    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
     plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:
         return plan
-    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear / CHOICE))
 
 
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:
@@ -106,6 +114,8 @@ def choose_order(draft: Draft) -> None:
         else:
             order = tree_order(draft.space, draft.graph.check)
         forecast = modelled(draft.estimates, order)
+        if forecast.cost > LOOK:
+            forecast = walked_order(draft.space, forecast, unequal_vertices(draft.pattern))
     if draft.pattern.duplicates != "keep":
         order = rows_first(draft.estimates, forecast.order, draft.pattern)
         forecast = forecast if order == forecast.order else modelled(draft.estimates, order)
