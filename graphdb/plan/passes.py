@@ -52,8 +52,6 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
-    if pattern.count_only and counting == "auto":
-        pattern = without_matches(pattern) or pattern
     draft = Draft(pattern, graph, counting)
     for run in PASSES:
         run(draft)
