@@ -24,7 +24,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.passes import make_plan
+from graphdb.plan.passes import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
@@ -229,7 +229,7 @@ class QueryRun:
             needs.limit,
             "keep" if count_only else needs.duplicates,
         )
-        return make_plan(pattern, self._snapshot.graph)
+        return make_plan((without_matches(pattern) if count_only else None) or pattern, self._snapshot.graph)
 
     # --- pattern predicates
 
