@@ -38,7 +38,7 @@ class Place:
 class _Reduction:
     """A rule, and what becomes of its children."""
 
-    __slots__ = ("absent", "kept", "method", "name", "passes", "single", "size", "spliced")
+    __slots__ = ("absent", "kept", "method", "name", "passes", "run", "single", "size", "spliced")
 
     def __init__(self, rule: Rule) -> None:
         origin = str(rule.origin.name)
@@ -49,7 +49,8 @@ class _Reduction:
         self.method = None if self.spliced else str(rule.alias or origin)
         self.single = bool(rule.options.expand1 and not rule.alias)
         self.kept: list[tuple[int, bool, int]] = []
-        """(child, whether its children are taken instead, how many are absent before it)."""
+        """(child, counted from the last on the stack; whether its children are taken instead; how many are absent
+        before it)."""
         self.absent = 0
         """How many are absent after the last."""
         absent = "".join(str(int(there)) for there in rule.options.empty_indices) or "0" * self.size
@@ -58,13 +59,22 @@ class _Reduction:
             self.absent += gaps[i]
             if rule.options.keep_all_tokens or not getattr(symbol, "filter_out", False):
                 splice = not symbol.is_term and symbol.name.startswith("_")
-                self.kept.append((i, splice, self.absent))
+                self.kept.append((i - self.size, splice, self.absent))
                 self.absent = 0
         self.absent += gaps[self.size]
-        self.passes = self.single and self.size == 1 and self.kept == [(0, False, 0)] and not self.absent
-        """Whether its one child is all there is to it."""
+        places = [i for i, _, _ in self.kept]
+        simple = not self.absent and not any(splice or absent for _, splice, absent in self.kept)
+        together = bool(places) and places == list(range(places[0], places[-1] + 1))
+        self.run = slice(places[0], places[-1] + 1 or None) if simple and together else None
+        """The children that are taken, where they stand side by side and that is all."""
+        self.passes = self.size == 1 and not self.absent and self.kept == [(-1, self.spliced, 0)]
+        self.passes = self.passes and (self.single or self.spliced)
+        """Whether what its one child is on the stack is all there is to it."""
 
     def children(self, values: list[Any]) -> list[Any]:
+        """What a rule takes of the last values on the stack."""
+        if self.run is not None:
+            return values[self.run]
         found: list[Any] = []
         for i, splice, absent in self.kept:
             if absent:
@@ -92,10 +102,12 @@ class Machine:
                 return int(argument)
             return reductions.setdefault(argument, _Reduction(argument))
 
-        self.states = {
+        self.states: dict[int, dict[str, Any]] = {
             state: {str(symbol): action(*what) for symbol, what in row.items()}
             for state, row in configuration.states.items()
         }
+        self._settled: dict[tuple[int, str, str], int] = {}
+        """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._tokens = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
 
@@ -107,66 +119,75 @@ class Machine:
         Stopped
             The text does not follow the grammar, or its tree would be deeper than ``deepest``.
         """
-        states, stack, place = self.states, [self._start], Place()
+        states, settled, stack, place = self.states, self._settled, [self._start], Place()
         values: list[Any] = []
-        spans: list[tuple[int, int, int]] = []
-        """Per value where it starts, where it ends (-1: it is empty), and how deep its tree is."""
+        firsts: list[int] = []
+        """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
+        depths: list[int] = []
+        """How deep the trees of the values are: what is shorter cannot be too deep, and is not measured."""
+        deep = end - start >= deepest
         source = SimpleNamespace(text=TextSlice(text, start, end))
         state = SimpleNamespace(parse_conf=self, state_stack=stack)
+        at = last = start
         for token in chain(self._tokens.lex(source, state), (None,)):
-            kind = _END if token is None else token.type
+            kind, at = (_END, end) if token is None else (token.type, token.start_pos)
             while True:
                 action = states[stack[-1]].get(kind)
-                if isinstance(action, int):
-                    assert token is not None
+                if action.__class__ is int:
                     stack.append(action)
                     values.append(token)
-                    spans.append((token.start_pos, token.end_pos, 0))
+                    firsts.append(at)
+                    last = token.end_pos
+                    if deep:
+                        depths.append(0)
                     break
                 if action is None:
                     raise Stopped
-                if not action.passes:
-                    self._reduce(action, stack, values, spans, place, builder)
-                    if spans[-1][2] > deepest:
-                        raise Stopped
-                else:
+                if action.passes:
                     stack.pop()
-                beyond = states[stack[-1]][action.name]
-                assert isinstance(beyond, int)
+                    stack.append(self._settle(stack[-1], action.name, kind))
+                    continue
+                size = action.size
+                children = action.children(values)
+                if size == 0:
+                    values.append(children)
+                    firsts.append(at)
+                    if deep:
+                        depths.append(0)
+                else:
+                    rest = 1 - size
+                    if rest:
+                        del stack[-size:], values[rest:], firsts[rest:]
+                    else:
+                        stack.pop()
+                    if action.spliced:
+                        values[-1] = children
+                    elif action.single and len(children) == 1:
+                        values[-1] = children[0]
+                    else:
+                        place.start_pos, place.end_pos = firsts[-1], last
+                        values[-1] = getattr(builder, action.method)(place, children)
+                    if deep:
+                        depth = max(depths[-size:])
+                        if not action.spliced and not (action.single and len(children) == 1):
+                            depth += 1
+                        if depth > deepest:
+                            raise Stopped
+                        depths[-size:] = [depth]
+                beyond = settled.get((stack[-1], action.name, kind))
+                if beyond is None:
+                    beyond = self._settle(stack[-1], action.name, kind)
                 stack.append(beyond)
-                if token is None and stack[-1] == self._end:
+                if token is None and beyond == self._end:
                     return values[-1]
 
-    def _reduce(
-        self,
-        rule: _Reduction,
-        stack: list[int],
-        values: list[Any],
-        spans: list[tuple[int, int, int]],
-        place: Place,
-        builder: object,
-    ) -> None:
-        """Put what a rule makes of the last values in their place."""
-        size = rule.size
-        if size == 0:
-            values.append(rule.children([]))
-            spans.append((-1, -1, 0))
-            return
-        within = spans[-size:]
-        children = rule.children(values[-size:])
-        del stack[-size:], values[-size:], spans[-size:]
-        first, last, depth = within[0][0], within[-1][1], within[0][2]
-        if size > 1:
-            depth = max(span[2] for span in within)
-            if first < 0 or last < 0:
-                first = next((span[0] for span in within if span[0] >= 0), -1)
-                last = next((span[1] for span in reversed(within) if span[1] >= 0), -1)
-        if rule.method is None:
-            values.append(children)
-        elif rule.single and len(children) == 1:
-            values.append(children[0])
-        else:
-            place.start_pos, place.end_pos = first, last
-            values.append(getattr(builder, rule.method)(place, children))
-            depth += 1
-        spans.append((first, last, depth))
+    def _settle(self, state: int, name: str, kind: str) -> int:
+        """The state after a symbol, and after the rules of which it is all that the next token lets pass."""
+        beyond: int = self.states[state][name]
+        while True:
+            action = self.states[beyond].get(kind)
+            if not isinstance(action, _Reduction) or not action.passes:
+                break
+            beyond = self.states[state][action.name]
+        self._settled[state, name, kind] = beyond
+        return beyond

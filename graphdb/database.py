@@ -39,6 +39,7 @@ def connect(
     threads: int | None = None,
     spill: str | os.PathLike[str] | None = None,
     read_only: bool = False,
+    subclasses: bool = False,
     progress: Progress | bool | None = None,
 ) -> Database:
     """Open a database, creating it where there is none.
@@ -58,6 +59,9 @@ def connect(
         The directory for what does not fit into memory; by default one beside the file.
     read_only
         Open a file for reading only, which several processes may at a time.
+    subclasses
+        Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
+        ``rdfs:subClassOf`` says, however far below.
     progress
         How far loads and queries are: True shows a bar on a terminal or in a notebook for what takes longer than half a
         second; a function is called some times a second, from the thread that runs the statement, with what is done,
@@ -76,6 +80,7 @@ def connect(
         threads=threads,
         spill=spill,
         read_only=read_only,
+        subclasses=subclasses,
         progress=progress,
     )
 
@@ -92,6 +97,7 @@ class Database:
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
         read_only: bool = False,
+        subclasses: bool = False,
         progress: Progress | bool | None = None,
     ) -> None:
         if threads is not None and (
@@ -104,7 +110,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
         self._state.progress = progress
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""

@@ -110,6 +110,8 @@ class Compiler:
     def sort_keys(self, value: Typed) -> list[str]:
         """Return the SQL expressions that order values of any type."""
         base = value.type.base
+        if base is Base.PATH:
+            raise NotSupportedError("an order of paths is not supported in SQL")
         if base is Base.NODE:
             return [self.rows.iri(value.sql).sql]
         if base is Base.TERM:
@@ -248,7 +250,7 @@ class Compiler:
             return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
         if a is b is Base.LIST:
             return self._compare_lists(operator, left, right)
-        if not same or (a in (Base.NODE, Base.EDGE) and operator != "="):
+        if not same or (a in (Base.NODE, Base.EDGE, Base.PATH) and operator != "="):
             return incomparable(operator, left, right)
         if a is Base.NODE:
             return f"({_identity(left)} = {_identity(right)})"
@@ -344,12 +346,7 @@ class Compiler:
     def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
         value = self.compile(node.operand)
         if value.type.base is Base.EDGE:
-            raise NotSupportedError(
-                "label predicates on edges are not supported yet",
-                text=self.text,
-                position=node.span.start,
-                hint="compare type(r)",
-            )
+            return Typed(self._edge_labels(node.labels, f"({value.sql}).label"), BOOLEAN)
         if value.type.base not in (Base.NODE, Base.TERM):
             raise self.mismatch(f"{value.type} has no labels", node)
         return Typed(self._labels(node.labels, value.sql), BOOLEAN)
@@ -365,7 +362,21 @@ class Compiler:
                 return f"({word.join(self._labels(x, id_sql) for x in labels.operands)})"
             case ast.LabelChain():
                 found = [self.names.vertex_label(name, self.text) for name in self.names.chains(labels.words)]
-                return f"({' AND '.join(self.rows.has_label(id_sql, label.id) for label in found)})"
+                tests = [self.rows.has_label(id_sql, self.names.under(label.id)) for label in found]
+                return f"({' AND '.join(tests)})"
+
+    def _edge_labels(self, labels: ast.LabelExpression, label_sql: str) -> str:
+        match labels:
+            case ast.LabelAny():
+                return "TRUE"
+            case ast.LabelNot():
+                return f"(NOT {self._edge_labels(labels.operand, label_sql)})"
+            case ast.LabelAnd() | ast.LabelOr():
+                word = " AND " if isinstance(labels, ast.LabelAnd) else " OR "
+                return f"({word.join(self._edge_labels(x, label_sql) for x in labels.operands)})"
+            case ast.LabelChain():
+                found = [self.names.edge_label(name, self.text) for name in self.names.chains(labels.words)]
+                return f"({' AND '.join(f'{label_sql} = {int(label.id)}' for label in found)})"
 
     def _patternpredicate(self, node: ast.PatternPredicate) -> Typed:
         if self.scope.exists is None:
@@ -451,7 +462,7 @@ class Compiler:
             return self.rows.iri(value.sql).sql
         if base is Base.TERM:
             return f"coalesce({self.rows.iri(value.sql).sql}, {self.text_of(self.value_of(value), node)})"
-        if base in (Base.LIST, Base.EDGE):
+        if base in (Base.LIST, Base.EDGE, Base.PATH):
             raise self.mismatch(f"expected a string, found {value.type}", node)
         return f"CAST({value.sql} AS VARCHAR)"
 

@@ -17,6 +17,7 @@ from graphdb.values import (
     BOOLEAN,
     DATE,
     DATETIME,
+    EDGE,
     FLOAT,
     INTEGER,
     MEMBERS,
@@ -120,6 +121,8 @@ def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
+    if value.type.base is Base.PATH and node.name.lower() == "length":
+        return Typed(f"len(({value.sql}).codes)", INTEGER)
     if value.many and value.type.element is STRING:  # one value is that value, several are a list
         return Typed(f"CASE WHEN len({value.sql}) = 1 THEN length(({value.sql})[1]) ELSE len({value.sql}) END", INTEGER)
     if value.type.base is Base.LIST:
@@ -216,14 +219,16 @@ def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
-    """``iri(vertex)`` is its IRI; ``iri('http://…')`` is the vertex."""
+    """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
     argument = node.arguments[0]
     value = c.compile(argument)
+    if value.type.base is Base.EDGE:
+        return c.rows.iri(f"({value.sql}).label")
     if value.type.base in (Base.NODE, Base.TERM):
         return c.rows.iri(value.sql)
     if value.type.base is Base.STRING and not value.many:
         return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
-    raise c.mismatch(f"iri needs a vertex or the text of an IRI, found {value.type}", argument)
+    raise c.mismatch(f"iri needs a vertex, an edge or the text of an IRI, found {value.type}", argument)
 
 
 def _labels(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -237,6 +242,11 @@ def _type(c: Compiler, node: ast.FunctionCall) -> Typed:
     return c.rows.written(f"({_edge(c, node).sql}).label")
 
 
+def _predicate(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """Return an edge's label as the vertex that it is."""
+    return Typed(f"({_edge(c, node).sql}).label", NODE)
+
+
 def _end(field: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
         return Typed(f'({_edge(c, node).sql})."{field}"', NODE)
@@ -248,6 +258,29 @@ def _edge(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
     if value.type.base is not Base.EDGE:
         raise c.mismatch(f"{node.name} needs an edge, found {value.type}", node.arguments[0])
+    return value
+
+
+def _nodes(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"({_path(c, node).sql}).vertices", list_of(NODE))
+
+
+def _relationships(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return edges_of(_path(c, node).sql)
+
+
+def edges_of(path: str) -> Typed:
+    """Return the list of a path's edges."""
+    ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
+    start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
+    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end})'
+    return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
+
+
+def _path(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is not Base.PATH:
+        raise c.mismatch(f"{node.name} needs a path, found {value.type}", node.arguments[0])
     return value
 
 
@@ -311,7 +344,7 @@ def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
         value = c.value_of(c.one(node.arguments[0]))
-        if value.type.base in (Base.NODE, Base.EDGE, Base.TERM):
+        if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
         if value.type.base is Base.VALUE:
             keys = ", ".join(c.sort_keys(value))
@@ -376,8 +409,11 @@ FUNCTIONS: dict[str, Function] = {
     "iri": Function(_iri),
     "labels": Function(_labels),
     "type": Function(_type),
+    "predicate": Function(_predicate),
     "startnode": Function(_end("start")),
     "endnode": Function(_end("end")),
+    "nodes": Function(_nodes),
+    "relationships": Function(_relationships),
     "lang": Function(_facet("language")),
     "datatype": Function(_facet("datatype")),
 }

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from graphdb.candidates import Candidates, Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
+from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts, walk
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -89,7 +91,7 @@ class QueryRun:
         self._bindings_bytes = bindings_bytes
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._stack = ExitStack()
+        self._lazy_stack: ExitStack | None = None
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
@@ -100,7 +102,8 @@ class QueryRun:
 
     def __exit__(self, *_: object) -> None:
         self._snapshot.connection.deadline = None
-        self._stack.close()
+        if self._lazy_stack is not None:
+            self._lazy_stack.close()
 
     # --- preparing
 
@@ -247,7 +250,8 @@ class QueryRun:
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
-        self._stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._lazy_stack = self._lazy_stack or ExitStack()
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, columns))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
         return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
@@ -289,8 +293,26 @@ class QueryRun:
             return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
             return self._projected(prepared.plan, prepared)
+        if prepared.plan is not None and prepared.shaped.grouped is not None:
+            return self._grouped(prepared.plan, prepared, prepared.shaped.grouped)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+
+    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
+        """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
+        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+            found = None
+            if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
+                vertices = self._snapshot.graph.vertices
+                columns = [gathered.column(i).to_numpy() for i in range(3)]
+                if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
+                    found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
+            if found is None:
+                sql = prepared.shaped.sql
+            elif gathered is not None:
+                gathered = type(gathered).from_arrays(list(found), names=gathered.column_names)
+            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
+from graphdb.spelled import Spelled
 from graphdb.values import Base, Column, Type, shorter
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Home(Protocol):
     def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
         """Return an edge, given its ends."""
 
+    def written(self, labels: set[int]) -> dict[int, str]:
+        """Return edge labels as a user would write them."""
+
 
 class Counted:
     """The rows of a query that only counts: one (or with SKIP or LIMIT, none) of the same number in every column.
@@ -53,7 +57,7 @@ class Counted:
 
     def __init__(self, count: int, width: int, window: tuple[int, int | None]) -> None:
         skip, limit = window
-        self.rows = [] if skip > 0 or limit == 0 else [(count,) * width]
+        self.rows: list[tuple[int, ...]] = [] if skip > 0 or limit == 0 else [(count,) * width]
         self.width = width
 
     @property
@@ -83,8 +87,6 @@ class Result:
 
     Attributes
     ----------
-    columns
-        The columns' names, as written or by their aliases.
     elapsed
         Seconds that the statement took.
     message
@@ -108,13 +110,19 @@ class Result:
         self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
         self._presented: pa.Table | None = None
+        self._names: tuple[str, ...] | None = None
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
-        if shape is not None:
-            self.columns: tuple[str, ...] = tuple(column.name for column in shape)
-        else:
-            self.columns = tuple(self._table.column_names) if self._table is not None else ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns' names, as written or by their aliases."""
+        if self._names is None:
+            table = self._table if self._shape is None else None
+            named = [column.name for column in self._shape or ()]
+            self._names = tuple(table.column_names if table is not None else named)
+        return self._names
 
     @property
     def _table(self) -> pa.Table | None:
@@ -156,6 +164,8 @@ class Result:
         ExecutionError
             The result has another shape.
         """
+        if self._counted is not None and self._counted.width == len(self._counted.rows) == 1:
+            return self._counted.rows[0][0]
         if len(self) != 1 or len(self.columns) != 1:
             raise ExecutionError(
                 f"scalar() needs one row and one column, found {len(self)} and {len(self.columns)}",
@@ -167,16 +177,24 @@ class Result:
         """Return the columns of a table as lists of Python values."""
         if self._shape is None:
             return [_plain(column) for column in table.columns]
-        columns = [pylist(column) for column in table.columns]
+        columns = [
+            Spelled(column) if shape.type.base is Base.PATH else pylist(column)
+            for shape, column in zip(self._shape, table.columns, strict=True)
+        ]
         ids: set[int] = set()
         for column, values in zip(self._shape, columns, strict=True):
-            _gather(column.type, values, ids)
+            if isinstance(values, Spelled):
+                ids.update(values.vertices)
+            else:
+                _gather(column.type, values, ids)
         ends: dict[int, Any] = {}
         if ids:
             ends |= self._home.nodes(ids)
             ends |= self._home.values(ids - ends.keys())
         return [
-            _decode(self._home, column.type, values, ends, column.many)
+            values.paths(self._home, ends)
+            if isinstance(values, Spelled)
+            else _decode(self._home, column.type, values, ends, column.many)
             for column, values in zip(self._shape, columns, strict=True)
         ]
 
@@ -263,6 +281,8 @@ def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
         ids.update(value for value in values if value is not None)
     elif type.base is Base.EDGE:
         ids.update(end for value in values if value is not None for end in (value["start"], value["end"]))
+    elif type.base is Base.PATH:
+        ids.update(vertex for value in values if value is not None for vertex in value["vertices"])
     elif type.base is Base.LIST and type.element is not None:
         for value in values:
             if value is not None:
@@ -275,6 +295,8 @@ def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], man
         return [None if value is None else ends[value] for value in values]
     if type.base is Base.EDGE:
         return [None if value is None else home.relationship(value, ends) for value in values]
+    if type.base is Base.PATH:
+        return list(Spelled.of(values).paths(home, ends))
     if type.base is Base.LIST and type.element is not None:
         inner = type.element
         lists = [None if value is None else _decode(home, inner, value, ends) for value in values]

@@ -7,6 +7,7 @@ same need is joined once.  Values of the statement's literals and parameters tra
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
@@ -70,7 +71,8 @@ class Rows:
     def literal_facet(self, id_sql: str, column: str) -> Typed:
         """The ``language`` or ``datatype`` of a literal vertex."""
         alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
-        return Typed(_facet(column).replace("l.", f"{alias}."), STRING)
+        facet = _facet(column).replace("l.", f"{alias}.")
+        return Typed(f"CASE WHEN {alias}.id IS NOT NULL THEN {facet} END", STRING)
 
     def iri(self, id_sql: str) -> Typed:
         """The IRI (or scoped blank node name) of a vertex; NULL for a literal."""
@@ -91,11 +93,11 @@ class Rows:
         alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
         return Typed(f"coalesce({alias}.value, [])", list_of(STRING))
 
-    def has_label(self, id_sql: str, label: int) -> str:
-        """Whether the vertex has a label."""
+    def has_label(self, id_sql: str, labels: Sequence[int]) -> str:
+        """Whether the vertex has one of some labels."""
         return (
             f"({id_sql} IN (SELECT subject FROM _graphdb.triple "
-            f"WHERE label = {self._type_label} AND object = {int(label)}))"
+            f"WHERE label = {self._type_label} AND object IN ({', '.join(str(int(label)) for label in labels)})))"
         )
 
     def resource(self, iri: str) -> Typed:

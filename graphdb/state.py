@@ -15,6 +15,7 @@ from weakref import WeakSet
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
 from graphdb.errors import StorageError
+from graphdb.kept import Kept
 from graphdb.progress import Progress
 
 if TYPE_CHECKING:
@@ -46,21 +47,30 @@ class State:
         The directory for what does not fit into memory; None for one beside the file.
     read_only
         Open the file for reading only.
+    subclasses
+        Read a vertex label as itself or any class below it.
     """
 
     def __init__(
-        self, path: str, threads: int, budget: Budget, spill: str | None = None, read_only: bool = False
+        self,
+        path: str,
+        threads: int,
+        budget: Budget,
+        spill: str | None = None,
+        read_only: bool = False,
+        subclasses: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
+        self.subclasses = subclasses
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
-        self.batch = min(budget.bindings // 4, 256 << 20)
-        """Bytes that a load collects before they go to DuckDB."""
+        self.batch = budget.graph + budget.bindings
+        """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
-        self.prepared: dict[object, Any] = {}
+        self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
@@ -137,7 +147,9 @@ class State:
         if self._lazy_snapshot is None:
             from graphdb.candidates import take_snapshot
 
-            self._lazy_snapshot = take_snapshot(self.connection, self.catalog(), self.budget.graph, self._former)
+            self._lazy_snapshot = take_snapshot(
+                self.connection, self.catalog(), self.budget.graph, self._former, subclasses=self.subclasses
+            )
             self._former = None
         return self._lazy_snapshot
 
@@ -234,6 +246,11 @@ class State:
 
         with self.hold(), self.at_home():
             return hydrate.values(self.snapshot(), ids)
+
+    def written(self, labels: set[int]) -> dict[int, str]:
+        """Return edge labels as a user would write them."""
+        names = self.names()
+        return {label: names.written(names.edge_labels[label].iri) for label in labels}
 
     def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
         """Return an edge, given its ends."""

@@ -27,14 +27,16 @@ from graphdb.errors import (
     nearest,
 )
 from graphdb.execute.choose import choose_executor
+from graphdb.execute.executor import Control
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
-from graphdb.pattern.bind import walk
+from graphdb.grammar.walk import walk
+from graphdb.paths.run import PathRun
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.report import Explanation
-from graphdb.result import Result
+from graphdb.result import Counted, Result
 from graphdb.shape import presented
 from graphdb.state import State
 
@@ -46,9 +48,6 @@ if TYPE_CHECKING:
     from graphdb.storage.loaders.load import LoadReport, Options
 
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
-
-_KEPT = 64
-"""Prepared queries that are kept for the next time."""
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
@@ -67,8 +66,9 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
-        self._cancelled.clear()
-        result = Result(self._state, None)
+        if self._cancelled.is_set():
+            self._cancelled.clear()
+        result = None
         statements = parse_script(text)
         _check_arguments(text, arguments)
         for statement in statements:
@@ -80,7 +80,7 @@ class Statements:
                     f"the statement ran longer than its timeout of {timeout:g} s",
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
-        return result
+        return Result(self._state, None) if result is None else result
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -109,6 +109,9 @@ class Statements:
         with self._state.at_home() as current:
             match statement:
                 case ast.Query():
+                    count = self._counted_again(statement, text, arguments, timeout, started)
+                    if count is not None:
+                        return count
                     with self._query_run(text, arguments, timeout) as run:
                         try:
                             prepared = self._prepare(run, statement, text, arguments)
@@ -204,7 +207,7 @@ class Statements:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        return QueryRun(
+        return PathRun(
             self._state.snapshot(),
             executor,
             text,
@@ -215,13 +218,33 @@ class Statements:
             progress=self._told,
         )
 
+    def _counted_again(
+        self,
+        query: ast.Query,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        started: float,
+    ) -> Result | None:
+        """Count the matches of a query that only counts and was prepared before, without a :class:`QueryRun`.
+
+        Many such counts take a microsecond: whatever else is done here is what they cost.
+        """
+        if arguments or timeout is not None or self._executor is None or self._told is not None:
+            return None
+        found: Prepared | None = self._state.prepared.get(_key(query, text, arguments))
+        if found is None or found.plan is None or not found.wanted.count_only:
+            return None
+        columns = found.shaped.columns
+        count = self._executor.count(found.plan, Control(cancelled=self._cancelled))
+        table = Counted(count, len(columns), found.shaped.window)
+        return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+
     def _prepare(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
     ) -> Prepared:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
-        # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
-        values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
-        key = (text, query.span, tuple(zip(arguments, values, strict=True)))
+        key = _key(query, text, arguments)
         try:
             found: Prepared | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments
@@ -229,11 +252,7 @@ class Statements:
         if found is None:
             found = run.prepare(query)
             if found.reusable:
-                self._state.prepared[key] = found
-                while len(self._state.prepared) > _KEPT:
-                    self._state.prepared.pop(next(iter(self._state.prepared)))  # the one used longest ago
-        else:
-            self._state.prepared[key] = self._state.prepared.pop(key)
+                self._state.prepared.put(key, found, 0 if found.plan is None else found.plan.own_bytes)
         return found
 
     def _create_table(
@@ -249,18 +268,27 @@ class Statements:
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
-        if isinstance(statement.query, ast.Composite):
-            table = self._interpreted(statement.query, text, arguments, timeout).presented()
-            with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
-            return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+        made = f"{create} {kind} {absent}{name} AS"
         with self._query_run(text, arguments, timeout) as run:
-            prepared = run.prepare(statement.query)
-            ordered = bool(statement.query.returns.order_by)
-            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
-            with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
-                made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
-                count = made.fetchall()  # not fetchone: an unfinished result would block the connection
+            try:
+                prepared = run.prepare(statement.query)
+            except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                raise
+            except GraphDBError as refused:
+                one = isinstance(statement.query, ast.Query)
+                if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
+                    raise
+                table = self._interpreted(statement.query, text, arguments, timeout).presented()
+                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
+            else:
+                query = statement.query
+                last = query.clauses[-1] if isinstance(query, ast.Query) else query.parts[0][-1]
+                ordered = isinstance(last, ast.ReturnClause) and bool(last.order_by)
+                rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
+                with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+                    # Not fetchone: an unfinished result would block the connection.
+                    count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
@@ -326,7 +354,7 @@ class Statements:
     def _cypher(self, text: str, timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""
         statements = parse_script(text)
-        if not statements or not all(isinstance(statement, ast.Query) for statement in statements):
+        if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
         return self.run(text, {}, timeout)
 
@@ -346,6 +374,15 @@ class Statements:
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
+
+
+def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:
+    """What tells a query with its arguments from all others."""
+    if not arguments:
+        return text, query.span.start
+    # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
+    values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
+    return text, query.span.start, *zip(arguments, values, strict=True)
 
 
 def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from graphdb.candidates import Snapshot
 from graphdb.connection import Connection
 from graphdb.constants import from_numpy
 from graphdb.elements import Node
-from graphdb.errors import ParameterError
+from graphdb.errors import BindError, ParameterError
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.functions import started_now
 from graphdb.interpret.temporal import Temporal, from_python
 from graphdb.interpret.values import Vertex
@@ -67,6 +69,8 @@ class Context:
         self._numbers = 0
         self._keys: dict[ast.KeyName, int] = {}
         self._written: dict[int, str] = {}
+        self._labels: dict[tuple[ast.Word, ...], frozenset[int]] = {}
+        self._resources: dict[str, Vertex | None] = {}
         self._aggregates: dict[ast.Expression, str] = {}
         self.new_names: dict[str, int] = {}
         """IRIs of labels and keys that this statement has brought in, which no snapshot has yet."""
@@ -175,19 +179,35 @@ class Context:
             case ast.LabelOr():
                 tests = [self.label_test(operand) for operand in labels.operands]
                 return lambda found: any(test(found) for test in tests)
-        written = [":".join(word.text for word in chain) for chain in self.names.chains(labels.words)]
-        iris = [self.iri_of(tuple(chain), None) for chain in self.names.chains(labels.words)]
-        names = self.names
+        chains = [tuple(chain) for chain in self.names.chains(labels.words)]
+        return lambda found: not any(found.isdisjoint(self._label_ids(chain)) for chain in chains)
 
-        def has(found: frozenset[int]) -> bool:
-            mine = {self.label_name(label) for label in found}
-            return all(w in mine or names.written(iri) in mine for w, iri in zip(written, iris, strict=True))
+    def _label_ids(self, words: tuple[ast.Word, ...]) -> frozenset[int]:
+        """Return what a name means as a label: a class with those below it where they are read, or an edge label."""
+        ids = self._labels.get(words)
+        if ids is None:
+            found = {self.new_names.get(self.iri_of(words, None), ABSENT)}
+            with suppress(BindError):
+                found.update(self.names.under(self.names.vertex_label(words, self.text).id))
+            with suppress(BindError):
+                found.add(self.names.edge_label(words, self.text).id)
+            ids = self._labels[words] = frozenset(found - {ABSENT})
+        return ids
 
-        return has
+    def admits_literals(self, labels: ast.LabelExpression | None) -> bool:
+        """Whether an edge with this expression, where there is one, can end at a literal: it names a property."""
+        for part in walk(labels):
+            if isinstance(part, ast.LabelChain):
+                for words in self.names.chains(part.words):
+                    with suppress(BindError):
+                        if self.names.edge_label(words, self.text).kinds:
+                            return True
+        return False
 
     def forget_names(self) -> None:
         """Forget which names are absent, because some came."""
         self._keys.clear()
+        self._labels.clear()
 
     # --- values
 
@@ -220,8 +240,10 @@ class Context:
 
     def resource(self, iri: str) -> Vertex | None:
         """Return the vertex with an IRI, or None."""
-        found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
-        return Vertex(found[0][0]) if found else None
+        if iri not in self._resources:
+            found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
+            self._resources[iri] = Vertex(found[0][0]) if found else None
+        return self._resources[iri]
 
     # --- the engine's own names
 

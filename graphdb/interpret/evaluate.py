@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import BindError, ExecutionError, ParameterError, TypeMismatchError, nearest
+from graphdb.errors import BindError, ExecutionError, MemoryLimitError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions
 from graphdb.interpret.temporal import Duration, Temporal, exact, shift
@@ -284,12 +284,19 @@ class Compiler:
         if node.operator == "+" and (isinstance(left, list) or isinstance(right, list)):
             if left is None or right is None:
                 return None
-            return [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
+            items = [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
+            if len(items) > functions.LONGEST:
+                message = f"a list of more than {functions.LONGEST:,} items is too long"
+                raise self.error(node, message, MemoryLimitError)
+            return items
         if left is None or right is None:
             return None
         if is_number(left) and is_number(right):
             return self._number(node, left, right)
         if node.operator == "+" and isinstance(left, str) and isinstance(right, str):
+            if len(left) + len(right) > 10 * functions.LONGEST:
+                message = f"a text of more than {10 * functions.LONGEST:,} characters is too long"
+                raise self.error(node, message, MemoryLimitError)
             return left + right
         texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))
         if node.operator == "+" and texts:
@@ -478,6 +485,8 @@ class Compiler:
             base = self.compile(node.arguments[0].base)
             property_key = node.arguments[0].key
             return lambda row: self.context.view.facet(base(row), property_key, name)
+        if name in functions.FACETS:
+            return self._literal_facet(node, name)
         if name == "coalesce":
             arguments = [self.compile(argument) for argument in node.arguments]
             return lambda row: next((v for v in (argument(row) for argument in arguments) if v is not None), None)
@@ -490,9 +499,25 @@ class Compiler:
             raise self.error(
                 node, f"unknown function '{node.name}'", BindError, f"did you mean {near[0]}()?" if near else None
             )
-        arguments = [self.compile(argument) for argument in node.arguments]
+        read = self.reference if name in functions.OF_TERMS else self.compile
+        arguments = [read(argument) for argument in node.arguments]
         call, context = function.call, self.context
         return lambda row: call(context, node, *[argument(row) for argument in arguments])
+
+    def _literal_facet(self, node: ast.FunctionCall, name: str) -> Evaluate:
+        term, view = self.reference(node.arguments[0]), self.context.view
+
+        def read(row: Row) -> Any:
+            value = term(row)
+            if value is None or isinstance(value, Vertex):
+                return None if value is None else view.literal_facet(value, name)
+            raise self.error(
+                node.arguments[0],
+                f"{node.name} needs a property or a vertex that is a literal, found {type_name(value)}",
+                hint=f"ask the property itself: {node.name}(v.key)",
+            )
+
+        return read
 
     # --- patterns
 

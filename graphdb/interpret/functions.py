@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
+from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import temporal_build as build
 from graphdb.interpret.temporal import (
@@ -29,6 +29,7 @@ from graphdb.interpret.temporal import (
     at_instant,
 )
 from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
+from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -38,8 +39,12 @@ Call = Callable[..., Any]
 AGGREGATES = frozenset("""count sum avg min max collect stdev stdevp percentilecont percentiledisc""".split())
 FACETS = frozenset({"lang", "datatype"})
 """Functions of a property's literal, not of its value."""
+OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
+"""Functions of a vertex that is a literal, too, and not of its value."""
 
 _INT64 = range(-(2**63), 2**63)
+LONGEST = 10_000_000
+"""Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,15 @@ def _edge_of_text(cut: Callable[[str, int], str]) -> Call:
     return _strict(call)
 
 
+def _replace(context: Context, node: ast.Expression, text: Any, old: Any, new: Any) -> Any:
+    for value in (text, old, new):
+        if not isinstance(value, str):
+            raise wrong(context, node, f"replace needs strings, found {type_name(value)}")
+    if len(text) + text.count(old) * len(new) > 10 * LONGEST:
+        raise wrong(context, node, f"a text of more than {10 * LONGEST:,} characters is too long", MemoryLimitError)
+    return text.replace(old, new)
+
+
 def _split(text: str, separator: Any) -> list[str]:
     return list(text) if separator == "" else text.split(separator)
 
@@ -211,6 +225,8 @@ def _split(text: str, separator: Any) -> list[str]:
 def _labels(context: Context, node: ast.Expression, value: Any) -> Any:
     if not isinstance(value, Vertex):
         raise wrong(context, node, f"labels needs a vertex, found {type_name(value)}")
+    if value.id >= LITERAL_BASE:
+        return []
     return sorted(map(context.label_name, context.view.labels(value, node)))
 
 
@@ -260,10 +276,22 @@ def _end(side: str) -> Call:
     return _strict(call)
 
 
+def _predicate(context: Context, node: ast.Expression, value: Any) -> Any:
+    if not isinstance(value, Edge):
+        raise wrong(context, node, f"predicate needs an edge, found {type_name(value)}")
+    return Vertex(value.label)
+
+
 def _iri(context: Context, node: ast.Expression, value: Any) -> Any:
-    if isinstance(value, Vertex):
-        return context.view.iri(value)
-    raise wrong(context, node, f"iri needs a vertex, found {type_name(value)}")
+    """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
+    match value:
+        case Vertex():
+            return context.view.iri(value) if value.id < LITERAL_BASE else None
+        case Edge():
+            return context.view.iri(Vertex(value.label))
+        case str():
+            return context.resource(value)
+    raise wrong(context, node, f"iri needs a vertex, an edge or the text of an IRI, found {type_name(value)}")
 
 
 # --- lists and numbers -----------------------------------------------------------------------------------------
@@ -275,7 +303,10 @@ def _range(context: Context, node: ast.Expression, start: Any, end: Any, step: A
             raise wrong(context, node, f"range needs integers, found {type_name(bound)}", ExecutionError)
     if not step:
         raise wrong(context, node, "range needs a step other than 0", ExecutionError)
-    return list(range(start, end + (1 if step > 0 else -1), step))
+    items = range(start, end + (1 if step > 0 else -1), step)
+    if items[:LONGEST] != items:  # its length need not fit a machine word
+        raise wrong(context, node, f"a range of more than {LONGEST:,} items is too long", MemoryLimitError)
+    return list(items)
 
 
 def _reverse(context: Context, node: ast.Expression, value: Any) -> Any:
@@ -361,10 +392,6 @@ def _between(unit: str) -> Call:
     return _strict(call)
 
 
-def _from_epoch(context: Context, node: ast.Expression, seconds: Any, nanoseconds: Any = 0) -> Any:
-    return at_instant(seconds * SECOND + nanoseconds, 0)
-
-
 _KINDS: dict[str, type[Temporal]] = {
     "date": Date,
     "localtime": LocalTime,
@@ -383,7 +410,8 @@ def _functions() -> Mapping[str, Function]:
         "type": Function(_strict(_type), kinds=("edge",), result="string"),
         "id": Function(_strict(_id), kinds=("element",), result="integer"),
         "elementid": Function(_strict(lambda c, n, v: str(_id(c, n, v))), kinds=("element",), result="string"),
-        "iri": Function(_strict(_iri), kinds=("vertex",), result="string"),
+        "predicate": Function(_strict(_predicate), kinds=("edge",), result="vertex"),
+        "iri": Function(_strict(_iri), kinds=("named",)),
         "properties": Function(_strict(lambda c, n, v: properties(c, v, n)), kinds=("propertied",), result="map"),
         "keys": Function(_strict(lambda c, n, v: list(properties(c, v, n))), kinds=("propertied",), result="list"),
         "startnode": Function(_end("start"), kinds=("edge",), result="vertex"),
@@ -410,7 +438,7 @@ def _functions() -> Mapping[str, Function]:
         "trim": text(lambda t: t.strip(" \t\n\r\f"), "string", result="string"),
         "ltrim": text(lambda t: t.lstrip(" \t\n\r\f"), "string", result="string"),
         "rtrim": text(lambda t: t.rstrip(" \t\n\r\f"), "string", result="string"),
-        "replace": text(lambda t, old, new: t.replace(old, new), "string", "string", "string", result="string"),
+        "replace": Function(_strict(_replace), 3, 3, ("string",), "string"),
         "split": text(_split, "string", "string", result="list"),
         "substring": Function(_strict(_substring), 2, 3, ("string", "integer", "integer"), "string"),
         "left": Function(_edge_of_text(lambda t, n: t[:n]), 2, 2, ("string", "integer"), "string"),
@@ -435,10 +463,10 @@ def _functions() -> Mapping[str, Function]:
         "rand": Function(lambda c, n: random.random(), 0, 0, result="float"),
         "timestamp": Function(lambda c, n: c.started // 10**6, 0, 0, result="integer"),
         # time
-        "datetime.fromepoch": Function(_strict(_from_epoch), 1, 2, ("integer", "integer"), "temporal"),
-        "datetime.fromepochmillis": Function(
-            _strict(lambda c, n, ms: at_instant(ms * 10**6, 0)), 1, 1, ("integer",), "temporal"
+        "datetime.fromepoch": _plain(
+            lambda s, ns=0: at_instant(s * SECOND + ns, 0), "integer", "integer", least=1, result="temporal"
         ),
+        "datetime.fromepochmillis": _plain(lambda ms: at_instant(ms * 10**6, 0), "integer", result="temporal"),
         "coalesce": Function(lambda c, n, *values: next((v for v in values if v is not None), None), 1, 99),
         "exists": Function(lambda c, n, value: value is not None, result="boolean"),
     }

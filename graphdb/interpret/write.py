@@ -12,6 +12,7 @@ from typing import Any
 
 from graphdb.errors import BindError, ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
@@ -19,7 +20,6 @@ from graphdb.interpret.literals import literal_of
 from graphdb.interpret.match import Rows
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
 from graphdb.interpret.view import Fact
-from graphdb.pattern.bind import walk
 from graphdb.pattern.names import ABSENT
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 from graphdb.storage.update import Triple, Update
@@ -60,6 +60,8 @@ class Writer:
         self.context = context
         self.view = context.view
         self.changes = Changes()
+        self._deleting: ast.DeleteClause | None = None
+        """The last DELETE, for errors."""
         self._update = Update(context.connection.raw)
         self._compiler = Compiler(context)
         self._type, self._hidden = self._names(RDF_TYPE, VERTEX)
@@ -393,6 +395,7 @@ class Writer:
     def _delete(self, clause: ast.DeleteClause, rows: Rows) -> None:
         vertices: dict[Vertex, None] = {}
         edges: dict[Edge, None] = {}
+        self._deleting = clause
         for node in clause.values:
             value_of = self._compiler.reference(node)
             self.context.subqueries.run_ahead([node], rows)
@@ -551,6 +554,8 @@ class Writer:
             if left:
                 raise ExecutionError(
                     f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
+                    text=self.context.text,
+                    position=self._deleting.span.start if self._deleting is not None else None,
                     hint="delete them too, or write DETACH DELETE",
                 )
         return self.changes

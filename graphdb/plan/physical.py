@@ -21,6 +21,8 @@ from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from graphdb.plan.counting import CountingPlan
     from graphdb.plan.space import CandidateSpace
     from graphdb.plan.twins import TwinCount
@@ -272,6 +274,8 @@ class TreeCount:
     space: CandidateSpace
     cost: float
     """Elements that it is expected to go through."""
+    otherwise: Callable[[], CountingPlan | None] = field(default=lambda: None, repr=False)
+    """Plans, when first asked, how whoever walks along no trees counts without going through the matches."""
 
     @property
     def worker_bytes(self) -> int:
@@ -300,6 +304,8 @@ class PhysicalPlan:
         Only the number of matches is wanted; and the last step can count its values without going through them.
     worker_bytes
         Memory that each worker needs for windows, shared intersections and lists kept as bits.
+    own_bytes
+        Memory that the plan's own arrays take: candidates, constants, its candidate space.
     """
 
     steps: tuple[Step, ...]
@@ -313,6 +319,7 @@ class PhysicalPlan:
     count_last: bool
     limit: int | None
     worker_bytes: int
+    own_bytes: int
     cost: float
     """Expected elements that the search goes through."""
     automorphisms: int
