@@ -163,6 +163,11 @@ class _Counted(io.RawIOBase):
         self.count += count
         return count
 
+    def read(self, size: int = -1) -> bytes:  # what RawIOBase makes of readinto copies twice
+        data = self._raw.read(size)
+        self.count += len(data)
+        return data
+
 
 def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
     """Yield decompressed bytes, at most ``size`` at a time where possible, and the position in the file on disk.
