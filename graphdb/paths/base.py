@@ -64,6 +64,13 @@ class Kept:
         if self._bytes > self._most:
             self._spill()
 
+    @property
+    def table(self) -> pa.Table | None:
+        """All rows, while they are in memory."""
+        import pyarrow as pa
+
+        return None if self._spilled else pa.concat_tables(self._tables, promote_options="permissive")
+
     def _spill(self) -> None:
         import pyarrow as pa
 
@@ -79,11 +86,9 @@ class Kept:
     @contextmanager
     def visible(self) -> Iterator[None]:
         """Show the rows to SQL under their name."""
-        import pyarrow as pa
-
         connection = self._run._snapshot.connection
-        if not self._spilled:
-            with connection.view(self._name, pa.concat_tables(self._tables, promote_options="permissive")):
+        if (table := self.table) is not None:
+            with connection.view(self._name, table):
                 yield
             return
         try:

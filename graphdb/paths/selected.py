@@ -73,6 +73,8 @@ class Selected(PreparedPaths):
         The pattern vertices at its ends.
     starts, ends
         The candidates of an end that ``around`` does not bind; None for all vertices.
+    direct
+        The step's columns that are the result, where no SQL is needed for it.
     """
 
     step: PathStep
@@ -81,6 +83,7 @@ class Selected(PreparedPaths):
     target: int
     starts: Ids | None
     ends: Ids | None
+    direct: tuple[str, ...] | None = None
 
     def describe(self, label: Callable[[int], str]) -> Iterator[str]:
         """The step in words."""
@@ -134,6 +137,12 @@ class SelectedRun(PathBase):
         shaper = self._shaper(bound, _joined(selected, needs, free), further)
         shaped = replace(shaper.shape(returns, items, window, needs.duplicates), direct=None)
         self._refuse_exact(shaped)
+        plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
+        columns = {left: f"v{source}", right: f"v{target}"}
+        columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
+        chosen = [columns.get(i.expression.name) if isinstance(i.expression, ast.Variable) else None for i in items]
+        direct = tuple(name for name in chosen if name is not None)
+        selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None)
         return replace(selected, shaped=shaped, bound=bound, reusable=not self._views)
 
     def _step(
@@ -225,16 +234,35 @@ class SelectedRun(PathBase):
         with ExitStack() as stack:
             if prepared.around is not None:
                 stack.enter_context(self._matched(prepared.around).visible())
-            control = self.new_control()
-            paths = Paths(self._snapshot.graph, prepared.step, control)
-            found = Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
-            limit = prepared.wanted.limit if prepared.around is None else None
-            for block in self._found(prepared, paths):
-                found.add(self._table(prepared, block))
-                if limit is not None and found.rows >= limit:
-                    break
-            stack.enter_context(found.visible())
+            stack.enter_context(self._paths(prepared).visible())
             yield
+
+    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Kept:
+        """Return a result that is columns of the step; where that is too much for memory, what was kept of it."""
+        import pyarrow as pa
+
+        found = self._paths(prepared)
+        table = found.table
+        if table is None:
+            return found
+        if _counts(prepared.step):
+            rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
+            table = table.take(pa.array(rows))
+        window = prepared.shaped.window
+        columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
+        return pa.table(columns).slice(*window)
+
+    def _paths(self, prepared: Selected) -> Kept:
+        """Find the paths; what is around them is visible already."""
+        self.control = control = self.new_control()
+        paths = Paths(self._snapshot.graph, prepared.step, control)
+        found = Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
+        limit = prepared.wanted.limit if prepared.around is None else None
+        for block in self._found(prepared, paths):
+            found.add(self._table(prepared, block))
+            if limit is not None and found.rows >= limit:
+                break
+        return found
 
     def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
         """Yield the paths between all ends that there are."""
