@@ -312,12 +312,12 @@ def take_snapshot(
     catalog: Catalog,
     graph_bytes: int,
     former: tuple[Snapshot, list[Changes]] | None = None,
+    *,
     subclasses: bool = False,
 ) -> Snapshot:
-    """Read names and sizes, and make the written names visible to SQL.
+    """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
-    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  With
-    ``subclasses`` a vertex label stands for the classes below it too.
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.
     """
     import pyarrow as pa
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
 
 if TYPE_CHECKING:
@@ -58,18 +59,22 @@ class Explanation:
 
 def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:
     plan = prepared.plan
-    if plan is None:
-        return
 
     def label(id: int) -> str:
         found = names.edge_labels.get(id)
         return names.written(found.iri) if found is not None else "<absent>"
 
+    if isinstance(prepared, PreparedPaths):
+        yield from prepared.describe(label)
+    if plan is None:
+        return
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"match on {executor} ({', '.join(c.mode.value for c in prepared.bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, label, control).splitlines())
 
 
 def _after(prepared: Prepared) -> Iterator[str]:
+    if prepared.shaped.grouped is not None:
+        yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql

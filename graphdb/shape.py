@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from graphdb.candidates import Snapshot, variable
@@ -43,6 +43,8 @@ class Shaped:
     """SKIP and LIMIT, which stand in ``sql`` too."""
     direct: tuple[Direct, ...] | None = None
     """The same result without SQL, where it is that simple."""
+    grouped: str | None = None
+    """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
 class Shaper:
     """Writes the SQL of one RETURN clause.
 
-    ``exists`` compiles a pattern predicate over the given vertices' columns.
+    ``exists`` compiles a pattern predicate over the given vertices' columns; ``further`` are variables besides the
+    pattern's, as columns of the bindings ``b``, and ``source`` is where those are.
     """
 
     def __init__(
@@ -155,15 +158,18 @@ class Shaper:
         arguments: Mapping[str, object],
         bound: BoundPattern,
         exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed],
+        further: Mapping[str, Typed] | None = None,
+        source: str = BINDINGS,
+        parameters: Parameters | None = None,
     ) -> None:
-        self._source = BINDINGS
+        self._source = source
         self._residual = bound.residual
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
         self._bound = bound
-        self._parameters = Parameters()
-        self._variables = self._variables_of(bound)
+        self._parameters = parameters or Parameters()
+        self._variables = self._variables_of(bound) | dict(further or {})
         self._exists = exists
 
     def after(self, shaped: Shaped, where: list[ast.Expression]) -> Shaper:
@@ -196,6 +202,16 @@ class Shaper:
                 EDGE,
             )
         return found
+
+    def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
+        """Return SQL for the bindings that fulfil the pattern's conditions; ``chosen`` names columns over them."""
+        rows = self._rows()
+        exists = Scope(self._variables, exists=lambda p: self._exists(p, self._variables))
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, exists)
+        where = [compiler.condition(condition) for condition in self._residual]
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
+        filters = f" WHERE {' AND '.join(where)}" if where else ""
+        return f"SELECT {columns} FROM {self._source} b {rows.joins}{filters}"
 
     def counted(
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
@@ -247,7 +263,22 @@ class Shaper:
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
-        return Shaped(sql, self._parameters.used(sql), columns, window)
+        found = Shaped(sql, self._parameters.used(sql), columns, window)
+        if matches is None or filters or returns.distinct or not self._counts_pairs(items):
+            return found
+        # The numbers of matches are a column already; sorting sees the same columns.
+        chosen = ", ".join(
+            f"{'b.n' if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
+            for i, (item, value) in enumerate(compiled)
+        )
+        inner = f"SELECT {chosen} FROM {self._source} b {rows.joins}"
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
+        """Whether items are two vertices, and the numbers of matches of each pair of them."""
+        keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
+        vertices = [key for key in keys if isinstance(key, ast.Variable) and key.name in self._bound.vertex_of]
+        return len(keys) == len(vertices) == 2
 
     def _direct(self, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
         """The items as columns of the bindings and properties of single values; None if there are others."""
@@ -424,10 +455,23 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                     f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
                 ],
             )
+        case Base.PATH:
+            step = "':' || n.name || ']"
+            forward = "u.code & 1 = 0 OR u.vertex = u.before"
+            return (
+                "(SELECT string_agg(CASE WHEN u.code IS NULL THEN '(' || r.iri || ')' "
+                f"WHEN {forward} THEN '-[' || {step}->(' || r.iri || ')' ELSE '<-[' || {step}-(' || r.iri || ')' END, "
+                f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
+                f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
+                f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
+                f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
+                [],
+            )
         case Base.LIST if type.element is not None and type.element.base in (
             Base.NODE,
             Base.TERM,
             Base.EDGE,
+            Base.PATH,
             Base.LIST,
         ):
             inner, joins = _presented("u.item", type.element, 0)

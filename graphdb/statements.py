@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
+from graphdb.paths.run import PathRun
+from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.report import Explanation
 from graphdb.result import Counted, Result
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 
     from graphdb.execute.executor import Executor
     from graphdb.interpret.result import ValuesResult
-    from graphdb.storage.loaders.load import LoadReport, Options, Progress
+    from graphdb.storage.loaders.load import LoadReport, Options
+
+_UNWATCHED: AbstractContextManager[None] = nullcontext()
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
@@ -57,6 +61,8 @@ class Statements:
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = threading.Event()
+        self._told: Progress | None = None
+        """Whom to tell how far the statement is."""
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
@@ -67,13 +73,26 @@ class Statements:
         _check_arguments(text, arguments)
         for statement in statements:
             try:
-                result = self._statement(statement, text, arguments, timeout)
+                with self._watched() if self._state.progress else _UNWATCHED:
+                    result = self._statement(statement, text, arguments, timeout)
             except QueryTimeout:
                 raise QueryTimeout(
                     f"the statement ran longer than its timeout of {timeout:g} s",
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
         return Result(self._state, None) if result is None else result
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell how far a statement is, as the database's owner wants it; what runs within one is part of it."""
+        if self._told is not None:
+            yield
+            return
+        with watching(self._state.progress) as self._told:
+            try:
+                yield
+            finally:
+                self._told = None
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
@@ -137,15 +156,23 @@ class Statements:
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.tables import Mapping as Headers
 
-        options = Options(statement.format, statement.on_error, spill=self._state.spill, batch=self._state.batch)
-        return self.load(statement.paths, options, self._state.progress)
+        options = Options(
+            statement.format,
+            statement.on_error,
+            statement.base,
+            Headers(dict(statement.columns), statement.label, statement.type),
+            self._state.spill,
+            self._state.batch,
+        )
+        return self.load(statement.paths, options)
 
     def load(
         self,
         data: Any,
         options: Options,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`."""
         from graphdb.storage.loaders.load import load
@@ -153,8 +180,10 @@ class Statements:
         state = self._state
         with state.at_home(), state.connection.guard() as raw:
             self._cancelled.clear()
+            wanted = self._told or (state.progress if progress is None else progress)
             try:
-                report = load(raw, state.catalog(), data, options, progress, self._cancelled)
+                with watching(wanted) as told:
+                    report = load(raw, state.catalog(), data, options, told, self._cancelled)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
             except BaseException:
@@ -178,7 +207,7 @@ class Statements:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        return QueryRun(
+        return PathRun(
             self._state.snapshot(),
             executor,
             text,
@@ -186,6 +215,7 @@ class Statements:
             bindings_bytes=self._state.budget.bindings,
             timeout=timeout,
             cancelled=self._cancelled,
+            progress=self._told,
         )
 
     def _counted_again(
@@ -200,7 +230,7 @@ class Statements:
 
         Many such counts take a microsecond: whatever else is done here is what they cost.
         """
-        if arguments or timeout is not None or self._executor is None:
+        if arguments or timeout is not None or self._executor is None or self._told is not None:
             return None
         found: Prepared | None = self._state.prepared.get(_key(query, text, arguments))
         if found is None or found.plan is None or not found.wanted.count_only:
@@ -240,20 +270,25 @@ class Statements:
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
         made = f"{create} {kind} {absent}{name} AS"
         with self._query_run(text, arguments, timeout) as run:
-            prepared = None
-            if isinstance(statement.query, ast.Query):
-                with suppress(NotSupportedError, TypeMismatchError):  # then it is interpreted
-                    prepared = run.prepare(statement.query)
-            if prepared is not None and isinstance(statement.query, ast.Query):
-                ordered = bool(statement.query.returns.order_by)
+            try:
+                prepared = run.prepare(statement.query)
+            except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                raise
+            except GraphDBError as refused:
+                one = isinstance(statement.query, ast.Query)
+                if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
+                    raise
+                table = self._interpreted(statement.query, text, arguments, timeout).presented()
+                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
+            else:
+                query = statement.query
+                last = query.clauses[-1] if isinstance(query, ast.Query) else query.parts[0][-1]
+                ordered = isinstance(last, ast.ReturnClause) and bool(last.order_by)
                 rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
                 with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
                     # Not fetchone: an unfinished result would block the connection.
                     count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
-            else:
-                table = self._interpreted(statement.query, text, arguments, timeout).presented()
-                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
