@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -285,3 +287,14 @@ def test_what_is_interpreted_becomes_a_table() -> None:
 def test_what_grows_beyond_all_measure_is_refused(text: str) -> None:
     with graphdb.connect(threads=1) as db, pytest.raises(graphdb.MemoryLimitError, match="too long"):
         db.query(text).fetchall()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_value_that_can_be_a_parameter_comes_back(way: str) -> None:
+    zone = timezone(timedelta(hours=1))
+    values: list[object] = [1, 1.5, "a", True, None, Decimal("1.5"), date(2020, 1, 1), time(10), time(10, tzinfo=zone)]
+    values += [datetime(2020, 1, 1, tzinfo=zone), [1, 2], {"a": [1, {"b": None}]}]
+    with graphdb.connect(threads=1) as db:
+        for value in values:
+            assert db.query(way + "RETURN $x AS x", x=value).scalar() == value
+        assert str(db.query(way + "RETURN $x AS x", x=timedelta(days=1, seconds=2)).scalar()) == "P1DT2S"
