@@ -151,7 +151,10 @@ class Connection:
                 yield
             finally:
                 if not self.closed:
-                    self.raw.unregister(name)
+                    import duckdb
+
+                    with contextlib.suppress(duckdb.TransactionException):  # an error aborted it, and is on its way
+                        self.raw.unregister(name)
 
     def temporary(self) -> str:
         """Return a fresh name for a view or temporary table of ours."""

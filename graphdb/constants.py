@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
 from graphdb.elements import Node
@@ -69,10 +69,12 @@ def constant(value: object, rows: Rows) -> Typed:
             return Typed(add(value, "DATE"), DATE)
         case time():
             if value.tzinfo is not None:
-                raise ParameterError("a time of day with a zone cannot be passed")
+                raise NotSupportedError("a time of day with a zone is not supported in SQL")
             return Typed(add(value, "TIME"), TIME)
         case Node():
             return rows.resource(value.iri)
+        case dict() | timedelta():
+            raise NotSupportedError("maps and durations are not supported in SQL")
         case list() | tuple() | set() | frozenset():
             items = list(value)
             plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
