@@ -34,7 +34,7 @@ Ids = NDArray[np.int64]
 _REMEMBERED = 100_000
 """IRIs whose ids are remembered."""
 
-_NOT_STRICT = (ast.IsNull, ast.LabelPredicate)
+_NOT_STRICT = (ast.IsNull, ast.LabelPredicate, ast.Case, ast.ListComprehension, ast.ListPredicate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from datetime import date, datetime, time
 from decimal import Decimal
 
 from graphdb.elements import Node
-from graphdb.errors import NotSupportedError, ParameterError
+from graphdb.errors import ParameterError
 from graphdb.rows import Rows
-from graphdb.typed import Typed, as_union
+from graphdb.typed import Typed, unified
 from graphdb.values import (
     BOOLEAN,
     DATE,
@@ -16,20 +16,17 @@ from graphdb.values import (
     DECIMAL,
     FLOAT,
     INTEGER,
-    MEMBERS,
     NULL,
     STRING,
     TIME,
-    VALUE,
     ZONED,
-    Base,
     Type,
     list_of,
     sql_type,
 )
 
 _INT64 = range(-(2**63), 2**63)
-_PLAIN: dict[type, Type] = {bool: BOOLEAN, float: FLOAT, str: STRING, date: DATE}
+_PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
 
 
@@ -76,6 +73,8 @@ def constant(value: object, rows: Rows) -> Typed:
         case list() | tuple() | set() | frozenset():
             items = list(value)
             plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
+            if plain is INTEGER and (min(items) not in _INT64 or max(items) not in _INT64):
+                raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
             if plain is STRING and not all(map(_encodes, items)):
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
@@ -95,14 +94,8 @@ def list_sql(items: list[Typed]) -> Typed:
     NotSupportedError
         They have none.
     """
-    types = {item.type for item in items if item.type.base is not Base.NULL}
-    if len({t.base for t in types}) > 1 or (len(types) > 1 and {t.base for t in types} == {Base.LIST}):
-        if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
-            raise NotSupportedError("lists of items this different are not supported yet")
-        items, element = [as_union(item) for item in items], VALUE
-    else:
-        element = max(types, key=lambda t: t.scale) if types else NULL
-    sql = f"CAST([{', '.join(item.sql for item in items)}] AS {sql_type(element)}[])"
+    values, element = unified(items)
+    sql = f"CAST([{', '.join(values)}] AS {sql_type(element)}[])"
     return Typed(sql, list_of(element))
 
 

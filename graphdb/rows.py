@@ -89,7 +89,7 @@ class Rows:
             f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
         )
         alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        return Typed(f"coalesce({alias}.value, [])", list_of(STRING))
+        return Typed(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
 
     def has_label(self, id_sql: str, label: int) -> str:
         """Whether the vertex has a label."""

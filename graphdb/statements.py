@@ -22,6 +22,7 @@ from graphdb.errors import (
     MemoryLimitError,
     NotSupportedError,
     ParameterError,
+    ParseError,
     QueryTimeout,
     TypeMismatchError,
     nearest,
@@ -32,6 +33,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.pattern.bind import walk
 from graphdb.query import Prepared, QueryRun
+from graphdb.relational.program import Program
 from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.shape import presented
@@ -104,15 +106,7 @@ class Statements:
                         table = run.run(prepared)
                     return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
                 case ast.Composite():
-                    with self._query_run(text, arguments, timeout) as run:
-                        try:
-                            prepared = self._prepare(run, statement, text, arguments)
-                        except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
-                            raise
-                        except GraphDBError:  # the interpreter knows more, and what is wrong
-                            return self._interpreted(statement, text, arguments, timeout)
-                        table = run.run(prepared)
-                    return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
+                    return self._composite(statement, text, arguments, timeout)
                 case ast.CreateTable():
                     message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
@@ -132,6 +126,25 @@ class Statements:
                     if report.errors:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
             return Result(self._state, None, elapsed=time.perf_counter() - started, message=message)
+
+    def _composite(
+        self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        """Run a query of any clauses: as matches with SQL after them, or what SQL does not know by the interpreter."""
+        started = time.perf_counter()
+        if not query.writes:
+            with self._query_run(text, arguments, timeout) as run:
+                try:
+                    prepared = self._prepare(run, query, text, arguments)
+                except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                    raise
+                except GraphDBError:  # the interpreter knows more, and what is wrong
+                    pass
+                else:
+                    table = run.run(prepared)
+                    columns = prepared.shaped.columns
+                    return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+        return self._interpreted(query, text, arguments, timeout)
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.load import Options
@@ -188,24 +201,44 @@ class Statements:
 
     def _prepare(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared:
-        """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
+    ) -> Prepared | Program:
+        """Return the query ready to run: as it was prepared last time, while the data stays as it is.
+
+        Raises
+        ------
+        GraphDBError
+            SQL cannot do it, or something is wrong with it; that is remembered, too.
+        """
         # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
         values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
         key = (text, query.span, tuple(zip(arguments, values, strict=True)))
         try:
-            found: Prepared | None = self._state.prepared.get(key)
+            found: Prepared | Program | GraphDBError | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments
-            return run.prepare(query)
+            return self._new(run, query, text, arguments)
         if found is None:
-            found = run.prepare(query)
-            if found.reusable:
+            try:
+                found = self._new(run, query, text, arguments)
+            except (NotSupportedError, TypeMismatchError, BindError) as refused:
+                found = refused
+            if isinstance(found, GraphDBError) or found.reusable:
                 self._state.prepared[key] = found
                 while len(self._state.prepared) > _KEPT:
                     self._state.prepared.pop(next(iter(self._state.prepared)))  # the one used longest ago
         else:
             self._state.prepared[key] = self._state.prepared.pop(key)
+        if isinstance(found, GraphDBError):
+            raise found.with_traceback(None)
         return found
+
+    def _new(
+        self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Prepared | Program:
+        if isinstance(query, ast.Composite):
+            from graphdb.interpret.statement import check_query
+
+            check_query(self._state, run.executor, query, text, arguments, run.new_control)
+        return run.prepare(query)
 
     def _create_table(
         self,
@@ -221,7 +254,7 @@ class Statements:
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
         if isinstance(statement.query, ast.Composite):
-            table = self._interpreted(statement.query, text, arguments, timeout).presented()
+            table = self._composite(statement.query, text, arguments, timeout).presented()
             with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
                 count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
             return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
@@ -245,12 +278,22 @@ class Statements:
         """Explain a query, or with ``profile`` run it and tell what happened."""
         with self._query_run(text, arguments, timeout) as run:
             started = time.perf_counter()
+            if isinstance(query, ast.Composite) and query.writes:
+                return self._explained(query, profile, text, arguments, timeout, "it writes")
             try:
-                prepared = run.prepare(query)
-            except (NotSupportedError, TypeMismatchError, BindError):
-                return self._explained(query, profile, text, arguments, timeout)
+                prepared = self._prepare(run, query, text, arguments)
+            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
+                return self._explained(query, profile, text, arguments, timeout, refused.message)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
+            if isinstance(prepared, Program):
+                if not profile:
+                    return Explanation.of_program(prepared, names, run.executor.describe)
+                table = run.run(prepared)
+                seconds = planned, time.perf_counter() - started
+                return Explanation.of_program(
+                    prepared, names, run.executor.describe, run.controls, seconds, table.num_rows
+                )
             executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
             if not profile:
                 return Explanation.planned(prepared, names, executor)
@@ -265,13 +308,15 @@ class Statements:
         text: str,
         arguments: Mapping[str, object],
         timeout: float | None,
+        why: str,
     ) -> Explanation:
-        """Explain a query that is interpreted, or raise what is wrong with it."""
+        """Explain a query that is interpreted, and why, or raise what is wrong with it."""
         from graphdb.interpret.statement import explained
 
         run = self._query_run(text, arguments, timeout)
         found = self._interpreted(query, text, arguments, timeout) if profile else None
-        return Explanation(tuple(explained(self._state, run.executor, query, text, arguments, run.new_control, found)))
+        told = explained(self._state, run.executor, query, text, arguments, run.new_control, found, why)
+        return Explanation(tuple(told))
 
     # --- SQL
 
