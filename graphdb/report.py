@@ -67,7 +67,7 @@ class Explanation:
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the rows and bindings", "  " + program.shaped.sql]
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql]
         if seconds is not None:
             planning, total = seconds
             lines += [

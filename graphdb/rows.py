@@ -92,11 +92,9 @@ class Rows:
         return Typed(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
 
     def has_label(self, id_sql: str, label: int) -> str:
-        """Whether the vertex has a label."""
-        return (
-            f"({id_sql} IN (SELECT subject FROM _graphdb.triple "
-            f"WHERE label = {self._type_label} AND object = {int(label)}))"
-        )
+        """Whether the vertex has a label; unknown where there is no vertex."""
+        found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object = {int(label)}"
+        return f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
 
     def resource(self, iri: str) -> Typed:
         """The vertex with an IRI; NULL if there is none."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from graphdb.candidates import Snapshot
 from graphdb.connection import Connection
 from graphdb.constants import from_numpy
 from graphdb.elements import Node
-from graphdb.errors import ParameterError
+from graphdb.errors import BindError, ParameterError
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.functions import started_now
@@ -174,15 +175,26 @@ class Context:
             case ast.LabelOr():
                 tests = [self.label_test(operand) for operand in labels.operands]
                 return lambda found: any(test(found) for test in tests)
-        written = [":".join(word.text for word in chain) for chain in self.names.chains(labels.words)]
-        iris = [self.iri_of(tuple(chain), None) for chain in self.names.chains(labels.words)]
+        chains = self.names.chains(labels.words)
+        known = [self._label_ids(chain) for chain in chains]
+        written = [":".join(word.text for word in chain) for chain in chains]
+        iris = [self.iri_of(tuple(chain), None) for chain in chains]
         names = self.names
 
         def has(found: frozenset[int]) -> bool:
             mine = {self.label_name(label) for label in found}
-            return all(w in mine or names.written(iri) in mine for w, iri in zip(written, iris, strict=True))
+            named = zip(known, written, iris, strict=True)
+            return all(ids & found or w in mine or names.written(iri) in mine for ids, w, iri in named)
 
         return has
+
+    def _label_ids(self, chain: Sequence[ast.Word]) -> set[int]:
+        """Return the label, and the edge label, that a name stands for where the database has it."""
+        found = set()
+        for resolve in (self.names.vertex_label, self.names.edge_label):
+            with suppress(BindError):
+                found.add(resolve(chain, self.text).id)
+        return found - {ABSENT}
 
     def forget_names(self) -> None:
         """Forget which names are absent, because some came."""
