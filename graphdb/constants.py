@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from graphdb.elements import Node
 from graphdb.errors import ParameterError
@@ -25,9 +26,37 @@ from graphdb.values import (
     sql_type,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _INT64 = range(-(2**63), 2**63)
 _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
+
+_LONG = 1000
+"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one."""
+
+
+def long_column(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
+    import pyarrow as pa
+
+    if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1) or len(value) < _LONG:
+        return None
+    if isinstance(value, (list, tuple)) and len({type(item) for item in value} & {*_PLAIN}) != 1:
+        return None
+    try:
+        array = pa.array(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):  # told as any value is
+        return None
+    plain = {
+        pa.bool_(): BOOLEAN,
+        pa.int64(): INTEGER,
+        pa.float64(): FLOAT,
+        pa.string(): STRING,
+        pa.date32(): DATE,
+    }.get(array.type)
+    return None if plain is None else (array, plain)
 
 
 def constant(value: object, rows: Rows) -> Typed:

@@ -155,6 +155,7 @@ class QueryRun:
 
         with ExitStack() as stack, self._snapshot.connection.guard() as raw:
             try:
+                self._show_lists(program, stack)
                 for step in program.steps:
                     if step.rows is not None:
                         self._keep_rows(raw, step.rows, "LIMIT 0")
@@ -281,6 +282,7 @@ class QueryRun:
     def _steps(self, program: Program) -> Iterator[None]:
         """Run the matches of a program in order, and keep visible to SQL what comes after them names."""
         with ExitStack() as everything:
+            self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
             for number, step in enumerate(program.steps):
                 for name in [name for name in alive if program.last_use(name) < number]:
@@ -293,6 +295,10 @@ class QueryRun:
                 stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, len(program.steps)))
                 self.controls.append((step, plan, self.control))
             yield
+
+    def _show_lists(self, program: Program, stack: ExitStack) -> None:
+        for view, table in program.lists.items():
+            stack.enter_context(self._snapshot.connection.view(view, table))
 
     @contextmanager
     def _table(self, rows: Rows) -> Iterator[None]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from graphdb.candidates import Snapshot
+from graphdb.constants import long_column
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.lists import common
@@ -23,7 +25,10 @@ from graphdb.relational.program import Given, Program, Rows, Step
 from graphdb.rows import Parameters
 from graphdb.shape import Shaped, Shaper, Wanted, is_aggregate, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, INTEGER, Base, Column, list_of, sql_type
+from graphdb.values import BOOLEAN, INTEGER, Base, Column, Type, list_of, sql_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PatternOf = Callable[[BoundPattern, Wanted], PatternGraph]
 
@@ -49,6 +54,7 @@ class Lowering:
         self._pattern_of = pattern_of
         self._parameters = Parameters()
         self._steps: list[Step] = []
+        self._lists: dict[str, pa.Table] = {}
         self._rows: Rows | None = None
         self._named = 0
         self._names: set[str] = set()
@@ -65,9 +71,10 @@ class Lowering:
             Something is wrong with it.
         """
         _check_reading(query)
-        parts = [self._part(part) for part in query.parts]
+        once = len(query.parts) > 1 and not query.keeps_all
+        parts = [self._part(_distinct(part) if once else part) for part in query.parts]
         shaped = parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
-        return Program(tuple(self._steps), replace(shaped, direct=None))
+        return Program(tuple(self._steps), replace(shaped, direct=None), self._lists)
 
     # --- clauses
 
@@ -87,6 +94,10 @@ class Lowering:
             rest = rest[1:]
             if isinstance(clause, ast.UnwindClause):
                 keep = self._live(relation, rest)
+                column = self._column(clause.source)
+                if column is not None:
+                    relation = self._crossed(relation, clause.variable.name, column, keep)
+                    continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, ORDER}]
                 _, relation = self._shaper(relation).select(names, unwound=clause)
@@ -144,6 +155,24 @@ class Lowering:
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
+
+    def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
+        """Return a parameter that is a long list of plain values as a column."""
+        if not isinstance(source, ast.Parameter):
+            return None
+        return long_column(self._arguments.get(source.name))
+
+    def _crossed(self, relation: Relation, name: str, column: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
+        """Return a row for each item of a column, which SQL reads as a view."""
+        import pyarrow as pa
+
+        array, type = column
+        view = self._name("list")
+        self._lists[view] = pa.table({"item": array})
+        relation = self._with_subqueries(relation, (), keep)
+        _, rows = self._shaper(relation).select([n for n in relation.variables if n in {*keep, ORDER}])
+        source = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
+        return replace(rows, source=source, variables={**rows.variables, name: Typed("b.item", type)})
 
     # --- matches
 
@@ -366,6 +395,16 @@ def _check_reading(query: ast.Composite) -> None:
     for node in walk(query.parts):
         if isinstance(node, ast.PathPattern) and not node.plain:
             raise NotSupportedError("paths are not supported in SQL")
+
+
+def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
+    """Return a part of a UNION so that equal rows may come once, where that is all that DISTINCT does to it."""
+    *clauses, returns = part
+    if not isinstance(returns, ast.ReturnClause) or returns.order_by or returns.skip or returns.limit:
+        return part
+    if any(is_aggregate(item.expression) for item in returns.items):
+        return part
+    return (*clauses, replace(returns, distinct=True))
 
 
 def _leading(clauses: Sequence[ast.ClauseNode]) -> list[ast.MatchClause]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.shape import Shaped, Wanted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Program:
 
     steps: tuple[Step, ...]
     shaped: Shaped
+    lists: Mapping[str, pa.Table]
+    """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     reusable: bool = True
 
     def last_use(self, name: str) -> int:
