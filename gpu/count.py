@@ -7,6 +7,7 @@ floating-point estimate along with every sum, and what may not fit is left to wh
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -99,6 +100,8 @@ class DeviceCount:
     _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
     _alive: list[Any] = field(init=False, default_factory=list)
     _scratch: Any = field(init=False, default=None)
+    _running: threading.Lock = field(init=False, default_factory=threading.Lock)
+    """Its sums are one run's at a time."""
 
     def __post_init__(self) -> None:
         self.stop = StopFlag(self.device)
@@ -350,6 +353,11 @@ class DeviceCount:
             raise Unsupported("numbers that may not fit 64 bits")
         return out, top
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its own arrays on the device."""
+        return sum(int(array.nbytes) for array in (*self._alive, self._cells, self._scratch) if array is not None)
+
     # --- a run
 
     def run(self, watch: Watch) -> int | None:
@@ -360,7 +368,7 @@ class DeviceCount:
         QueryTimeout, ExecutionError
             When the time is over, and when cancelled.
         """
-        with self.device.active():
+        with self._running, self.device.active():
             begin = self._start()
             end = self.device.event()
             self._wait(end, watch)
@@ -410,6 +418,13 @@ class DeviceCount:
             self._scratch.fill(0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unable:
+    """Stands for a plan that device kernels do not count."""
+
+    nbytes: int = 0
+
+
 class Counter:
     """Counts without going through the matches, where a plan says how and the device has kernels for it."""
 
@@ -434,11 +449,21 @@ class Counter:
             return found
         if plan.counting is None or plan.counting.root >= 0:
             return None
-        try:
-            prepared = DeviceCount(self._device, self._graph, plan.counting)
-            counted = prepared.run(watch)
-            self.milliseconds = prepared.milliseconds
-            self._known.update(part for term in plan.counting.terms for part in term.parts)
-        except Unsupported:
+        prepared = self._prepared(plan.counting)
+        if isinstance(prepared, _Unable):
             return None
+        counted = prepared.run(watch)
+        self.milliseconds = prepared.milliseconds
+        self._known.update(part for term in plan.counting.terms for part in term.parts)
         return counted
+
+    def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:
+        """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""
+
+        def build() -> DeviceCount | _Unable:
+            try:
+                return DeviceCount(self._device, self._graph, plan)
+            except Unsupported:
+                return _Unable()
+
+        return self._device.memory.keep("count", plan, build)

@@ -1,8 +1,9 @@
 """The depth-first search on a device: persistent kernels written per plan (``kernels/search.cu``).
 
 Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps
-fill them in any order and say when one is complete, blocks are copied away in their order, and the kernel is told how
-many are gone.  So a run needs no more memory than the ring, however many matches there are.
+fill them in any order and say when one is complete, blocks are copied to the host in their order, and the kernel is
+told how many are gone, by a copy behind theirs.  So a run needs no more memory than the ring, however many matches
+there are.  As the kernel waits for those who empty the ring, it leaves room on every processor for theirs.
 
 Work is dealt out by the second step's elements.  Where these are few, or little is known of what hangs on each, partial
 matches of a later step are put into a pool first, and dealt out anew in a second launch.
@@ -145,17 +146,21 @@ class _Run:
         depth = search.depth(plan) if limit is None else 0
         text = search_text(plan, counting, second, search.motion, depth)
         width = np.dtype(plan.dtype).itemsize
-        threads = BLOCK
-        while threads > 32 and threads // 32 * text.room * width > SHARED:
+        threads, room = BLOCK, SHARED if counting else SHARED // 2
+        while threads > 32 and threads // 32 * text.room * width > room:
             threads //= 2
         warps, shared = threads // 32, threads // 32 * text.room * width
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            module = device.module("search", {"ID": IDS[plan.dtype], "THREADS": threads}, text.plan)
+            macros = {"ID": IDS[plan.dtype], "THREADS": threads}
+            module = device.module("search", macros, text.plan)
             scan = program.scans[0]
             ends, elements = self._ends(module, program, scan, second)
-            blocks = min(module.resident("search", threads, shared), search.most or 1 << 30)
+            blocks = module.resident("search", threads, shared)
+            if not counting:
+                blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
+            blocks = min(blocks, search.most or 1 << 30)
             if text.shares:
                 room = device.memory.reserve(2 * blocks * warps * text.shares * width) // 2
                 blocks = max(min(blocks, room // (warps * text.shares * width)), 1)
@@ -165,9 +170,9 @@ class _Run:
             self._columns = columns
             self._filled = upload(np.zeros(search.blocks, np.uint32))
             self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
-            self._taken: NDArray[np.uint64] = device.pinned((1,), np.uint64)
-            self._ready[:], self._taken[:] = 0, 0
-            self._cells, taken_seen = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
+            self._gone: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
+            self._ready[:] = 0
+            self._cells, self._taken = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * search.pool_rows, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
@@ -183,12 +188,12 @@ class _Run:
                 *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
                 *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
                 *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
-                *(self._ready.ctypes.data, self._taken.ctypes.data, address(taken_seen)),
+                *(self._ready.ctypes.data, address(self._taken)),
             ]
             resumed = given.copy()
             resumed[_NEXT], resumed[_RESUMES] = cell + 48, 1
             first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
-            self._alive = (program, ends, shares, pool, tables, first, again, taken_seen)
+            self._alive = (program, ends, shares, pool, tables, first, again)
             self._stream = device.side_stream()
             self._stream.wait_event(device.event())
             with self._stream:
@@ -224,15 +229,16 @@ class _Run:
             pause = min(pause + 2e-5, 2e-3)
 
     def tables(self, control: Control) -> Iterator[Table]:
-        """The matches, block by block, each copied out of the ring."""
-        number, rows = 0, self._search.block_rows
+        """The matches, block by block: whoever asks for the next has put the copy of the last on its way."""
+        number, rows, blocks = 0, self._search.block_rows, self._search.blocks
         while True:
             ended = self._end.done  # asked first: what was written before is there then
-            at = number % self._search.blocks
+            at = number % blocks
             if int(self._ready[at]) == number + 1:
-                yield self._copied(at, rows)
+                yield self._block(at, rows)
                 number += 1
-                self._taken[0] = number
+                self._gone[at] = number
+                self._taken.set(self._gone[at : at + 1], stream=self._device.copies)
             elif ended:
                 break
             else:
@@ -241,12 +247,15 @@ class _Run:
         head = int(self._cells.get()[3])
         rest = (head if self._limit is None else min(head, self._limit)) - number * rows
         if rest > 0:
-            yield self._copied(number % self._search.blocks, rest)
+            yield self._block(number % blocks, rest)
 
-    def _copied(self, at: int, rows: int) -> _Table:
-        cells = self._device.memory.empty((self._columns, rows), self._plan.dtype)
-        cells[...] = self._ring[at, : self._columns, :rows]
-        self._device.stream.synchronize()
+    def _block(self, at: int, rows: int) -> _Table:
+        """The first rows of a block of the ring."""
+        cells = self._ring[at, : self._columns, :rows]
+        if rows < self._search.block_rows:  # which copies as one piece
+            whole = self._device.memory.empty((self._columns, rows), self._plan.dtype)
+            whole[...] = cells
+            cells = whole
         return _Table(cells, rows)
 
     def close(self) -> None:

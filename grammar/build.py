@@ -71,6 +71,8 @@ class _Builder:
         self.text = text
         self.too_large: set[int] = set()
         """Where the integer 2^63 stands: right only under a minus sign."""
+        self.given = False
+        """Whether a parameter stands for all properties somewhere."""
 
     def error(self, message: str, position: int, hint: str | None = None) -> ParseError:
         return ParseError(message, text=self.text, position=position, hint=hint)
@@ -322,7 +324,8 @@ class _Builder:
         given = properties if isinstance(properties, s.Parameter) else None
         return s.NodePattern(variable, labels, iri, None if given else properties, where, _span(meta), given)
 
-    def given(self, meta: Meta, children: list[Any]) -> s.Parameter:
+    def all_properties(self, meta: Meta, children: list[Any]) -> s.Parameter:
+        self.given = True
         return self.parameter(meta, children)
 
     def subpath(self, meta: Meta, children: list[Any]) -> s.Subpath:

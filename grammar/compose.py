@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 from graphdb.errors import ParseError
 from graphdb.grammar import syntax as s
+from graphdb.grammar.walk import walk
 
 _WRITING = (s.CreateClause, s.MergeClause, s.SetClause, s.RemoveClause, s.DeleteClause)
 
@@ -31,6 +31,9 @@ _GENERAL = (
 class Blame(Protocol):
     """Makes an error with its place."""
 
+    given: bool
+    """Whether a parameter stands for all properties somewhere."""
+
     def error(self, message: str, position: int, hint: str | None = None) -> ParseError:
         """Return the error at an offset."""
 
@@ -48,7 +51,8 @@ def composed(
     for position in [at for keeps_all, at in unions if keeps_all is not unions[0][0]]:
         raise blame.error("UNION and UNION ALL cannot stand in one query", position)
     for part in parts:
-        for element in _parts(tuple(clause for clause in part if not isinstance(clause, s.CreateClause))):
+        others = tuple(clause for clause in part if not isinstance(clause, s.CreateClause))
+        for element in walk(others) if blame.given else ():
             if isinstance(element, (s.NodePattern, s.EdgePattern)) and element.given is not None:
                 hint = "name the properties: {key: $value}"
                 raise blame.error("only CREATE takes a parameter for all properties", element.given.span.start, hint)
@@ -68,22 +72,10 @@ def _is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool
     if any(match.optional for match in matches):
         return False
     returned = (returns.items, returns.order_by)
-    for part in _parts((tuple(matches), returns)):
+    for part in walk((tuple(matches), returns)):
         if isinstance(part, _GENERAL) or (isinstance(part, s.PathPattern) and not part.plain):
             return False
-    return not any(isinstance(part, s.PatternPredicate) for part in _parts(returned))
-
-
-def _parts(node: object) -> Iterator[object]:
-    """Yield all nodes inside a node or tuple."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _parts(item)
-    elif is_dataclass(node):
-        yield node
-        for part in fields(node):
-            if part.name != "span":
-                yield from _parts(getattr(node, part.name))
+    return not any(isinstance(part, s.PatternPredicate) for part in walk(returned))
 
 
 def check_ends(query: s.Query | s.Composite, blame: Blame) -> None:

@@ -22,7 +22,7 @@ DEEPEST = 100
 """Brackets that may stand inside each other."""
 
 _TOKEN = re.compile(
-    rf"""(?P<TRIVIA>{TRIVIA})
+    rf"""(?:(?P<SIGN>[-+*%^()\[\]{{}},:;|&!~?])
     |(?P<WORD>[^\W\d]\w*)
     |(?P<IRI>{IRI})
     |(?P<FLOAT>\d[\d_]*\.\d[\d_]*(?:[eE][+-]?\d+)?[fFdD]?\b|\.\d[\d_]*(?:[eE][+-]?\d+)?[fFdD]?\b|\d[\d_]*[eE][+-]?\d+[fFdD]?\b)
@@ -30,9 +30,13 @@ _TOKEN = re.compile(
     |(?P<STRING>{STRING})
     |(?P<NAME>{QUOTED})
     |(?P<PARAMETER>\$(?:\w+|{QUOTED}))
-    |(?P<OPERATOR>(?!/\*)(?:<=|>=|<>|=~|\.\.|[-+*/%^=<>()\[\]{{}},.:;|&!~?$]))""",
+    |(?P<OPERATOR>(?!/\*)(?:<=|>=|<>|=~|\.\.|[/=<>.$])))(?:{TRIVIA})*""",
     re.VERBOSE | re.DOTALL,
 )
+"""A token and what stands between it and the next; SIGN are the operators that no other token begins with."""
+_TRIVIA = re.compile(TRIVIA, re.DOTALL)
+_ALWAYS_THE_SAME = frozenset("),.]{}-+*/%^=<>&!~?;$") | {"<=", ">=", "<>", "=~", ".."}
+"""Operators whose type does not depend on the parser's state."""
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 QUANTIFIERS = frozenset({"ALL", "ANY", "NONE", "SINGLE"})
@@ -51,14 +55,20 @@ def scan(text: str, start: int, end: int) -> list[Token]:
         A character that begins no token, or a string, comment or quoted name that is not closed.
     """
     tokens = []
-    match = _TOKEN.match
+    match, new = _TOKEN.match, str.__new__
+    while start < end and (before := _TRIVIA.match(text, start, end)):
+        start = before.end()
     while start < end:
         found = match(text, start, end)
         if found is None:
             raise ParseError(_unreadable(text, start), text=text, position=start)
-        kind = found.lastgroup
-        if kind != "TRIVIA":
-            tokens.append(Token(str(kind), found.group(), start, None, None, None, None, found.end()))
+        kind = found.lastgroup or ""
+        # Lark's own way to make a token takes as long as all the rest here.
+        token = new(Token, found[kind])
+        token.type = "OPERATOR" if kind == "SIGN" else kind
+        token.value, token.start_pos, token.end_pos = found[kind], start, found.end(kind)
+        token.line = token.column = token.end_line = token.end_column = None
+        tokens.append(token)
         start = found.end()
     return tokens
 
@@ -87,6 +97,16 @@ def brackets(tokens: list[Token]) -> tuple[dict[int, int], list[int]]:
     return closing, stack
 
 
+def _too_deep(tokens: list[Token]) -> int:
+    depth = 0
+    for index, token in enumerate(tokens):
+        if token.type == "OPERATOR":
+            depth += (token.value in _CLOSING) - (token.value in _CLOSING.values())
+            if depth > DEEPEST:
+                return index
+    return -1
+
+
 class TokenFilter(Lexer):
     """The lexer that the LALR parser reads from: :func:`scan`, then a type for each token by the parser's state."""
 
@@ -96,6 +116,7 @@ class TokenFilter(Lexer):
         self.spellings: dict[str, str] = {
             terminal.pattern.value: terminal.name for terminal in lexer_conf.terminals if terminal.pattern.type == "str"
         }
+        self._same = {operator: self.spellings.get(operator, "OPERATOR") for operator in _ALWAYS_THE_SAME}
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
         """Yield the tokens of the text slice in ``lexer_state``, typed as the parser's state asks."""
@@ -105,18 +126,16 @@ class TokenFilter(Lexer):
             return
         look = _Lookahead(source.text, tokens)
         states, stack = parser_state.parse_conf.states, parser_state.state_stack
-        depth = 0
         for index, token in enumerate(tokens):
-            accepted = states[stack[-1]]
-            if token.type == "WORD":
-                token.type = self._word(look, index, accepted)
-            elif token.type == "OPERATOR":
-                token.type = self._operator(look, index, accepted)
-                depth += (token.value in "([{") - (token.value in ")]}")
-                if depth > DEEPEST:
+            if token.type == "OPERATOR":
+                same = self._same.get(token.value)
+                token.type = same or self._operator(look, index, states[stack[-1]])
+                if index == look.too_deep:
                     raise ParseError(
                         f"brackets are nested deeper than {DEEPEST}", text=source.text, position=token.start_pos
                     )
+            elif token.type == "WORD":
+                token.type = self._word(look, index, states[stack[-1]])
             yield token
 
     def _word(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
@@ -160,7 +179,9 @@ class _Lookahead:
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self.text = text
         self.tokens = tokens
-        self.closing, _ = brackets(tokens)
+        self.closing, unclosed = brackets(tokens)
+        self.too_deep = _too_deep(tokens) if len(self.closing) + len(unclosed) > DEEPEST else -1
+        """The first bracket that stands inside too many, or -1."""
         self.bars: set[int] = set()
 
     def value(self, index: int) -> str:

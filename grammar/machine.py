@@ -38,7 +38,7 @@ class Place:
 class _Reduction:
     """A rule, and what becomes of its children."""
 
-    __slots__ = ("absent", "kept", "method", "name", "passes", "single", "size", "spliced")
+    __slots__ = ("absent", "kept", "method", "name", "passes", "plain", "single", "size", "spliced")
 
     def __init__(self, rule: Rule) -> None:
         origin = str(rule.origin.name)
@@ -49,7 +49,8 @@ class _Reduction:
         self.method = None if self.spliced else str(rule.alias or origin)
         self.single = bool(rule.options.expand1 and not rule.alias)
         self.kept: list[tuple[int, bool, int]] = []
-        """(child, whether its children are taken instead, how many are absent before it)."""
+        """(child, counted from the last on the stack; whether its children are taken instead; how many are absent
+        before it)."""
         self.absent = 0
         """How many are absent after the last."""
         absent = "".join(str(int(there)) for there in rule.options.empty_indices) or "0" * self.size
@@ -58,13 +59,19 @@ class _Reduction:
             self.absent += gaps[i]
             if rule.options.keep_all_tokens or not getattr(symbol, "filter_out", False):
                 splice = not symbol.is_term and symbol.name.startswith("_")
-                self.kept.append((i, splice, self.absent))
+                self.kept.append((i - self.size, splice, self.absent))
                 self.absent = 0
         self.absent += gaps[self.size]
-        self.passes = self.single and self.size == 1 and self.kept == [(0, False, 0)] and not self.absent
+        simple = not self.absent and not any(splice or absent for _, splice, absent in self.kept)
+        self.plain = [i for i, _, _ in self.kept] if simple else None
+        """Which children are all that is taken, where it is that simple."""
+        self.passes = self.single and self.size == 1 and self.plain == [-1]
         """Whether its one child is all there is to it."""
 
     def children(self, values: list[Any]) -> list[Any]:
+        """What a rule takes of the last values on the stack."""
+        if self.plain is not None:
+            return [values[i] for i in self.plain]
         found: list[Any] = []
         for i, splice, absent in self.kept:
             if absent:
@@ -92,7 +99,7 @@ class Machine:
                 return int(argument)
             return reductions.setdefault(argument, _Reduction(argument))
 
-        self.states = {
+        self.states: dict[int, dict[str, Any]] = {
             state: {str(symbol): action(*what) for symbol, what in row.items()}
             for state, row in configuration.states.items()
         }
@@ -109,64 +116,61 @@ class Machine:
         """
         states, stack, place = self.states, [self._start], Place()
         values: list[Any] = []
-        spans: list[tuple[int, int, int]] = []
-        """Per value where it starts, where it ends (-1: it is empty), and how deep its tree is."""
+        # Per value where it starts, where it ends (-1: it is empty), and how deep its tree is.
+        firsts: list[int] = []
+        lasts: list[int] = []
+        depths: list[int] = []
         source = SimpleNamespace(text=TextSlice(text, start, end))
         state = SimpleNamespace(parse_conf=self, state_stack=stack)
         for token in chain(self._tokens.lex(source, state), (None,)):
             kind = _END if token is None else token.type
             while True:
                 action = states[stack[-1]].get(kind)
-                if isinstance(action, int):
-                    assert token is not None
+                if action.__class__ is int:
                     stack.append(action)
                     values.append(token)
-                    spans.append((token.start_pos, token.end_pos, 0))
+                    firsts.append(token.start_pos)
+                    lasts.append(token.end_pos)
+                    depths.append(0)
                     break
                 if action is None:
                     raise Stopped
-                if not action.passes:
-                    self._reduce(action, stack, values, spans, place, builder)
-                    if spans[-1][2] > deepest:
-                        raise Stopped
-                else:
+                size = action.size
+                if action.passes:
                     stack.pop()
+                elif size == 0:
+                    values.append(action.children(values))
+                    firsts.append(-1)
+                    lasts.append(-1)
+                    depths.append(0)
+                else:
+                    children = action.children(values)
+                    if size > 1:
+                        depth = max(depths[-size:])
+                        last = lasts[-1]
+                        if last < 0:
+                            last = next((at for at in reversed(lasts[-size:]) if at >= 0), -1)
+                        first = firsts[-size]
+                        if first < 0:
+                            first = next((at for at in firsts[-size:] if at >= 0), -1)
+                        rest = 1 - size
+                        del stack[-size:], values[rest:], firsts[rest:], lasts[rest:], depths[rest:]
+                        firsts[-1], lasts[-1] = first, last
+                    else:
+                        depth = depths[-1]
+                        stack.pop()
+                    if action.spliced:
+                        values[-1] = children
+                    elif action.single and len(children) == 1:
+                        values[-1] = children[0]
+                    else:
+                        place.start_pos, place.end_pos = firsts[-1], lasts[-1]
+                        values[-1] = getattr(builder, action.method)(place, children)
+                        depth += 1
+                        if depth > deepest:
+                            raise Stopped
+                    depths[-1] = depth
                 beyond = states[stack[-1]][action.name]
-                assert isinstance(beyond, int)
                 stack.append(beyond)
-                if token is None and stack[-1] == self._end:
+                if token is None and beyond == self._end:
                     return values[-1]
-
-    def _reduce(
-        self,
-        rule: _Reduction,
-        stack: list[int],
-        values: list[Any],
-        spans: list[tuple[int, int, int]],
-        place: Place,
-        builder: object,
-    ) -> None:
-        """Put what a rule makes of the last values in their place."""
-        size = rule.size
-        if size == 0:
-            values.append(rule.children([]))
-            spans.append((-1, -1, 0))
-            return
-        within = spans[-size:]
-        children = rule.children(values[-size:])
-        del stack[-size:], values[-size:], spans[-size:]
-        first, last, depth = within[0][0], within[-1][1], within[0][2]
-        if size > 1:
-            depth = max(span[2] for span in within)
-            if first < 0 or last < 0:
-                first = next((span[0] for span in within if span[0] >= 0), -1)
-                last = next((span[1] for span in reversed(within) if span[1] >= 0), -1)
-        if rule.method is None:
-            values.append(children)
-        elif rule.single and len(children) == 1:
-            values.append(children[0])
-        else:
-            place.start_pos, place.end_pos = first, last
-            values.append(getattr(builder, rule.method)(place, children))
-            depth += 1
-        spans.append((first, last, depth))

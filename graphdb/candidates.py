@@ -6,7 +6,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -16,23 +16,29 @@ from graphdb.connection import Connection
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.lookup import Lookup
-from graphdb.pattern.bind import BoundPattern, VertexInfo, walk
+from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
+from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog
+from graphdb.storage.changes import Changes
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.terms import Kind
+from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
-from graphdb.values import NODE, TERM, Type, type_of_kinds
+from graphdb.values import EDGE, NODE, TERM, Type, type_of_kinds
 
 Ids = NDArray[np.int64]
 
 _REMEMBERED = 100_000
 """IRIs whose ids are remembered."""
+
+_SAID = 5
+"""Labels below another one that EXPLAIN names."""
 
 _NOT_STRICT = (ast.IsNull, ast.LabelPredicate, ast.Case, ast.ListComprehension, ast.ListPredicate)
 
@@ -81,7 +87,9 @@ class Candidates:
         self._matches_of = matches_of
 
     def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
-        """Return the pattern's vertices with their candidate sets."""
+        """Return the pattern's vertices with their candidate sets; edges keep the labels that conditions leave them."""
+        for number, conditions in bound.edge_conditions.items():
+            self._narrow(bound, number, conditions)
         self._look_up([constant for info in bound.vertices for constant in info.iris])
         return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
 
@@ -107,6 +115,27 @@ class Candidates:
             labels=tuple(sorted({label for labels in info.labels for label in self._certain(labels)})),
         )
 
+    def _narrow(self, bound: BoundPattern, number: int, conditions: list[ast.Expression]) -> None:
+        """Leave an edge the labels that fulfil the conditions on its label: there are few, and SQL tests each once."""
+        edge, known = bound.edges[number], self._snapshot.names.edge_labels
+        admitted = edge.labels
+        if admitted is None:  # any edge between resources but rdf:type
+            admitted = tuple(label.id for label in known.values() if label.resource_triples and label.iri != RDF_TYPE)
+        parameters = Parameters()
+        rows = self._rows(parameters)
+        compiler = Compiler(
+            self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: Typed("u", EDGE)})
+        )
+        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        with self._snapshot.connection.view("_labels", {"label": np.array(admitted, np.int64)}):
+            sql = f"SELECT u.label AS label FROM _labels u {rows.joins} WHERE {where}"
+            left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
+        labels = tuple(sorted(map(int, left)))
+        if edge.labels is None and any(known[label].kinds for label in labels):
+            for end in (edge.source, edge.target):
+                bound.vertices[end].resources_only = True
+        bound.edges[number] = replace(edge, labels=labels)
+
     # --- labels and constants
 
     def _members(self, labels: ast.LabelExpression) -> Ids:
@@ -115,7 +144,7 @@ class Candidates:
         match labels:
             case ast.LabelChain():
                 found = [names.vertex_label(name, self._text) for name in names.chains(labels.words)]
-                return reduce(_intersect, [graph.members(label.id) for label in found])
+                return reduce(_intersect, [self._of_class(label.id) for label in found])
             case ast.LabelAnd():
                 return reduce(_intersect, map(self._members, labels.operands))
             case ast.LabelOr():
@@ -126,12 +155,18 @@ class Candidates:
                 every = [graph.members(label) for label in names.vertex_labels]
                 return reduce(np.union1d, every) if every else np.empty(0, np.int64)
 
+    def _of_class(self, label: int) -> Ids:
+        """Vertices with a label or, where subclasses are read, one below it, sorted."""
+        under = [self._snapshot.graph.members(each) for each in self._snapshot.names.under(label)]
+        return under[0] if len(under) == 1 else np.unique(np.concatenate(under))
+
     def _certain(self, labels: ast.LabelExpression) -> list[int]:
         """Labels that every vertex with this expression has."""
         names = self._snapshot.names
         match labels:
             case ast.LabelChain():
-                return [names.vertex_label(name, self._text).id for name in names.chains(labels.words)]
+                found = [names.vertex_label(name, self._text).id for name in names.chains(labels.words)]
+                return [label for label in found if len(names.under(label)) == 1]
             case ast.LabelAnd():
                 return [label for operand in labels.operands for label in self._certain(operand)]
         return []
@@ -249,11 +284,20 @@ class Candidates:
     # --- words for EXPLAIN
 
     def _words(self, info: VertexInfo) -> str:
-        parts = [self._source(labels) for labels in info.labels]
+        parts = [self._source(labels) + self._below(labels) for labels in info.labels]
         parts += [f"= {self._source(constant)}" for constant in info.iris]
         parts += [self._source(condition) for condition in info.conditions]
         parts += [self._source(predicate) for predicate in info.exists]
         return ", ".join(parts)
+
+    def _below(self, labels: ast.LabelExpression) -> str:
+        """Say which labels are read too, because they are below those that are written."""
+        names = self._snapshot.names
+        chains = [part for part in walk(labels) if isinstance(part, ast.LabelChain)]
+        written = [names.vertex_label(name, self._text).id for part in chains for name in names.chains(part.words)]
+        below = sorted({names.class_name(each) for label in written for each in names.under(label)[1:]})
+        more = f", {len(below) - _SAID} more" if len(below) > _SAID else ""
+        return f" (and below: {', '.join(below[:_SAID])}{more})" if below else ""
 
     def _source(self, node: ast.Expression | ast.LabelExpression) -> str:
         return " ".join(self._text[node.span.start : node.span.end].split())
@@ -263,12 +307,23 @@ def _intersect(left: Ids, right: Ids) -> Ids:
     return np.intersect1d(left, right, assume_unique=True)
 
 
-def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) -> Snapshot:
-    """Read names and sizes, and make the written names visible to SQL."""
+def take_snapshot(
+    connection: Connection,
+    catalog: Catalog,
+    graph_bytes: int,
+    former: tuple[Snapshot, list[Changes]] | None = None,
+    *,
+    subclasses: bool = False,
+) -> Snapshot:
+    """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
+
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.
+    """
     import pyarrow as pa
 
     with connection.guard() as raw:
-        names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels())
+        hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
+        names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
         written = {label.id: names.written(label.iri) for label in names.edge_labels.values()}
         written |= {label.id: names.written(label.iri) for label in names.vertex_labels.values()}
         table = pa.table(
@@ -287,6 +342,10 @@ def take_snapshot(connection: Connection, catalog: Catalog, graph_bytes: int) ->
         store = TripleStore(raw, connection.lock)
         described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    if former is not None:
+        before, changes = former
+        graph.follow(before.graph, changes)
+        properties.follow(before.properties, names.edge_labels, changes)
     return Snapshot(
         connection,
         names,

@@ -227,6 +227,7 @@ def _resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-limit", metavar="SIZE", help="as 4GB")
     parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
     parser.add_argument("--read-only", action="store_true", help="open the database for reading only")
+    parser.add_argument("--subclasses", action="store_true", help="read labels with what is below them (RDF Schema)")
     parser.add_argument("--spill", metavar="DIR", help="where to put what does not fit into memory")
 
 
@@ -266,6 +267,7 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
         threads=given.threads,
         spill=given.spill,
         read_only=given.read_only,
+        subclasses=given.subclasses,
     ) as database:
         if database.unfinished:
             print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)

@@ -41,6 +41,7 @@ def connect(
     threads: int | None = None,
     spill: str | os.PathLike[str] | None = None,
     read_only: bool = False,
+    subclasses: bool = False,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -59,13 +60,24 @@ def connect(
         The directory for what does not fit into memory; by default one beside the file.
     read_only
         Open a file for reading only, which several processes may at a time.
+    subclasses
+        Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
+        ``rdfs:subClassOf`` says, however far below.
 
     Raises
     ------
     GraphDBError
         The file cannot be opened, is no database, or is open in another process; or an argument is wrong.
     """
-    return Database(path, device=device, memory_limit=memory_limit, threads=threads, spill=spill, read_only=read_only)
+    return Database(
+        path,
+        device=device,
+        memory_limit=memory_limit,
+        threads=threads,
+        spill=spill,
+        read_only=read_only,
+        subclasses=subclasses,
+    )
 
 
 class Database:
@@ -80,6 +92,7 @@ class Database:
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
         read_only: bool = False,
+        subclasses: bool = False,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -91,7 +104,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None

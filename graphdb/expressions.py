@@ -314,12 +314,7 @@ class Compiler:
     def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
         value = self.compile(node.operand)
         if value.type.base is Base.EDGE:
-            raise NotSupportedError(
-                "label predicates on edges are not supported yet",
-                text=self.text,
-                position=node.span.start,
-                hint="compare type(r)",
-            )
+            return Typed(self._edge_labels(node.labels, f"({value.sql}).label"), BOOLEAN)
         if value.type.base not in (Base.NODE, Base.TERM):
             raise self.mismatch(f"{value.type} has no labels", node)
         return Typed(self._labels(node.labels, value.sql), BOOLEAN)
@@ -335,7 +330,21 @@ class Compiler:
                 return f"({word.join(self._labels(x, id_sql) for x in labels.operands)})"
             case ast.LabelChain():
                 found = [self.names.vertex_label(name, self.text) for name in self.names.chains(labels.words)]
-                return f"({' AND '.join(self.rows.has_label(id_sql, label.id) for label in found)})"
+                tests = [self.rows.has_label(id_sql, self.names.under(label.id)) for label in found]
+                return f"({' AND '.join(tests)})"
+
+    def _edge_labels(self, labels: ast.LabelExpression, label_sql: str) -> str:
+        match labels:
+            case ast.LabelAny():
+                return "TRUE"
+            case ast.LabelNot():
+                return f"(NOT {self._edge_labels(labels.operand, label_sql)})"
+            case ast.LabelAnd() | ast.LabelOr():
+                word = " AND " if isinstance(labels, ast.LabelAnd) else " OR "
+                return f"({word.join(self._edge_labels(x, label_sql) for x in labels.operands)})"
+            case ast.LabelChain():
+                found = [self.names.edge_label(name, self.text) for name in self.names.chains(labels.words)]
+                return f"({' AND '.join(f'{label_sql} = {int(label.id)}' for label in found)})"
 
     def _patternpredicate(self, node: ast.PatternPredicate) -> Typed:
         if self.scope.exists is None:

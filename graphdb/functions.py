@@ -228,14 +228,16 @@ def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
-    """``iri(vertex)`` is its IRI; ``iri('http://…')`` is the vertex."""
+    """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
     argument = node.arguments[0]
     value = c.compile(argument)
+    if value.type.base is Base.EDGE:
+        return c.rows.iri(f"({value.sql}).label")
     if value.type.base in (Base.NODE, Base.TERM):
         return c.rows.iri(value.sql)
     if value.type.base is Base.STRING and not value.many:
         return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
-    raise c.mismatch(f"iri needs a vertex or the text of an IRI, found {value.type}", argument)
+    raise c.mismatch(f"iri needs a vertex, an edge or the text of an IRI, found {value.type}", argument)
 
 
 def _labels(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -247,6 +249,11 @@ def _labels(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 def _type(c: Compiler, node: ast.FunctionCall) -> Typed:
     return c.rows.written(f"({_edge(c, node).sql}).label")
+
+
+def _predicate(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """Return an edge's label as the vertex that it is."""
+    return Typed(f"({_edge(c, node).sql}).label", NODE)
 
 
 def _end(field: str) -> Compile:
@@ -390,6 +397,7 @@ FUNCTIONS: dict[str, Function] = {
     "iri": Function(_iri),
     "labels": Function(_labels),
     "type": Function(_type),
+    "predicate": Function(_predicate),
     "startnode": Function(_end("start")),
     "endnode": Function(_end("end")),
     "lang": Function(_facet("language")),

@@ -6,12 +6,13 @@ that a query joins one narrow table instead of two wide ones.  DuckDB keeps them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphdb.connection import Connection
 from graphdb.storage.catalog import EdgeLabel, in_transaction
+from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.values import VALUE, Type, list_of, literal_sql, type_of_kinds
 
@@ -84,6 +85,16 @@ class Properties:
             found = table.column("subject").to_numpy(), table.column("value").combine_chunks()
             self._arrays[label.id] = found
         return found
+
+    def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
+        """Take over the columns of properties that did not change; the others are dropped."""
+        touched = frozenset[int]().union(*(change.labels for change in changes))
+        for id in [id for id in former._columns if id not in touched and id in labels]:
+            if former.type_of(labels[id]) == self.type_of(labels[id]):
+                self._columns[id] = former._columns.pop(id)
+                if id in former._arrays:
+                    self._arrays[id] = former._arrays.pop(id)
+        former.drop()
 
     def drop(self) -> None:
         """Drop all tables, because the data changed."""

@@ -87,7 +87,7 @@ class QueryRun:
         self._bindings_bytes = bindings_bytes
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._stack = ExitStack()
+        self._lazy_stack: ExitStack | None = None
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
@@ -100,7 +100,8 @@ class QueryRun:
 
     def __exit__(self, *_: object) -> None:
         self._snapshot.connection.deadline = None
-        self._stack.close()
+        if self._lazy_stack is not None:
+            self._lazy_stack.close()
 
     # --- preparing
 
@@ -226,7 +227,8 @@ class QueryRun:
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
-        self._stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._lazy_stack = self._lazy_stack or ExitStack()
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, columns))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
         return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)

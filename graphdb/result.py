@@ -53,7 +53,7 @@ class Counted:
 
     def __init__(self, count: int, width: int, window: tuple[int, int | None]) -> None:
         skip, limit = window
-        self.rows = [] if skip > 0 or limit == 0 else [(count,) * width]
+        self.rows: list[tuple[int, ...]] = [] if skip > 0 or limit == 0 else [(count,) * width]
         self.width = width
 
     @property
@@ -83,8 +83,6 @@ class Result:
 
     Attributes
     ----------
-    columns
-        The columns' names, as written or by their aliases.
     elapsed
         Seconds that the statement took.
     message
@@ -108,13 +106,19 @@ class Result:
         self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
         self._presented: pa.Table | None = None
+        self._names: tuple[str, ...] | None = None
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
-        if shape is not None:
-            self.columns: tuple[str, ...] = tuple(column.name for column in shape)
-        else:
-            self.columns = tuple(self._table.column_names) if self._table is not None else ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns' names, as written or by their aliases."""
+        if self._names is None:
+            table = self._table if self._shape is None else None
+            named = [column.name for column in self._shape or ()]
+            self._names = tuple(table.column_names if table is not None else named)
+        return self._names
 
     @property
     def _table(self) -> pa.Table | None:
@@ -156,6 +160,8 @@ class Result:
         ExecutionError
             The result has another shape.
         """
+        if self._counted is not None and self._counted.width == len(self._counted.rows) == 1:
+            return self._counted.rows[0][0]
         if len(self) != 1 or len(self.columns) != 1:
             raise ExecutionError(
                 f"scalar() needs one row and one column, found {len(self)} and {len(self.columns)}",

@@ -7,6 +7,7 @@ same need is joined once.  Values of the statement's literals and parameters tra
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
@@ -70,7 +71,8 @@ class Rows:
     def literal_facet(self, id_sql: str, column: str) -> Typed:
         """The ``language`` or ``datatype`` of a literal vertex."""
         alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
-        return Typed(_facet(column).replace("l.", f"{alias}."), STRING)
+        facet = _facet(column).replace("l.", f"{alias}.")
+        return Typed(f"CASE WHEN {alias}.id IS NOT NULL THEN {facet} END", STRING)
 
     def iri(self, id_sql: str) -> Typed:
         """The IRI (or scoped blank node name) of a vertex; NULL for a literal."""
@@ -91,9 +93,10 @@ class Rows:
         alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
         return Typed(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
 
-    def has_label(self, id_sql: str, label: int) -> str:
-        """Whether the vertex has a label; unknown where there is no vertex."""
-        found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object = {int(label)}"
+    def has_label(self, id_sql: str, labels: Sequence[int]) -> str:
+        """Whether the vertex has one of some labels; unknown where there is no vertex."""
+        any_of = ", ".join(str(int(label)) for label in labels)
+        found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object IN ({any_of})"
         return f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
 
     def resource(self, iri: str) -> Typed:

@@ -9,7 +9,7 @@ user of SQL sees (vertices as their IRIs).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from graphdb import lists
@@ -20,7 +20,8 @@ from graphdb.errors import BindError, NotSupportedError, ParameterError
 from graphdb.expressions import Compiler, Scope
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, variables_in, walk
+from graphdb.grammar.walk import parts_of, walk
+from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.pattern.graph import Duplicates
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
@@ -368,7 +369,7 @@ class Shaper:
                 return None
             if isinstance(node, ast.Variable):
                 return node
-            for part in _children(node):
+            for part in parts_of(node):
                 if (found := loose(part)) is not None:
                     return found
             return None
@@ -401,12 +402,6 @@ def _key(item: ast.ReturnItem) -> str:
     if item.alias is None and isinstance(item.expression, ast.Property):
         return item.expression.key.words[-1].text
     return item.alias or item.text
-
-
-def _children(node: object) -> tuple[object, ...]:
-    if isinstance(node, tuple):
-        return node
-    return tuple(getattr(node, part.name) for part in fields(node)) if is_dataclass(node) else ()
 
 
 def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:

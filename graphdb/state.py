@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -15,6 +15,7 @@ from weakref import WeakSet
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
 from graphdb.errors import StorageError
+from graphdb.kept import Kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from graphdb.elements import Node, Relationship
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
+    from graphdb.storage.changes import Changes
     from graphdb.values import Column
 
 _OPEN: WeakSet[State] = WeakSet()
@@ -44,26 +46,36 @@ class State:
         The directory for what does not fit into memory; None for one beside the file.
     read_only
         Open the file for reading only.
+    subclasses
+        Read a vertex label as itself or any class below it.
     """
 
     def __init__(
-        self, path: str, threads: int, budget: Budget, spill: str | None = None, read_only: bool = False
+        self,
+        path: str,
+        threads: int,
+        budget: Budget,
+        spill: str | None = None,
+        read_only: bool = False,
+        subclasses: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
+        self.subclasses = subclasses
         self.progress: Callable[[int, int, int, str], None] | None = None
         """Told how far a load is that a statement runs."""
         self.batch = min(budget.bindings // 4, 256 << 20)
         """Bytes that a load collects before they go to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
-        self.prepared: dict[object, Any] = {}
+        self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
         self._lazy_snapshot: Snapshot | None = None
+        self._former: tuple[Snapshot, list[Changes]] | None = None
         self._stale = False
         self._database = self.connection.rows("SELECT current_database()")[0][0]
         with _OPEN_LOCK:
@@ -134,7 +146,10 @@ class State:
         if self._lazy_snapshot is None:
             from graphdb.candidates import take_snapshot
 
-            self._lazy_snapshot = take_snapshot(self.connection, self.catalog(), self.budget.graph)
+            self._lazy_snapshot = take_snapshot(
+                self.connection, self.catalog(), self.budget.graph, self._former, subclasses=self.subclasses
+            )
+            self._former = None
         return self._lazy_snapshot
 
     def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
@@ -157,9 +172,9 @@ class State:
                 else:
                     raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
 
-    def changed(self) -> None:
-        """Drop what was derived, here and in other connections of this process to the same file."""
-        self.forget()
+    def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
+        """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`."""
+        self.forget(changes)
         if self.path != ":memory:":
             with _OPEN_LOCK:
                 others = [other for other in _OPEN if other is not self and not other.connection.closed]
@@ -167,11 +182,19 @@ class State:
                 if os.path.realpath(other.path) == os.path.realpath(self.path):
                     other._stale = True
 
-    def forget(self) -> None:
-        """Drop what was derived from names and data, because they changed."""
+    def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
+        """Drop what was derived from names and data, because they changed.
+
+        Where all changes are known (none is None), the next snapshot takes over what they leave as it is.
+        """
         self._stale = False
         if self._lazy_snapshot is not None:
-            self._lazy_snapshot.properties.drop()
+            self._former = (self._lazy_snapshot, [])
+        if self._former is not None:
+            self._former[1].extend(change for change in changes if change is not None)
+            if None in changes:
+                self._former[0].properties.drop()
+                self._former = None
         self._lazy_snapshot = None
         self.prepared.clear()
 

@@ -28,14 +28,15 @@ from graphdb.errors import (
     nearest,
 )
 from graphdb.execute.choose import choose_executor
+from graphdb.execute.executor import Control
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
-from graphdb.pattern.bind import walk
+from graphdb.grammar.walk import walk
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
 from graphdb.report import Explanation
-from graphdb.result import Result
+from graphdb.result import Counted, Result
 from graphdb.shape import presented
 from graphdb.state import State
 
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from graphdb.execute.executor import Executor
     from graphdb.interpret.result import ValuesResult
     from graphdb.storage.loaders.load import LoadReport, Options, Progress
-
-_KEPT = 64
-"""Prepared queries that are kept for the next time."""
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
@@ -64,8 +62,9 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
-        self._cancelled.clear()
-        result = Result(self._state, None)
+        if self._cancelled.is_set():
+            self._cancelled.clear()
+        result = None
         statements = parse_script(text)
         _check_arguments(text, arguments)
         for statement in statements:
@@ -76,7 +75,7 @@ class Statements:
                     f"the statement ran longer than its timeout of {timeout:g} s",
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
-        return result
+        return Result(self._state, None) if result is None else result
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
@@ -93,6 +92,9 @@ class Statements:
         with self._state.at_home() as current:
             match statement:
                 case ast.Query():
+                    count = self._counted_again(statement, text, arguments, timeout, started)
+                    if count is not None:
+                        return count
                     with self._query_run(text, arguments, timeout) as run:
                         try:
                             prepared = self._prepare(run, statement, text, arguments)
@@ -171,7 +173,7 @@ class Statements:
             except BaseException:
                 state.changed()
                 raise
-            state.changed()
+            state.changed((report.changes,))
         return report
 
     def _interpreted(
@@ -199,6 +201,28 @@ class Statements:
             cancelled=self._cancelled,
         )
 
+    def _counted_again(
+        self,
+        query: ast.Query,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        started: float,
+    ) -> Result | None:
+        """Count the matches of a query that only counts and was prepared before, without a :class:`QueryRun`.
+
+        Many such counts take a microsecond: whatever else is done here is what they cost.
+        """
+        if arguments or timeout is not None or self._executor is None:
+            return None
+        found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
+        if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
+            return None
+        columns = found.shaped.columns
+        count = self._executor.count(found.plan, Control(cancelled=self._cancelled))
+        table = Counted(count, len(columns), found.shaped.window)
+        return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+
     def _prepare(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
     ) -> Prepared | Program:
@@ -209,9 +233,7 @@ class Statements:
         GraphDBError
             SQL cannot do it, or something is wrong with it; that is remembered, too.
         """
-        # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
-        values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
-        key = (text, query.span, tuple(zip(arguments, values, strict=True)))
+        key = _key(query, text, arguments)
         try:
             found: Prepared | Program | GraphDBError | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments
@@ -222,11 +244,7 @@ class Statements:
             except (NotSupportedError, TypeMismatchError, BindError) as refused:
                 found = refused
             if isinstance(found, GraphDBError) or found.reusable:
-                self._state.prepared[key] = found
-                while len(self._state.prepared) > _KEPT:
-                    self._state.prepared.pop(next(iter(self._state.prepared)))  # the one used longest ago
-        else:
-            self._state.prepared[key] = self._state.prepared.pop(key)
+                self._state.prepared.put(key, found, _own_bytes(found))
         if isinstance(found, GraphDBError):
             raise found.with_traceback(None)
         return found
@@ -362,6 +380,24 @@ class Statements:
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
+
+
+def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:
+    """What tells a query with its arguments from all others."""
+    if not arguments:
+        return text, query.span.start
+    # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
+    values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
+    return text, query.span.start, *zip(arguments, values, strict=True)
+
+
+def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
+    """Return what the plans of a query hold of memory."""
+    if isinstance(prepared, Prepared):
+        return 0 if prepared.plan is None else prepared.plan.own_bytes
+    if isinstance(prepared, Program):
+        return prepared.own_bytes
+    return 0
 
 
 def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
+from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import BLANK, IRI, LITERAL_BASE, PLAIN, RDF, TAGGED, TYPED, XSD
 
@@ -145,6 +146,8 @@ class Appender:
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
         self._grown = False
+        self.changes: Changes | None = None
+        """What :meth:`count` found to be new; None where that is too much to follow, or everything."""
 
     def add(self, batch: Batch) -> None:
         """Number the batch's terms and stage its triples."""
@@ -209,7 +212,12 @@ class Appender:
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
         if self._grown:
-            statistics.append(self._connection, "temp._graphdb_new")
+            [(new,)] = self._connection.execute("SELECT count(*) FROM temp._graphdb_new").fetchall()
+            if new <= MOST:
+                rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
+                columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
+                self.changes = Changes(np.empty((0, 3), np.int64), columns)
+            statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new)
             self._connection.execute("DROP TABLE temp._graphdb_new")
         else:
             statistics.refresh(self._connection, self._labels)
@@ -272,11 +280,13 @@ class Appender:
         if "triple" not in self._staged or not self._has("triple"):
             return self._append("triple", "label, subject, object")
         self._staged.remove("triple")
+        # The staged triples are few beside those that are there: they are what the join looks up, and its bounds say
+        # which parts of the sorted triples are read at all.
         self._connection.execute(
-            "CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT label, subject, object FROM temp._graphdb_triple"
-            " EXCEPT SELECT label, subject, object FROM _graphdb.triple"
-            " WHERE label IN (SELECT unnest($labels::BIGINT[]))",
-            {"labels": self._labels.tolist()},
+            "CREATE TEMP TABLE _graphdb_new AS WITH staged AS MATERIALIZED ("
+            "SELECT DISTINCT label, subject, object FROM temp._graphdb_triple)"
+            " FROM staged ANTI JOIN (SELECT label, subject, object FROM _graphdb.triple"
+            " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)"
         )
         self._grown = True
         [(appended,)] = self._connection.execute(

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import StorageError
-from graphdb.storage.terms import RDF, XSD
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:
     import duckdb
+    import numpy as np
     import sqlalchemy
+    from numpy.typing import NDArray
 
 SCHEMA_VERSION = 3
 """See :mod:`graphdb.storage.migrations` for what each version brought."""
@@ -179,6 +181,22 @@ class Catalog:
                 "SELECT id, iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id) ORDER BY id"
             )
         ]
+
+    def subclasses(self) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, VertexLabel]]:
+        """Return the triples of rdfs:subClassOf (classes, classes above) and their classes with an IRI, by id."""
+        import numpy as np
+
+        columns = self._connection.execute(
+            "SELECT subject, object FROM _graphdb.triple WHERE object < $literals"
+            " AND label = (SELECT id FROM _graphdb.resource WHERE iri = $iri)",
+            {"iri": PREFIXES["rdfs"] + "subClassOf", "literals": LITERAL_BASE},
+        ).fetchnumpy()
+        below, above = (np.asarray(columns[name], np.int64) for name in ("subject", "object"))
+        rows = self._connection.execute(
+            "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT unnest($ids)) AND NOT starts_with(iri, '_:')",
+            {"ids": np.union1d(below, above).tolist()},
+        ).fetchall()
+        return below, above, {id: VertexLabel(id, iri, 0) for id, iri in rows}
 
     # --- work under way ---
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage import keys
 from graphdb.storage.arrow import Windows
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
@@ -134,6 +135,11 @@ class Numbering:
         self._next: dict[str, int] = {}
         self._before: dict[str, int] = {}
 
+    @property
+    def first_new(self) -> int:
+        """Resources from this id on are of this transaction."""
+        return self._before.get("resource", LITERAL_BASE)
+
     def resources(self, iris: pa.Array) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
         import pyarrow as pa
@@ -178,12 +184,19 @@ class Numbering:
             found = self._connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
             self._next[table] = self._before[table] = found[0][0]
             self._connection.execute(f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
+        before = self._before[table]
         with self._windows.show("_graphdb_term", terms):
-            places = [f"_graphdb.{table}"] if self._before[table] > base else []
-            places += [f"temp._graphdb_new_{table}"] if self._next[table] > self._before[table] else []
-            for place in places:
+            places: list[tuple[str, list[int]]] = [(f"_graphdb.{table}", [])] if before > base else []
+            if len(terms) <= keys.FEW:
+                names = tuple(terms.column_names[1:])
+                narrowed = keys.narrowed(self._connection, table, names, before, base, "_graphdb_term")
+                places = places if narrowed is None else [narrowed]
+            if self._next[table] > before:
+                places.append((f"temp._graphdb_new_{table}", []))
+            for place, parameters in places:
                 known = self._connection.execute(
-                    f"SELECT position, known.id FROM _graphdb_term AS term JOIN {place} AS known ON {condition}"
+                    f"SELECT position, known.id FROM _graphdb_term AS term JOIN {place} AS known ON {condition}",
+                    parameters,
                 ).fetchnumpy()
                 ids[known["position"]] = known["id"]
         new = np.flatnonzero(ids < 0)

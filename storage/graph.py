@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphdb.storage.changes import Changes, Former, Sizes
 from graphdb.storage.orient import Oriented, orient
 from graphdb.storage.patience import patiently
 from graphdb.storage.pcsr import Direction, Layer, Partition, build_partition
@@ -210,6 +211,28 @@ class DataGraph:
         self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
         self._check: Callable[[], None] = lambda: None
+        self._former = Former()
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many terms there are."""
+        return Sizes(self.resources, self.source.literals)
+
+    def follow(self, former: DataGraph, changes: Iterable[Changes]) -> None:
+        """Take over what was derived from the graph as it was, to be brought up to date when it is asked for.
+
+        ``former`` is not to be used any more.
+        """
+        if former.dtype != self.dtype or former.type_label != self.type_label:
+            return
+        with former._lock:
+            self._former, held = former._former, 0
+            for key, (value, size) in reversed(former._cache.items()):
+                held += size
+                if held <= self.memory_budget_bytes // 2:  # both may be there for a while
+                    self._former.keep(key, value, former.sizes)
+            for change in changes:
+                self._former.changed(change)
 
     @contextmanager
     def watched(self, check: Callable[[], None]) -> Iterator[None]:
@@ -240,7 +263,7 @@ class DataGraph:
 
     def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
         """Whether that partition is in memory already."""
-        return ("partition", labels, direction) in self._cache
+        return any(("partition", labels, direction) in held for held in (self._cache, self._former))
 
     def signature(self, label: int, direction: Direction) -> NDArray[np.uint32]:
         """The signature column uint32 [vertices] of one edge label and direction."""
@@ -263,7 +286,7 @@ class DataGraph:
 
     def has_signature(self, label: int, direction: Direction) -> bool:
         """Whether that column is in memory already."""
-        return ("signature", label, direction) in self._cache
+        return any(("signature", label, direction) in held for held in (self._cache, self._former))
 
     def members(self, class_id: int) -> Ints:
         """The vertices with vertex label ``class_id``: sorted int64."""
@@ -360,7 +383,8 @@ class DataGraph:
             if held is not None:
                 self._cache.move_to_end(key)
                 return held[0]  # type: ignore[no-any-return]
-            value = build()
+            former: T | None = self._former.take(key, self.sizes, self.type_label)
+            value = build() if former is None else former
             size: int = value.nbytes  # type: ignore[attr-defined]
             self._cache[key] = (value, size)
             self._cached_bytes += size

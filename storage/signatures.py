@@ -36,12 +36,14 @@ def required_bits(neighbours: Iterable[tuple[int, ...]], at_least_two: bool) -> 
     >>> bin(required_bits([(), ()], at_least_two=True)), bin(required_bits([(), ()], at_least_two=False))
     ('0b11', '0b1')
     """
-    counts = [0] * COUNTERS
+    once = twice = 0
     for labels in neighbours:
-        for counter in {0, *map(bucket, labels)}:
-            counts[counter] += 1
-    full = 0b11 if at_least_two else 0b01
-    return sum((0b00, 0b01, full)[min(count, 2)] << 2 * counter for counter, count in enumerate(counts))
+        counters = 1
+        for label in labels:
+            counters |= 1 << 2 * bucket(label)
+        twice |= once & counters
+        once |= counters
+    return once | twice << 1 if at_least_two else once
 
 
 def build_column(partition: Partition, types: Partition | None, vertices: int) -> NDArray[np.uint32]:

@@ -11,8 +11,10 @@ degrees of each bucket, whence the moments that skewed joins ask for.
 Per edge label, direction and vertex label (``label_pair``): how many edges start (or end) at vertices so labelled, and
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
 
-Every table is a sum (or maximum) over vertices.  A load looks at the vertices it touched, finds what they had before
-and what they have now, and adds the difference.  So a first load, a later one and a recount are the same few queries.
+Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
+before and what they have now, and adds the difference.  So a first load, a later one and a recount are the same few
+queries.  What a difference does not tell (whether somebody else has as many, now that the largest has fewer) is counted
+anew, for the labels where that can be.
 """
 
 from __future__ import annotations
@@ -41,22 +43,35 @@ _FRESH = " UNION ALL ".join(
 )
 """What the vertices of some labels have, as if they had had nothing before."""
 
-_GROWN = " UNION ALL ".join(
-    f"SELECT label, {direction} AS direction, {end} AS vertex, count(*) - any_value(added) AS before,"
-    f" count(*) AS after, {_VALUES[direction]} AS literals FROM _graphdb.triple"
-    f" JOIN (SELECT label, {end}, count(*) AS added FROM {{new}} GROUP BY label, {end}) USING (label, {end})"
-    f" GROUP BY label, {end}"
+_NOW = " UNION ALL ".join(
+    f"SELECT label, {direction} AS direction, {end} AS vertex, count(*) AS after, {_VALUES[direction]} AS literals"
+    f" FROM _graphdb.triple JOIN (SELECT label, vertex AS {end} FROM delta WHERE direction = {direction})"
+    f" USING (label, {end}) GROUP BY label, {end}"
     for direction, end in _ENDS
 )
-"""What the vertices of new triples had before and have now."""
+_CHANGED = " UNION ALL ".join(
+    f"SELECT label, {direction} AS direction, {end} AS vertex, change FROM changed" for direction, end in _ENDS
+)
+_GROWN = f"""
+WITH changed AS (
+    SELECT label, subject, object, 1 AS change FROM {{added}}
+    UNION ALL SELECT label, subject, object, -1 FROM {{removed}}
+),
+delta AS MATERIALIZED (SELECT label, direction, vertex, sum(change)::BIGINT AS change FROM ({_CHANGED}) GROUP BY ALL),
+now AS ({_NOW})
+SELECT label, direction, vertex, coalesce(after, 0) - change AS before, coalesce(after, 0) AS after,
+    coalesce(literals, 0) AS literals
+FROM delta LEFT JOIN now USING (label, direction, vertex)
+"""
+"""What the vertices of new and removed triples had before and have now."""
 
 _EDGE_LABELS = f"""
 SELECT label AS id, sum(after - before) FILTER (direction = {OUT}) AS triples,
     coalesce(sum(after - before) FILTER (direction = {IN} AND vertex < {LITERAL_BASE}), 0) AS resource_triples,
-    count(*) FILTER (direction = {OUT} AND before = 0) AS subjects,
-    count(*) FILTER (direction = {IN} AND before = 0) AS objects,
+    sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {OUT}) AS subjects,
+    sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {IN}) AS objects,
     max(after) FILTER (direction = {OUT}) AS max_out_degree, max(after) FILTER (direction = {IN}) AS max_in_degree,
-    coalesce(bit_or(1::UINTEGER << kind), 0) AS kinds, max(literals) AS max_values
+    coalesce(bit_or(1::UINTEGER << kind) FILTER (after > 0), 0) AS kinds, max(literals) AS max_values
 FROM temp._graphdb_touched LEFT JOIN _graphdb.literal
     ON direction = {IN} AND vertex >= {LITERAL_BASE} AND literal.id = vertex
 GROUP BY label
@@ -66,10 +81,10 @@ _DEGREES = """
 SELECT label, direction, bucket, sum(vertices) AS vertices, sum(edges) AS edges, sum(squares) AS squares FROM (
     SELECT label, direction, floor(log2(after)) AS bucket,
         count(*) AS vertices, sum(after) AS edges, sum(after * after) AS squares
-    FROM temp._graphdb_touched WHERE after > before GROUP BY ALL
+    FROM temp._graphdb_touched WHERE after <> before AND after > 0 GROUP BY ALL
     UNION ALL
     SELECT label, direction, floor(log2(before)), -count(*), -sum(before), -sum(before * before)
-    FROM temp._graphdb_touched WHERE before > 0 AND after > before GROUP BY ALL
+    FROM temp._graphdb_touched WHERE after <> before AND before > 0 GROUP BY ALL
 ) GROUP BY ALL
 """
 
@@ -80,29 +95,79 @@ SELECT label, class, direction, sum(after) AS edges, count(*) AS vertices
 FROM temp._graphdb_touched JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex) GROUP BY ALL
 """
 
+_ELSEWHERE = " UNION ALL ".join(
+    f"SELECT label, {direction} AS direction, {end} AS vertex, count(*) AS degree FROM _graphdb.triple"
+    f" WHERE {end} IN (SELECT vertex FROM old) GROUP BY label, {end}"
+    for direction, end in _ENDS
+)
+_KEPT_PAIRS = f"""
+SELECT label, class, direction, sum(after - before) AS edges,
+    sum((after > 0)::BIGINT - (before > 0)::BIGINT) AS vertices
+FROM temp._graphdb_touched JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex)
+WHERE after <> before GROUP BY ALL
+"""
+"""New edges at labelled vertices, where no labels come or go."""
+
 _GROWN_PAIRS = f"""
-WITH new_class AS ({_CLASSES}),
-old_class AS (
+WITH new_class AS MATERIALIZED ({_CLASSES.format(triples="{added}")}),
+lost_class AS MATERIALIZED ({_CLASSES.format(triples="{removed}")}),
+kept_class AS (
     SELECT * FROM ({_CLASSES.format(triples="_graphdb.triple")}) SEMI JOIN temp._graphdb_touched USING (vertex)
     EXCEPT FROM new_class
 ),
+old AS (SELECT vertex FROM (FROM new_class UNION FROM lost_class) WHERE vertex < $fresh),
 degree AS (
-    {{degrees}}
+    SELECT label, direction, vertex, before, after FROM temp._graphdb_touched
+    UNION ALL
+    SELECT label, direction, vertex, degree, degree FROM ({_ELSEWHERE})
+    ANTI JOIN temp._graphdb_touched USING (label, direction, vertex)
 )
 SELECT label, class, direction, sum(edges) AS edges, sum(vertices) AS vertices FROM (
-    SELECT label, class, direction, after - before AS edges, (before = 0)::BIGINT AS vertices
-    FROM temp._graphdb_touched JOIN old_class USING (vertex)
+    SELECT label, class, direction, after - before AS edges, (after > 0)::BIGINT - (before > 0)::BIGINT AS vertices
+    FROM temp._graphdb_touched JOIN kept_class USING (vertex)
     UNION ALL
-    SELECT label, class, direction, degree, 1 FROM degree JOIN new_class USING (vertex)
-) GROUP BY ALL
+    SELECT label, class, direction, after, 1 FROM degree JOIN new_class USING (vertex) WHERE after > 0
+    UNION ALL
+    SELECT label, class, direction, -before, -1 FROM degree JOIN lost_class USING (vertex) WHERE before > 0
+) GROUP BY ALL HAVING sum(edges) <> 0 OR sum(vertices) <> 0
 """
-"""New edges at vertices that were labelled before, and all edges of those that are newly labelled."""
+"""New edges at vertices that stay labelled, and all edges of those whose labels come or go."""
 
-_DEGREES_OF_NEW = " UNION ALL ".join(
-    f"SELECT label, {direction} AS direction, {end} AS vertex, count(*) AS degree FROM _graphdb.triple"
-    f" WHERE {end} IN (SELECT vertex FROM new_class) GROUP BY label, {end}"
-    for direction, end in _ENDS
+_LESSENED = """
+WITH lost AS (
+    SELECT label, direction, max(before) AS had, max(after) AS has FROM temp._graphdb_touched
+    GROUP BY ALL HAVING max(before) > max(after)
+),
+top AS (
+    SELECT label, direction, max(bucket) AS bucket, arg_max(vertices, bucket) AS vertices
+    FROM _graphdb.degree SEMI JOIN lost USING (label, direction) GROUP BY ALL
+),
+seen AS (
+    SELECT label, direction, count(*) AS vertices FROM temp._graphdb_touched JOIN top USING (label, direction)
+    WHERE after > 0 AND floor(log2(after)) = top.bucket GROUP BY ALL
 )
+SELECT label, direction, had, has, bucket, top.vertices = coalesce(seen.vertices, 0) AS seen_all
+FROM lost JOIN top USING (label, direction) LEFT JOIN seen USING (label, direction)
+"""
+"""Labels and directions where degrees became smaller: the largest that there was and is among those touched, the top
+bucket, and whether all vertices in it were touched."""
+
+_LOST_LITERALS = f"""
+WITH lost AS (
+    SELECT label, bit_or(1::UINTEGER << kind) AS kinds FROM {{removed}} JOIN _graphdb.literal ON literal.id = object
+    GROUP BY label
+),
+seen AS (
+    SELECT label, bit_or(1::UINTEGER << kind) AS kinds FROM temp._graphdb_touched
+    JOIN _graphdb.literal ON literal.id = vertex WHERE direction = {IN} AND after > 0 GROUP BY label
+)
+SELECT id, triples = resource_triples, resource_triples = 0, max_out_degree, max_values,
+    bit_count(label.kinds) = 1 OR lost.kinds & ~coalesce(seen.kinds, 0) = 0
+FROM lost JOIN _graphdb.edge_label AS label ON id = lost.label LEFT JOIN seen ON seen.label = lost.label
+"""
+"""Labels that lost literals: whether none or nothing but literals are left, and whether their kinds surely stay."""
+
+NOTHING = "(SELECT NULL::BIGINT AS label, NULL::BIGINT AS subject, NULL::BIGINT AS object LIMIT 0)"
 
 
 def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
@@ -119,30 +184,61 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     _add_labels(connection)
     if typed is not None and typed in chosen["labels"]:
         connection.execute("DELETE FROM _graphdb.vertex_label")
-        _add_vertex_labels(connection, "_graphdb.triple", typed)
+        _add_vertex_labels(connection, typed, "_graphdb.triple")
     if typed is not None:
         if capped or typed in chosen["labels"]:
             _refresh_pairs(connection, typed)
         else:
-            _add_pairs(connection, _FRESH_PAIRS, typed)
+            _add_pairs(connection, _FRESH_PAIRS, {"type": typed})
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
-def append(connection: duckdb.DuckDBPyConnection, new: str) -> None:
-    """Add what new triples change: those in the table ``new`` (label, subject, object), which the graph has by now.
+def change(
+    connection: duckdb.DuckDBPyConnection, added: str, removed: str = NOTHING, fresh: int = LITERAL_BASE
+) -> None:
+    """Add what new triples change, and take away what others did that are gone.
 
     Runs in the caller's transaction.
+
+    Parameters
+    ----------
+    added
+        A table (label, subject, object) of triples that the graph has by now, and did not have before.
+    removed
+        A table of those that it had; one may be among the added as well.
+    fresh
+        Resources from this id on were in no triple before.
     """
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(new=new)}")
+    triples = {"added": added, "removed": removed}
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
     _add_labels(connection)
     typed = _type_label(connection)
     if typed is not None:
-        _add_vertex_labels(connection, new, typed)
-        if _pairs(connection) >= PAIRS:  # what was let go cannot be added to
+        pairs, parameters = _KEPT_PAIRS, {"type": typed}
+        if _has(connection, typed, added) or _has(connection, typed, removed):
+            _add_vertex_labels(connection, typed, added, removed)
+            pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
+        if _pairs(connection) < PAIRS:
+            _add_pairs(connection, pairs, parameters)
+        elif _much_new(connection):
             _refresh_pairs(connection, typed)
-        else:
-            _add_pairs(connection, _GROWN_PAIRS.format(triples=new, degrees=_DEGREES_OF_NEW), typed)
+        else:  # what was let go cannot be added to
+            _merge(connection, "label_pair", pairs, parameters, only_known=True)
+    if removed is not NOTHING:
+        _lessen(connection, removed)
     connection.execute("DROP TABLE temp._graphdb_touched")
+
+
+def _pairs(connection: duckdb.DuckDBPyConnection) -> int:
+    [(rows,)] = connection.execute("SELECT count(*) FROM _graphdb.label_pair").fetchall()
+    return int(rows)
+
+
+def _has(connection: duckdb.DuckDBPyConnection, label: int, triples: str) -> bool:
+    if triples is NOTHING:
+        return False
+    [(found,)] = connection.execute(f"SELECT EXISTS (FROM {triples} WHERE label = ?)", [label]).fetchall()
+    return bool(found)
 
 
 def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
@@ -152,14 +248,17 @@ def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 def _add_labels(connection: duckdb.DuckDBPyConnection) -> None:
     """Add what was touched to the tables of edge labels and degrees."""
-    _merge(connection, "edge_label", ("id",), _EDGE_LABELS)
-    _merge(connection, "degree", ("label", "direction", "bucket"), _DEGREES)
-    connection.execute("DELETE FROM _graphdb.degree WHERE vertices = 0")
+    _merge(connection, "edge_label", _EDGE_LABELS)
+    _merge(connection, "degree", _DEGREES)
 
 
-def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, triples: str, typed: int) -> None:
-    counts = f"SELECT class AS id, count(*) AS vertices FROM ({_CLASSES.format(triples=triples)}) GROUP BY class"
-    _merge(connection, "vertex_label", ("id",), counts, {"type": typed})
+def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added: str, removed: str = NOTHING) -> None:
+    classes = (
+        f"SELECT class, 1 AS change FROM ({_CLASSES.format(triples=added)})"
+        f" UNION ALL SELECT class, -1 FROM ({_CLASSES.format(triples=removed)})"
+    )
+    counts = f"SELECT class AS id, sum(change) AS vertices FROM ({classes}) GROUP BY class HAVING sum(change) <> 0"
+    _merge(connection, "vertex_label", counts, {"type": typed})
 
 
 def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
@@ -167,52 +266,103 @@ def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
     connection.execute("DELETE FROM _graphdb.label_pair")
     every = {"labels": [row[0] for row in connection.execute("SELECT id FROM _graphdb.edge_label").fetchall()]}
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", every)
-    _add_pairs(connection, _FRESH_PAIRS, typed)
+    _add_pairs(connection, _FRESH_PAIRS, {"type": typed})
 
 
-def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, typed: int) -> None:
-    """Add to the pairs, and keep those with most edges."""
-    _merge(connection, "label_pair", ("label", "class", "direction"), pairs, {"type": typed})
+def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: dict[str, int]) -> None:
+    """Add to the pairs, and keep those with most edges; note how many triples there were when others were let go."""
+    _merge(connection, "label_pair", pairs, parameters)
     if _pairs(connection) > PAIRS:
         connection.execute(
             "DELETE FROM _graphdb.label_pair WHERE (label, class, direction) NOT IN (SELECT (label, class, direction)"
             " FROM _graphdb.label_pair ORDER BY edges DESC, label ASC, class ASC, direction ASC LIMIT $most)",
             {"most": PAIRS},
         )
+        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
 
 
-_LARGEST = {"max_out_degree", "max_in_degree", "max_values"}
+_COUNTED = "pairs_counted"
+_TRIPLES = "SELECT coalesce(sum(triples), 0)::BIGINT FROM _graphdb.edge_label"
+
+
+def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a tenth of the triples came or went since all pairs were counted: those that were let go are missed."""
+    [(now, then)] = connection.execute(
+        f"SELECT ({_TRIPLES}), (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_COUNTED}')"
+    ).fetchall()
+    return then is None or abs(now - then) * 10 >= then
+
+
+def _lessen(connection: duckdb.DuckDBPyConnection, removed: str) -> None:
+    """Bring maxima and kinds down to what is left: by what was touched where that tells, else by a count."""
+
+    def put(label: int, column: str, value: int) -> None:
+        connection.execute(f"UPDATE _graphdb.edge_label SET {column} = ? WHERE id = ?", [value, label])
+
+    def counted(sql: str, label: int) -> int:
+        return int(connection.execute(sql, {"label": label}).fetchall()[0][0] or 0)
+
+    for label, direction, had, has, bucket, seen_all in connection.execute(_LESSENED).fetchall():
+        column, (_, end) = _MAXIMA[direction], _ENDS[direction]
+        if counted(f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label) > had:
+            continue
+        # The top bucket holds degrees from 2**bucket on, and none above what was the largest.
+        told = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
+        put(label, column, counted(_MOST.format(end=end), label) if told is None else told)
+    for label, none, only, degree, values, certain in connection.execute(
+        _LOST_LITERALS.format(removed=removed)
+    ).fetchall():
+        if not certain or none:
+            put(label, "kinds", 0 if none else counted(_KINDS, label))
+        if values > 1 or none:
+            put(label, "max_values", 0 if none else degree if only else counted(_MOST_VALUES, label))
+
+
+_MOST = "SELECT max(n) FROM (SELECT count(*) AS n FROM _graphdb.triple WHERE label = $label GROUP BY {end})"
+_MAXIMA = {OUT: "max_out_degree", IN: "max_in_degree"}
+_MOST_VALUES = (
+    "SELECT max(n) FROM (SELECT count(*) AS n FROM _graphdb.triple"
+    f" WHERE label = $label AND object >= {LITERAL_BASE} GROUP BY subject)"
+)
+_KINDS = (
+    "SELECT bit_or(1::UINTEGER << kind) FROM _graphdb.triple JOIN _graphdb.literal ON literal.id = object"
+    " WHERE label = $label"
+)
+
+
+_LARGEST = ("max_out_degree", "max_in_degree", "max_values")
+_SUMS = {
+    "edge_label": (("id",), ("triples", "resource_triples", "subjects", "objects")),
+    "vertex_label": (("id",), ("vertices",)),
+    "degree": (("label", "direction", "bucket"), ("vertices", "edges", "squares")),
+    "label_pair": (("label", "class", "direction"), ("edges", "vertices")),
+}
+"""The keys of each table, and what is summed; a row goes when the first sum comes to nothing."""
 
 
 def _merge(
     connection: duckdb.DuckDBPyConnection,
     table: str,
-    keys: tuple[str, ...],
     changes: str,
-    parameters: dict[str, object] | None = None,
+    parameters: dict[str, int] | None = None,
+    *,
+    only_known: bool = False,
 ) -> None:
-    """Add rows to those with the same keys: sums, or whatever the column's name asks for."""
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_changes AS {changes}", parameters)
-    columns = [row[0] for row in connection.execute(f"DESCRIBE _graphdb.{table}").fetchall()]
-    merged = [
-        column
-        if column in keys
-        else f"{'max' if column in _LARGEST else 'bit_or' if column == 'kinds' else 'sum'}({column}) AS {column}"
-        for column in columns
-    ]
-    first, by, names = keys[0], ", ".join(keys), ", ".join(columns)
-    changed = f"{first} IN (SELECT {first} FROM temp._graphdb_changes)"
+    """Add rows to those with the same keys: sums, or whatever the column's name asks for.
+
+    ``only_known`` says that others are left out, and that those that come to nothing stay.
+    """
+    keys, sums = _SUMS[table]
+    sets = {name: f"held.{name} + new.{name}" for name in sums}
+    if table == "edge_label":
+        sets |= {name: f"greatest(held.{name}, new.{name})" for name in _LARGEST} | {"kinds": "held.kinds | new.kinds"}
+    names = (*keys, *sets)
+    gone = f"WHEN MATCHED AND held.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
+    fresh = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE _graphdb_merged AS SELECT {', '.join(merged)} FROM ("
-        f"SELECT {names} FROM _graphdb.{table} WHERE {changed}"
-        f" UNION ALL SELECT {names} FROM temp._graphdb_changes) GROUP BY {by}"
+        f"MERGE INTO _graphdb.{table} AS held USING ({changes}) AS new"
+        f" ON {' AND '.join(f'held.{key} = new.{key}' for key in keys)} {'' if only_known else gone}"
+        f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = {value}' for name, value in sets.items())}"
+        f" {'' if only_known else fresh}",
+        parameters,
     )
-    connection.execute(f"DELETE FROM _graphdb.{table} WHERE {changed}")
-    order = ", ".join(f"{key} ASC" for key in keys)
-    connection.execute(f"INSERT INTO _graphdb.{table} SELECT {names} FROM temp._graphdb_merged ORDER BY {order}")
-    connection.execute("DROP TABLE temp._graphdb_merged; DROP TABLE temp._graphdb_changes")
-
-
-def _pairs(connection: duckdb.DuckDBPyConnection) -> int:
-    [(rows,)] = connection.execute("SELECT count(*) FROM _graphdb.label_pair").fetchall()
-    return int(rows)

@@ -1,7 +1,7 @@
 """Changes of the graph: triples and edges in and out, within the caller's transaction.
 
 The caller works with ids: :meth:`Update.resources` and :meth:`Update.literals` number terms, :meth:`Update.vertices`
-makes new vertices, :meth:`Update.apply` writes what changed and recomputes the statistics of the labels it touched.
+makes new vertices, :meth:`Update.apply` writes what changed and adds the difference to the statistics.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
+from graphdb.storage.changes import Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -30,6 +29,9 @@ _TRIPLE = ("label", "subject", "object")
 _EDGE = (*_TRIPLE, "ordinal")
 _PROPERTY = (*_EDGE, "key", "value")
 
+_THERE = "SELECT label, subject, object FROM _graphdb.triple SEMI JOIN _graphdb_some USING (label, subject, object)"
+"""Those of some triples that are there: few, so the sorted triples are read only where they can be."""
+
 
 class Update:
     """Writes to the database behind ``connection``."""
@@ -37,6 +39,8 @@ class Update:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._terms = Numbering(connection, Windows(connection))
+        self.changes: list[Changes | None] = []
+        """What :meth:`apply` did so far; None for what is too much to follow."""
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
@@ -66,10 +70,7 @@ class Update:
 
     def existing(self, triples: Iterable[Triple]) -> set[Triple]:
         """Return those of some triples that are there."""
-        sql = (
-            "SELECT label, subject, object FROM _graphdb.triple SEMI JOIN _graphdb_some USING (label, subject, object)"
-        )
-        return set(self._joined(sql, _TRIPLE, triples))
+        return set(self._joined(_THERE, _TRIPLE, triples))
 
     def incident(self, vertices: Iterable[int], type_label: int) -> set[Triple]:
         """Return the edges from and to some vertices; ``type_label`` gives labels, and is none of them."""
@@ -102,16 +103,8 @@ class Update:
         """
         removed, added, touched = list(removed), list(added), list(touched)
         using = "USING _graphdb_some s WHERE t.label = s.label AND t.subject = s.subject AND t.object = s.object"
-        if removed:
-            for table in ("triple", "quad", "reifier"):
-                self._joined(f"DELETE FROM _graphdb.{table} t {using}", _TRIPLE, removed)
-        if added:
-            self._joined(
-                "INSERT INTO _graphdb.triple SELECT DISTINCT label, subject, object FROM _graphdb_some ANTI JOIN "
-                "_graphdb.triple USING (label, subject, object) ORDER BY label ASC, subject ASC, object ASC",
-                _TRIPLE,
-                added,
-            )
+        if removed or added:
+            self._apply_triples(removed, added, using)
         if touched:
             for table in ("edge", "edge_property"):
                 self._joined(f"DELETE FROM _graphdb.{table} t {using}", _TRIPLE, touched)
@@ -121,9 +114,35 @@ class Update:
             gone = "NOT EXISTS (FROM _graphdb.edge e WHERE (e.label, e.subject, e.object, e.ordinal) = "
             gone += "(t.label, t.subject, t.object, t.ordinal))"
             self._joined(f"DELETE FROM _graphdb.reifier t {using} AND {gone}", _TRIPLE, touched)
-        labels = {triple[0] for triple in (*removed, *added)}
-        if labels:
-            statistics.refresh(self._connection, np.array(sorted(labels), np.int64))
+
+    def _apply_triples(self, removed: Sequence[Triple], added: Sequence[Triple], using: str) -> None:
+        """Take triples away, append others, and bring the statistics up to date with what changed."""
+        columns = "(label BIGINT, subject BIGINT, object BIGINT)"
+        if removed:
+            self._connection.execute(f"CREATE TEMP TABLE _graphdb_gone {columns}")
+            self._joined(f"INSERT INTO temp._graphdb_gone {_THERE}", _TRIPLE, removed)
+            for table in ("triple", "quad", "reifier"):
+                self._joined(f"DELETE FROM _graphdb.{table} t {using}", _TRIPLE, removed)
+        self._connection.execute(f"CREATE TEMP TABLE _graphdb_new {columns}")
+        self._joined(
+            "INSERT INTO temp._graphdb_new SELECT DISTINCT label, subject, object FROM _graphdb_some"
+            f" ANTI JOIN ({_THERE}) USING (label, subject, object)",
+            _TRIPLE,
+            added,
+        )
+        self._connection.execute(
+            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+        )
+        gone = self._rows("temp._graphdb_gone") if removed else ()
+        self.changes.append(Changes.of(gone, self._rows("temp._graphdb_new")))
+        statistics.change(
+            self._connection, "temp._graphdb_new", "temp._graphdb_gone" if removed else statistics.NOTHING
+        )
+        for table in ("new", "gone") if removed else ("new",):
+            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+
+    def _rows(self, table: str) -> list[Triple]:
+        return self._connection.execute(f"SELECT label, subject, object FROM {table}").fetchall()
 
     def _joined(self, sql: str, names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> list[Any]:
         """Run SQL that names the rows ``_graphdb_some``; nothing happens where there are none."""

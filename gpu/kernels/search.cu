@@ -42,8 +42,7 @@ struct Run {
   u64 *head;                   // rows that have a place
   u32 *filled;                 // per block of the ring: rows written
   volatile u64 *ready;         // per block of the ring, the host's: 1 + the number of the last block that is complete
-  const volatile u64 *taken;   // the host's: blocks that have been taken ...
-  u64 *taken_seen;             // ... as seen last: asking the host takes long
+  const volatile u64 *taken;   // blocks that have been taken: a copy behind theirs writes it
 };
 
 struct Elements {
@@ -140,12 +139,9 @@ __device__ __forceinline__ i64 place(Search &search, u32 mask) {
   }
   u32 stop = 0;
   if (LANE == 0 && last >= (i64)base)
-    while (last / run.block_rows >= (i64)*(volatile u64 *)run.taken_seen + run.blocks && !stop) {
-      const u64 taken = *run.taken;
-      atomicMax(run.taken_seen, taken);
-      if (last / run.block_rows < (i64)taken + run.blocks) break;
-      __nanosleep(2000);
-      stop = *run.stop != 0;
+    for (u32 turn = 0; last / run.block_rows >= (i64)*run.taken + run.blocks && !stop; ++turn) {
+      __nanosleep(1000);
+      stop = turn % 4096 == 4095 && *run.stop;  // seldom: the host's memory is far away
     }
   if (__shfl_sync(FULL, stop, 0)) {
     search.over = true;

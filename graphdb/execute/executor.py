@@ -55,7 +55,7 @@ class Control:
     buffer_bytes: int = 256 << 20
     rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
-    work: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the elements that each step went through."""
     term_seconds: list[float] = field(default_factory=list)
     """After a count without enumerating: how long each term of the sum took."""
@@ -97,8 +97,9 @@ class Control:
 
     def limit_of(self, plan: PhysicalPlan) -> int | None:
         """The tighter of the two limits."""
-        limits = [limit for limit in (self.limit, plan.limit) if limit is not None]
-        return min(limits, default=None)
+        if self.limit is None:
+            return plan.limit
+        return self.limit if plan.limit is None else min(self.limit, plan.limit)
 
 
 class Executor(Protocol):

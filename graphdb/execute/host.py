@@ -19,7 +19,7 @@ from graphdb.execute.chunks import Alone, Dealt, scan_of
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control
-from graphdb.execute.search import Sizes
+from graphdb.execute.search import Sizes, recount
 from graphdb.execute.trees import count_along_tree
 from graphdb.execute.twins import count_twins
 from graphdb.plan.physical import PhysicalPlan, TreeCount
@@ -29,7 +29,7 @@ YIELD_WORK = 1 << 20
 """Elements that a kernel call goes through at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
-_SPARE_BYTES = 1 << 20
+_SPARE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
 
@@ -62,7 +62,9 @@ class HostExecutor:
         self.block_rows = block_rows
         self.yield_work = yield_work
         self.inline_cost = inline_cost
-        self.spare_bytes = _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
+        self._sizes = Sizes(
+            block_rows, yield_work, _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
+        )
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the CPU."""
@@ -164,6 +166,10 @@ class HostExecutor:
 
     def _searched(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """The number of matches (not over the limit) by a search."""
+        if limit is None and control.progress is None:
+            found = recount(plan, self._sizes, control)
+            if found is not None:
+                return found * plan.automorphisms
         deal = self._deal(plan, control, counting=True, limit=_ceil(limit, plan.automorphisms))
         try:
             for _ in deal.blocks():
@@ -175,10 +181,7 @@ class HostExecutor:
 
     def _deal(self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None) -> Alone | Dealt:
         control.threads = self._workers(plan)
-        return (Alone if control.threads == 1 else Dealt)(plan, self._sizes(), control, counting, limit)
-
-    def _sizes(self) -> Sizes:
-        return Sizes(self.block_rows, self.yield_work, self.spare_bytes)
+        return (Alone if control.threads == 1 else Dealt)(plan, self._sizes, control, counting, limit)
 
     def _fits(self, tree: TreeCount) -> bool:
         """Whether the memory limit has room for all workers of a count along a tree."""

@@ -31,6 +31,8 @@ from graphdb.execute.frame import (
     MATCHES,
     NUMBERS,
     OUTPUTS,
+    PIECE,
+    PIECES,
     ROWS,
     SPAN_BYTES,
     SPANS,
@@ -301,3 +303,26 @@ def search(
     store(frame, MATCHES, matches, LONG)
     store(frame, TOTAL, total, LONG)
     return result
+
+
+@kernel
+def count_all(frame: int, like: Any, width: int, roots: int, count_last: bool, budget: int) -> int:
+    """Begin a count with all ``roots`` values of the first step's scan: one call from Python does for a small one.
+
+    Returns
+    -------
+    int
+        The number of matches, or -1 where the budget is spent before that is known.
+    """
+    stack, rows = load(frame, STACK, LONG), load(frame, ROWS, LONG)
+    for cell in (1, 2, 5, 8):
+        store(stack, cell, 0, LONG)
+    store(stack, 6, roots, LONG)
+    for cell in (LEVEL, MATCHES, PIECE, NUMBERS, TOTAL):
+        store(frame, cell, 0, LONG)
+    store(frame, PIECES, 1, LONG)
+    for i in range(2 * (load(frame, LAST, LONG) + 1)):
+        store(rows, i, 0, LONG)
+    if search(frame, like, width, 0, 1, 1, True, count_last, budget) != DONE:
+        return -1
+    return load(frame, MATCHES, LONG)

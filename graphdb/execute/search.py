@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute import frame
+from graphdb.execute.executor import Control
 from graphdb.plan.physical import WINDOW, PhysicalPlan, VertexStep
 
 Found = tuple[NDArray[Any], NDArray[np.int64] | None]
@@ -18,6 +19,8 @@ Found = tuple[NDArray[Any], NDArray[np.int64] | None]
 
 _FIRST_ROWS = 1 << 12
 """Rows of a search's first output block; later ones are larger, up to :attr:`Sizes.block_rows`."""
+_YIELD = 2
+"""What the kernel says when it has worked for a while."""
 _TELLING = 3
 """So many of the first steps say how far a search is."""
 
@@ -34,9 +37,10 @@ class Search:
     """A depth-first search that can stop and go on."""
 
     def __init__(self, plan: PhysicalPlan, sizes: Sizes, counting: bool) -> None:
-        from graphdb.execute.host_kernels import search
+        from graphdb.execute.host_kernels import count_all, search
 
         self._kernel: Any = search
+        self._count_all: Any = count_all
         program, steps, width = plan.program, len(plan.steps), np.dtype(plan.dtype).itemsize
         self._largest = sizes.block_rows
         self.capacity = 1 if counting else min(_FIRST_ROWS, sizes.block_rows)
@@ -81,6 +85,11 @@ class Search:
         self._state = self._frame[frame.LEVEL : frame.KEPT]
         self._rows = self._frame[frame.NUMBERS :]
         self._addresses = self._frame.ctypes.data, self._block.ctypes.data
+        first = plan.steps[0]
+        roots = len(first.scan) if isinstance(first, VertexStep) and first.scan is not None else 0
+        self._whole = (self._addresses[0], *self._like, roots, self._modes[1], sizes.yield_work)
+        self.short = True
+        """Whether one call is expected to count all."""
 
     @property
     def bytes(self) -> int:
@@ -97,7 +106,15 @@ class Search:
     def advance(self, wanted: int) -> int:
         """Search on until the block holds ``wanted`` matches, the budget is spent, or all is done."""
         frame, block = self._addresses
-        return int(self._kernel(frame, *self._like, block, self.capacity, wanted, *self._modes))
+        result: int = self._kernel(frame, *self._like, block, self.capacity, wanted, *self._modes)
+        self.short = self.short and result != _YIELD
+        return result
+
+    def count_all(self) -> int | None:
+        """Count from the beginning to the end in one call; None where that is more than a call's work."""
+        found: int = self._count_all(*self._whole)
+        self.short = found >= 0
+        return found if self.short else None
 
     def share(self) -> float:
         """The share done since the start, as the first steps' positions in their lists tell."""
@@ -138,6 +155,21 @@ def borrowed(plan: PhysicalPlan, sizes: Sizes, counting: bool) -> Search:
         return Search(plan, sizes, counting)
     kept.tallies[:] = 0
     return kept
+
+
+def recount(plan: PhysicalPlan, sizes: Sizes, control: Control) -> int | None:
+    """Count by the search that the plan's last count kept; None where there is none, or where it takes more calls."""
+    search: Search | None = plan.spare.pop((True, sizes), None)
+    if search is None:
+        return None
+    found = None
+    if search.short:
+        control.check()
+        found = search.count_all()
+        control.threads = 1
+        control.rows, control.work = search.tallies.copy()
+    plan.spare[search.fits] = search
+    return found
 
 
 def give_back(plan: PhysicalPlan, search: Search) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import aggregates_in, column_name, contains_aggregate
 from graphdb.interpret.types import (
     ANY,
@@ -21,17 +22,20 @@ from graphdb.interpret.types import (
     StaticTypes,
     list_of,
 )
-from graphdb.pattern.bind import variables_in, walk
+from graphdb.pattern.bind import variables_in
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
 Scope = dict[str, Static]
 
+_BRINGING = (ast.CreateClause, ast.MergeClause, ast.SetClause)
+"""Clauses that can bring labels into the graph."""
+
 
 def check(query: ast.Query | ast.Composite, context: Context) -> None:
     """Raise the first error of a query; see the error classes for what can be wrong."""
-    _Checker(context).query(query, {})
+    _Checker(context, query).query(query, {})
 
 
 def names_of(pattern: ast.PathPattern) -> Iterator[str]:
@@ -50,8 +54,9 @@ def names_of(pattern: ast.PathPattern) -> Iterator[str]:
 
 
 class _Checker:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, query: ast.Query | ast.Composite) -> None:
         self.context = context
+        self._brings_labels = any(isinstance(part, _BRINGING) for part in walk(query))
         self.types = StaticTypes(context, self)
 
     def error(self, kind: type[GraphDBError], message: str, node: Any, hint: str | None = None) -> GraphDBError:
@@ -118,7 +123,8 @@ class _Checker:
 
     def elements(self, pattern: ast.PathPattern, scope: Scope, edges: set[str], group: bool = False) -> None:
         """Bring in the variables of a pattern."""
-        for node in pattern.nodes:
+        literals = self.literal_ends(pattern)
+        for i, node in enumerate(pattern.nodes):
             if node.variable is None:
                 continue
             name = node.variable.name
@@ -126,7 +132,7 @@ class _Checker:
             wanted = list_of(VERTEX) if group else VERTEX
             if known is not None and known.base not in ("any", "null", wanted.base):
                 raise self.error(BindError, f"'{name}' is {known}, not {wanted}", node.variable)
-            scope[name] = wanted
+            scope[name] = ANY if i in literals and not group else wanted
         for edge in pattern.edges:
             repeated = group or edge.repeat is not None
             if isinstance(edge, ast.Subpath):
@@ -145,6 +151,24 @@ class _Checker:
                 raise self.error(BindError, f"'{name}' is no list of edges", edge.variable)
             edges.add(name)
             scope[name] = wanted
+
+    def literal_ends(self, pattern: ast.PathPattern) -> set[int]:
+        """Return the vertices of a pattern, by number, that can be literals: what they are only the data tells."""
+        found = set()
+        for i, edge in enumerate(pattern.edges):
+            if isinstance(edge, ast.EdgePattern) and self.context.admits_literals(edge.labels):
+                found |= {i + (edge.direction is not ast.Direction.IN)}
+                found |= {i, i + 1} if edge.direction is ast.Direction.BOTH else set()
+        return found
+
+    def labels(self, labels: ast.LabelExpression, type: Static) -> None:
+        """Check the names of a condition on labels, where the statement itself cannot have brought them."""
+        resolve = {"vertex": self.context.names.vertex_label, "edge": self.context.names.edge_label}.get(type.base)
+        if resolve is not None and not self._brings_labels:
+            for part in walk(labels):
+                if isinstance(part, ast.LabelChain):
+                    for words in self.context.names.chains(part.words):
+                        resolve(words, self.context.text)
 
     def conditions(self, pattern: ast.PathPattern, scope: Scope) -> None:
         """Check the conditions inside a pattern; what is repeated is single there."""

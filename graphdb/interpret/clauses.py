@@ -125,7 +125,8 @@ class Projection:
     def _aggregate(self, call: ast.FunctionCall | ast.CountStar) -> Any:
         if isinstance(call, ast.CountStar):
             return len
-        argument = self._compiler.reference(call.arguments[0])
+        counts = call.name.lower() in ("count", "collect")  # terms; all others compute with their values
+        argument = (self._compiler.reference if counts else self._compiler.compile)(call.arguments[0])
         further = self._compiler.compile(call.arguments[1]) if len(call.arguments) > 1 else None
 
         def fail(kind: Any, message: str) -> Any:

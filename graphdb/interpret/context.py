@@ -15,6 +15,7 @@ from graphdb.elements import Node
 from graphdb.errors import BindError, ParameterError
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.functions import started_now
 from graphdb.interpret.temporal import Temporal, from_python
 from graphdb.interpret.values import Vertex
@@ -24,6 +25,7 @@ from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
+    from graphdb.storage.changes import Changes
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -38,7 +40,7 @@ class Context:
     snapshot_of
         Returns the present snapshot: writing makes the one before stale.
     changed
-        Makes the snapshot stale.
+        Makes the snapshot stale, by these changes.
     new_control
         Makes the control of one match: its timeout, and who may cancel it.
     """
@@ -48,7 +50,7 @@ class Context:
     def __init__(
         self,
         snapshot_of: Callable[[], Snapshot],
-        changed: Callable[[], None],
+        changed: Callable[[Sequence[Changes | None]], None],
         executor: Executor,
         text: str,
         arguments: Mapping[str, object],
@@ -67,6 +69,8 @@ class Context:
         self._numbers = 0
         self._keys: dict[ast.KeyName, int] = {}
         self._written: dict[int, str] = {}
+        self._labels: dict[tuple[ast.Word, ...], frozenset[int]] = {}
+        self._resources: dict[str, Vertex | None] = {}
         self._aggregates: dict[ast.Expression, str] = {}
         self.new_names: dict[str, int] = {}
         """IRIs of labels and keys that this statement has brought in, which no snapshot has yet."""
@@ -175,30 +179,35 @@ class Context:
             case ast.LabelOr():
                 tests = [self.label_test(operand) for operand in labels.operands]
                 return lambda found: any(test(found) for test in tests)
-        chains = self.names.chains(labels.words)
-        known = [self._label_ids(chain) for chain in chains]
-        written = [":".join(word.text for word in chain) for chain in chains]
-        iris = [self.iri_of(tuple(chain), None) for chain in chains]
-        names = self.names
+        chains = [tuple(chain) for chain in self.names.chains(labels.words)]
+        return lambda found: not any(found.isdisjoint(self._label_ids(chain)) for chain in chains)
 
-        def has(found: frozenset[int]) -> bool:
-            mine = {self.label_name(label) for label in found}
-            named = zip(known, written, iris, strict=True)
-            return all(ids & found or w in mine or names.written(iri) in mine for ids, w, iri in named)
-
-        return has
-
-    def _label_ids(self, chain: Sequence[ast.Word]) -> set[int]:
-        """Return the label, and the edge label, that a name stands for where the database has it."""
-        found = set()
-        for resolve in (self.names.vertex_label, self.names.edge_label):
+    def _label_ids(self, words: tuple[ast.Word, ...]) -> frozenset[int]:
+        """Return what a name means as a label: a class with those below it where they are read, or an edge label."""
+        ids = self._labels.get(words)
+        if ids is None:
+            found = {self.new_names.get(self.iri_of(words, None), ABSENT)}
             with suppress(BindError):
-                found.add(resolve(chain, self.text).id)
-        return found - {ABSENT}
+                found.update(self.names.under(self.names.vertex_label(words, self.text).id))
+            with suppress(BindError):
+                found.add(self.names.edge_label(words, self.text).id)
+            ids = self._labels[words] = frozenset(found - {ABSENT})
+        return ids
+
+    def admits_literals(self, labels: ast.LabelExpression | None) -> bool:
+        """Whether an edge with this expression, where there is one, can end at a literal: it names a property."""
+        for part in walk(labels):
+            if isinstance(part, ast.LabelChain):
+                for words in self.names.chains(part.words):
+                    with suppress(BindError):
+                        if self.names.edge_label(words, self.text).kinds:
+                            return True
+        return False
 
     def forget_names(self) -> None:
         """Forget which names are absent, because some came."""
         self._keys.clear()
+        self._labels.clear()
 
     # --- values
 
@@ -231,8 +240,10 @@ class Context:
 
     def resource(self, iri: str) -> Vertex | None:
         """Return the vertex with an IRI, or None."""
-        found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
-        return Vertex(found[0][0]) if found else None
+        if iri not in self._resources:
+            found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
+            self._resources[iri] = Vertex(found[0][0]) if found else None
+        return self._resources[iri]
 
     # --- the engine's own names
 

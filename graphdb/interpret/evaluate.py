@@ -478,6 +478,8 @@ class Compiler:
             base = self.compile(node.arguments[0].base)
             property_key = node.arguments[0].key
             return lambda row: self.context.view.facet(base(row), property_key, name)
+        if name in functions.FACETS:
+            return self._literal_facet(node, name)
         if name == "coalesce":
             arguments = [self.compile(argument) for argument in node.arguments]
             return lambda row: next((v for v in (argument(row) for argument in arguments) if v is not None), None)
@@ -490,9 +492,25 @@ class Compiler:
             raise self.error(
                 node, f"unknown function '{node.name}'", BindError, f"did you mean {near[0]}()?" if near else None
             )
-        arguments = [self.compile(argument) for argument in node.arguments]
+        read = self.reference if name in functions.OF_TERMS else self.compile
+        arguments = [read(argument) for argument in node.arguments]
         call, context = function.call, self.context
         return lambda row: call(context, node, *[argument(row) for argument in arguments])
+
+    def _literal_facet(self, node: ast.FunctionCall, name: str) -> Evaluate:
+        term, view = self.reference(node.arguments[0]), self.context.view
+
+        def read(row: Row) -> Any:
+            value = term(row)
+            if value is None or isinstance(value, Vertex):
+                return None if value is None else view.literal_facet(value, name)
+            raise self.error(
+                node.arguments[0],
+                f"{node.name} needs a property or a vertex that is a literal, found {type_name(value)}",
+                hint=f"ask the property itself: {node.name}(v.key)",
+            )
+
+        return read
 
     # --- patterns
 

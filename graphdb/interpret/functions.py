@@ -29,6 +29,7 @@ from graphdb.interpret.temporal import (
     at_instant,
 )
 from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
+from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -38,6 +39,8 @@ Call = Callable[..., Any]
 AGGREGATES = frozenset("""count sum avg min max collect stdev stdevp percentilecont percentiledisc""".split())
 FACETS = frozenset({"lang", "datatype"})
 """Functions of a property's literal, not of its value."""
+OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
+"""Functions of a vertex that is a literal, too, and not of its value."""
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -211,6 +214,8 @@ def _split(text: str, separator: Any) -> list[str]:
 def _labels(context: Context, node: ast.Expression, value: Any) -> Any:
     if not isinstance(value, Vertex):
         raise wrong(context, node, f"labels needs a vertex, found {type_name(value)}")
+    if value.id >= LITERAL_BASE:
+        return []
     return sorted(map(context.label_name, context.view.labels(value, node)))
 
 
@@ -260,10 +265,22 @@ def _end(side: str) -> Call:
     return _strict(call)
 
 
+def _predicate(context: Context, node: ast.Expression, value: Any) -> Any:
+    if not isinstance(value, Edge):
+        raise wrong(context, node, f"predicate needs an edge, found {type_name(value)}")
+    return Vertex(value.label)
+
+
 def _iri(context: Context, node: ast.Expression, value: Any) -> Any:
-    if isinstance(value, Vertex):
-        return context.view.iri(value)
-    raise wrong(context, node, f"iri needs a vertex, found {type_name(value)}")
+    """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
+    match value:
+        case Vertex():
+            return context.view.iri(value) if value.id < LITERAL_BASE else None
+        case Edge():
+            return context.view.iri(Vertex(value.label))
+        case str():
+            return context.resource(value)
+    raise wrong(context, node, f"iri needs a vertex, an edge or the text of an IRI, found {type_name(value)}")
 
 
 # --- lists and numbers -----------------------------------------------------------------------------------------
@@ -383,7 +400,8 @@ def _functions() -> Mapping[str, Function]:
         "type": Function(_strict(_type), kinds=("edge",), result="string"),
         "id": Function(_strict(_id), kinds=("element",), result="integer"),
         "elementid": Function(_strict(lambda c, n, v: str(_id(c, n, v))), kinds=("element",), result="string"),
-        "iri": Function(_strict(_iri), kinds=("vertex",), result="string"),
+        "predicate": Function(_strict(_predicate), kinds=("edge",), result="vertex"),
+        "iri": Function(_strict(_iri), kinds=("named",)),
         "properties": Function(_strict(lambda c, n, v: properties(c, v, n)), kinds=("propertied",), result="map"),
         "keys": Function(_strict(lambda c, n, v: list(properties(c, v, n))), kinds=("propertied",), result="list"),
         "startnode": Function(_end("start"), kinds=("edge",), result="vertex"),

@@ -16,11 +16,12 @@ import numpy as np
 from graphdb.candidates import Candidates
 from graphdb.errors import NotSupportedError, TypeMismatchError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.search import Search
 from graphdb.interpret.values import Edge, Path, Vertex, equals
-from graphdb.pattern.bind import bind, conjuncts, variables_in, walk
+from graphdb.pattern.bind import bind, conjuncts, variables_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 

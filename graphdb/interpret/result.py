@@ -27,7 +27,7 @@ class ValuesResult(Result):
         message: str | None,
     ) -> None:
         super().__init__(home, None, elapsed=elapsed, message=message)
-        self.columns = tuple(columns)
+        self._names = tuple(columns)
         self._values = values
         self._count = count
 

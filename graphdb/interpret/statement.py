@@ -35,7 +35,7 @@ def interpreted(
     except BaseException:
         state.rolled_back()
         raise
-    state.changed()
+    state.changed(())
     return result
 
 

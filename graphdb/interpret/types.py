@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import BindError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.functions import AGGREGATES, FUNCTIONS, Function
+from graphdb.interpret.functions import AGGREGATES, FACETS, FUNCTIONS, Function
 from graphdb.interpret.temporal import Temporal
 from graphdb.interpret.values import is_number
 
@@ -42,6 +42,7 @@ _TAKES: dict[str, tuple[str, ...]] = {
     "edge": ("edge",),
     "path": ("path",),
     "element": ("vertex", "edge"),
+    "named": ("vertex", "edge", "string"),
     "propertied": ("vertex", "edge", "map"),
     "long": ("path", "list", "string"),
     "sized": ("list", "string", "map"),
@@ -200,6 +201,7 @@ class StaticTypes:
         type = self.of(node.operand, scope)
         if type.base not in ("vertex", "edge", *_OPEN):
             raise self._mismatch(f"{type} has no labels", node)
+        self._checker.labels(node.labels, type)
         return BOOLEAN
 
     # --- computed values
@@ -299,13 +301,16 @@ class StaticTypes:
             if name == "collect":
                 return list_of(types[0])
             return INTEGER if name == "count" else types[0] if name in ("min", "max") else ANY
-        function = FUNCTIONS.get(name) or (Function(lambda: None, result="string") if name in _FACETS else None)
+        function = FUNCTIONS.get(name) or (Function(lambda: None, result="string") if name in FACETS else None)
         if function is None:
-            near = nearest(node.name, [*FUNCTIONS, *AGGREGATES])
+            near = nearest(node.name, [*FUNCTIONS, *AGGREGATES, *FACETS])
             hint = f"did you mean {near[0]}()?" if near else None
             raise self._checker.error(BindError, f"unknown function '{node.name}'", node, hint)
         self._count_arguments(node, function.least, function.most)
         types = [self.of(argument, scope) for argument in node.arguments]
+        if name in FACETS and types[0].base not in _OPEN and not isinstance(node.arguments[0], ast.Property):
+            message = f"{node.name} needs a property or a vertex that is a literal, found {types[0]}"
+            raise self._mismatch(message, node.arguments[0])
         for kind, type, argument in zip(function.kinds, types, node.arguments, strict=False):
             admitted = _TAKES[kind]
             if admitted and type.base not in (*admitted, *_OPEN):
@@ -353,6 +358,3 @@ class StaticTypes:
                     raise self._checker.error(ParseError, f"{node.kind.upper()} {{ }} cannot write", clause)
         self._checker.query(node.query, scope)
         return {"exists": BOOLEAN, "count": INTEGER}.get(node.kind, LIST)
-
-
-_FACETS = ("lang", "datatype")

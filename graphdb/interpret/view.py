@@ -45,7 +45,7 @@ class View:
         self._context = context
         self._labels: dict[int, frozenset[int]] = {}
         self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
-        self._literals: dict[int, Any] = {}
+        self._literals: dict[int, Fact] = {}
         self._iris: dict[int, str] = {}
         self._waiting: set[int] = set()
         self._described: dict[int, dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]] = {}
@@ -122,13 +122,13 @@ class View:
         with connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
             sql = f"SELECT l.id, {_FACTS} FROM _graphdb.literal l SEMI JOIN {_WANTED} w ON w.id = l.id"
             for id, fact in self._fact_rows(sql, 1):
-                self._literals[id] = fact.value
+                self._literals[id] = fact
 
     def literal(self, id: int) -> Any:
         """Return the value of a literal vertex."""
         if id not in self._literals:
             self._read(id)
-        return self._literals[id]
+        return self._literals[id].value
 
     # --- vertices
 
@@ -171,13 +171,15 @@ class View:
         if not isinstance(vertex, Vertex):
             return None
         facts = self.facts(vertex).get(self._context.property_id(key), ())
-        found = [
-            (fact.language or "")
-            if which == "lang"
-            else (RDF + "langString" if fact.language else fact.datatype or XSD + "string")
-            for fact in facts
-        ]
+        found = [_facet(fact, which) for fact in facts]
         return None if not found else found[0] if len(found) == 1 else Several(found)
+
+    def literal_facet(self, vertex: Vertex, which: str) -> str | None:
+        """Return the language or datatype of a literal vertex; None for a resource."""
+        if vertex.id < LITERAL_BASE:
+            return None
+        self.literal(vertex.id)
+        return _facet(self._literals[vertex.id], which)
 
     def iri(self, vertex: Vertex) -> str:
         """Return the IRI of a vertex."""
@@ -247,6 +249,12 @@ class View:
             mine[label] = facts
         else:
             mine.pop(label, None)
+
+
+def _facet(fact: Fact, which: str) -> str:
+    if which == "lang":
+        return fact.language or ""
+    return RDF + "langString" if fact.language else fact.datatype or XSD + "string"
 
 
 def _value(facts: tuple[Fact, ...] | None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from graphdb.errors import BindError, ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
@@ -19,7 +20,6 @@ from graphdb.interpret.literals import literal_of
 from graphdb.interpret.match import Rows
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
 from graphdb.interpret.view import Fact
-from graphdb.pattern.bind import walk
 from graphdb.pattern.names import ABSENT
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 from graphdb.storage.update import Triple, Update
@@ -533,7 +533,8 @@ class Writer:
         self._removed, self._added, self._facts, self._edges, self._gone = set(), set(), set(), set(), set()
         self._new.clear()
         self._present.clear()
-        self.context.changed()
+        self.context.changed(self._update.changes)
+        self._update.changes = []
 
     def finish(self) -> Changes:
         """Write what is left; return what changed.

@@ -8,11 +8,12 @@ evaluated here.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.names import ABSENT, Names
@@ -51,6 +52,8 @@ class BoundPattern:
     edges: list[PatternEdge] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     edge_tests: list[EdgeTest] = field(default_factory=list)
+    edge_conditions: dict[int, list[ast.Expression]] = field(default_factory=dict)
+    """Conditions on the label of one edge alone, by the edge's number: they choose among the labels it may take."""
     unequal: list[tuple[int, int]] = field(default_factory=list)
     residual: list[ast.Expression] = field(default_factory=list)
     """Conditions that are left for SQL over the bindings."""
@@ -100,16 +103,22 @@ def variables_in(node: object) -> set[str]:
     return {part.name for part in walk(node) if isinstance(part, ast.Variable)}
 
 
-def walk(node: object) -> Iterator[object]:
-    """Yield a piece of syntax and all pieces inside it."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from walk(item)
-    elif is_dataclass(node):
-        yield node
-        for part in fields(node):
-            if part.name != "span":
-                yield from walk(getattr(node, part.name))
+def _asks_label_only(condition: ast.Expression, edge: str) -> bool:
+    """Whether nothing of an edge but its label decides a condition: ``type(e) STARTS WITH 'a'``, ``e:knows``."""
+    uses, of_label = 0, 0
+    for part in walk(condition):
+        match part:
+            case ast.Variable():
+                uses += part.name == edge
+            case ast.FunctionCall(arguments=(ast.Variable(name=name),)) if part.name.lower() in _OF_LABEL:
+                of_label += name == edge
+            case ast.LabelPredicate(operand=ast.Variable(name=name)):
+                of_label += name == edge
+    return uses == of_label
+
+
+_OF_LABEL = frozenset({"type", "iri", "predicate"})
+"""Functions of an edge that look at its label alone."""
 
 
 def _names_a_label(labels: ast.LabelExpression) -> bool:
@@ -360,6 +369,9 @@ class _Binder:
         if len(names) != 1 or any(isinstance(part, SUBQUERIES) for part in walk(condition)):
             return False
         (name,) = names
+        if name in self.bound.edge_of and _asks_label_only(condition, name):
+            self.bound.edge_conditions.setdefault(self.bound.edge_of[name], []).append(condition)
+            return True
         vertex = self._vertex(ast.Variable(name))
         if vertex is None:
             return False

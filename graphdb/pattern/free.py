@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import TypeAlias
 
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import parts_of
 
 Subquery: TypeAlias = ast.PatternPredicate | ast.PatternComprehension | ast.Subquery | ast.ShortestPath
 
@@ -14,15 +14,6 @@ SUBQUERIES = (ast.PatternPredicate, ast.PatternComprehension, ast.Subquery, ast.
 
 _LOCAL = (ast.ListComprehension, ast.ListPredicate, ast.Reduce)
 """What brings in variables of its own."""
-
-
-def parts_of(node: object) -> tuple[object, ...]:
-    """Return the pieces that a piece of syntax consists of."""
-    if isinstance(node, tuple):
-        return node
-    if not is_dataclass(node):
-        return ()
-    return tuple(getattr(node, part.name) for part in fields(node) if part.name != "span")
 
 
 def free_variables(node: object) -> set[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from graphdb.errors import BindError, nearest
 from graphdb.grammar.syntax import Word
+from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 
@@ -35,16 +36,26 @@ def local_name(iri: str) -> str:
 
 
 class Names:
-    """A snapshot of the names of a database; errors carry the statement's ``text``."""
+    """A snapshot of the names of a database; errors carry the statement's ``text``.
+
+    With a ``hierarchy`` a vertex label stands for those below it too.
+    """
 
     def __init__(
-        self, prefixes: dict[str, str], edge_labels: Iterable[EdgeLabel], vertex_labels: Iterable[VertexLabel]
+        self,
+        prefixes: dict[str, str],
+        edge_labels: Iterable[EdgeLabel],
+        vertex_labels: Iterable[VertexLabel],
+        hierarchy: Hierarchy | None = None,
     ) -> None:
         self.prefixes = prefixes
         self.edge_labels = {label.id: label for label in edge_labels}
         self.vertex_labels = {label.id: label for label in vertex_labels if label.iri != VERTEX}
         self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
-        self._vertices = _Index((label.iri, label.id) for label in self.vertex_labels.values())
+        self._hierarchy = hierarchy
+        classes = {**(hierarchy.classes if hierarchy else {}), **self.vertex_labels}
+        self._vertices = _Index((label.iri, label.id) for label in classes.values())
+        self._classes = classes
         self._properties = _Index((label.iri, label.id) for label in self.edge_labels.values() if label.kinds)
         known = {*self._edges.by_iri, *self._vertices.by_iri} - {RDF_TYPE}
         self.open = all(iri.startswith(DEFAULT_NAMESPACE) for iri in known)
@@ -56,7 +67,16 @@ class Names:
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""
         found = self._find(self._vertices, words, text, "label")
-        return self.vertex_labels.get(found) or VertexLabel(ABSENT, words[0].text, 0)
+        return self._classes.get(found) or VertexLabel(ABSENT, words[0].text, 0)
+
+    def under(self, label: int) -> tuple[int, ...]:
+        """Return the labels that a vertex label stands for, itself first: more than one where subclasses are read."""
+        return (label,) if self._hierarchy is None else self._hierarchy.under(label)
+
+    def class_name(self, label: int) -> str:
+        """Return the written name of a vertex label, one of a class without vertices included."""
+        found = self._classes.get(label)
+        return "a class without a name" if found is None else self.written(found.iri)
 
     def edge_label(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label that ``words`` name."""

@@ -111,7 +111,8 @@ def place_checks(draft: Draft) -> None:
         when = [draft.position[v] for v in vertices] + [when_edge[e] for e in edges if e in when_edge]
         placed[max(when, default=0)].append(check)
     for i, step in enumerate(draft.steps):
-        draft.steps[i] = replace(step, checks=tuple(placed[i]))
+        if placed[i]:
+            draft.steps[i] = replace(step, checks=tuple(placed[i]))
 
 
 def _reads(check: Check, pattern: PatternGraph) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -48,7 +48,7 @@ class Term:
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class CountingPlan:
     """The number of matches as a sum.
 

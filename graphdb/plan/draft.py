@@ -60,11 +60,10 @@ class Draft:
     @cached_property
     def searched(self) -> Forecast:
         """… and what its best order does.  Nobody looks at samples for a search that will give way to counting."""
-        if self.linear:
-            forecast = modelled(self.plain, matching_order(self.plain))
-            if forecast.cost > SURELY * self.along_edges:
-                return forecast
-        return best_order(self.pattern, self.graph, self.plain, matching_order)
+        forecast = modelled(self.plain, matching_order(self.plain))
+        if self.linear and forecast.cost > SURELY * self.along_edges:
+            return forecast
+        return best_order(self.pattern, self.graph, self.plain, matching_order, forecast)
 
     @cached_property
     def linear(self) -> bool:

@@ -240,6 +240,8 @@ def lower(
         and _counts_itself(steps),
         limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
         worker_bytes=capacity * np.dtype(graph.dtype).itemsize + program.bits * program.bits_bytes,
+        own_bytes=sum(array.nbytes for array in tables.alive if isinstance(array, np.ndarray))
+        + (0 if space is None else space.bytes),
         cost=cost,
         automorphisms=symmetry.size,
         columns=columns.reshape(len(moved), len(wanted)),

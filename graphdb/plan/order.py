@@ -48,28 +48,36 @@ def _component_order(estimates: Estimates, component: list[int]) -> tuple[float,
     """(work, rows, order) of one component."""
     if len(component) > EXACT:
         return min(_beam(estimates, component), _greedy(estimates, component))
+    near = _near(estimates, component)
     pending = _pending(estimates, component)
-    best: dict[int, tuple[float, float, tuple[int, ...]]] = {
-        1 << v: (estimates.sizes[v], estimates.sizes[v], (v,)) for v in component
+    hanging = sum(1 << v for v in pending)
+    best: dict[int, _Partial] = {
+        1 << v: (estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component
     }
     for _ in range(len(component) - 1):
-        longer: dict[int, tuple[float, float, tuple[int, ...]]] = {}
-        for bound, (work, rows, order) in best.items():
-            near = {other for u in order for other, _, _ in estimates.links[u] if not bound >> other & 1}
-            for v in near - set(sorted(near & pending.keys(), key=pending.__getitem__)[1:]):
-                new_rows, new_work = extend(estimates, bound, rows, v)
-                found = (work + new_work + new_rows, new_rows, (*order, v))
-                key = bound | 1 << v
-                if key not in longer or (found[0], found[2]) < (longer[key][0], longer[key][2]):
-                    longer[key] = found
+        longer: dict[int, _Partial] = {}
+        for work, rows, order, bound, reached in best.values():
+            left = reached & ~bound
+            if (left & hanging).bit_count() > 1:
+                first = next(v for v in pending if left >> v & 1)
+                left = left & ~hanging | 1 << first
+            while left:
+                bit = left & -left
+                left ^= bit
+                v = bit.bit_length() - 1
+                new_rows, step = extend(estimates, bound, rows, v)
+                cost, key = work + step + new_rows, bound | bit
+                known = longer.get(key)
+                if known is None or cost < known[0] or (cost == known[0] and (*order, v) < known[2]):
+                    longer[key] = (cost, new_rows, (*order, v), key, reached | near[v])
         best = longer
-    return next(iter(best.values()))
+    return next(iter(best.values()))[:3]
 
 
 def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:
     """Build orders vertex by vertex, and go on with the cheapest of each length; equal sets of vertices count once."""
     width = max(4, min(BEAM, BEAM_WORK // len(component) ** 2))
-    near = {v: sum(1 << u for u in {other for other, _, _ in estimates.links[v]}) for v in component}
+    near = _near(estimates, component)
     kept: list[_Partial] = [(estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component]
     for _ in range(len(component) - 1):
         longer: dict[int, _Partial] = {}
@@ -87,19 +95,28 @@ def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tup
     return kept[0][:3]
 
 
-def _pending(estimates: Estimates, component: list[int]) -> dict[int, tuple[float, int]]:
-    """The vertices that hang on one other, with what decides which of them to bind first: the least.
+def _near(estimates: Estimates, component: list[int]) -> dict[int, int]:
+    """What each vertex is joined to, as a bit set."""
+    near = {}
+    for v in component:
+        near[v] = 0
+        for other, _, _ in estimates.links[v]:
+            near[v] |= 1 << other
+    return near
+
+
+def _pending(estimates: Estimates, component: list[int]) -> list[int]:
+    """The vertices that hang on one other, in the order in which to bind them.
 
     Such a vertex multiplies rows by f, at a cost of c for each, whatever else is bound, and nothing depends on it: of
     two the one with the lesser (f - 1) / c comes first in some cheapest order (Ibaraki and Kameda 1984).
     """
-    found = {}
-    for v in component if len(component) > 2 else ():
-        near = {other for other, _, _ in estimates.links[v]}
-        if len(near) == 1:
-            rows, work = extend(estimates, 1 << next(iter(near)), 1.0, v)
-            found[v] = ((rows - 1.0) / max(work + rows, 1e-9), v)
-    return found
+    found = []
+    for v, others in _near(estimates, component).items() if len(component) > 2 else ():
+        if others.bit_count() == 1:
+            rows, work = extend(estimates, others, 1.0, v)
+            found.append(((rows - 1.0) / max(work + rows, 1e-9), v))
+    return [v for _, v in sorted(found)]
 
 
 def _greedy(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:

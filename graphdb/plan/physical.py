@@ -300,6 +300,8 @@ class PhysicalPlan:
         Only the number of matches is wanted; and the last step can count its values without going through them.
     worker_bytes
         Memory that each worker needs for windows, shared intersections and lists kept as bits.
+    own_bytes
+        Memory that the plan's own arrays take: candidates, constants, its candidate space.
     """
 
     steps: tuple[Step, ...]
@@ -313,6 +315,7 @@ class PhysicalPlan:
     count_last: bool
     limit: int | None
     worker_bytes: int
+    own_bytes: int
     cost: float
     """Expected elements that the search goes through."""
     automorphisms: int

@@ -67,10 +67,14 @@ def modelled(estimates: Estimates, order: Order) -> Forecast:
 
 
 def best_order(
-    pattern: PatternGraph, graph: DataGraph, estimates: Estimates, choose: Callable[[Estimates], Order]
+    pattern: PatternGraph,
+    graph: DataGraph,
+    estimates: Estimates,
+    choose: Callable[[Estimates], Order],
+    forecast: Forecast | None = None,
 ) -> Forecast:
-    """Choose an order by the model; where that is expected to take long, look, and choose again."""
-    forecast = modelled(estimates, choose(estimates))
+    """Choose an order by the model (or take ``forecast``); where that is expected to take long, look, and again."""
+    forecast = forecast or modelled(estimates, choose(estimates))
     if forecast.cost < WORTH or pattern.limit is not None or len(forecast.order) < 2:
         return forecast
     walks = Walks(pattern, graph, int(min(max(forecast.cost / 400, WALKS[0]), WALKS[1])))

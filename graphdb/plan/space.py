@@ -73,6 +73,11 @@ class CandidateSpace:
     """The row of ``offsets`` that leads from one pattern vertex to the other."""
     _partitions: dict[Pair, Partition] = field(default_factory=dict, repr=False)
 
+    @property
+    def bytes(self) -> int:
+        """What its arrays take."""
+        return self.fits.nbytes + self.offsets.nbytes + self.neighbours.nbytes
+
     def relation(self, a: int, b: int) -> Relation:
         """How a search goes from ``a`` to ``b``."""
         return Relation(None, "out", (a, b))

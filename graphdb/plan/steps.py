@@ -131,7 +131,8 @@ def share_intersections(draft: Draft) -> None:
     for i, (neighbours, shared) in shared_prefixes(joins, draft.position).items():
         step = draft.steps[i]
         assert isinstance(step, VertexStep)
-        draft.steps[i] = replace(step, neighbours=neighbours, shared=shared)
+        if (neighbours, shared) != (step.neighbours, step.shared):
+            draft.steps[i] = replace(step, neighbours=neighbours, shared=shared)
 
 
 def _keys(draft: Draft, vertex: int) -> Ints:

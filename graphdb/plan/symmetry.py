@@ -136,15 +136,19 @@ class _Automorphisms:
             near[a].append((link, b))
         clauses = self._pattern.clauses
         kinds = _numbered(
-            (vertex.labels, _size(vertex.candidates), *(v in clause.vertices for clause in clauses))
-            for v, vertex in enumerate(self._pattern.vertices)
+            [
+                (vertex.labels, _size(vertex.candidates), *[v in clause.vertices for clause in clauses])
+                for v, vertex in enumerate(self._pattern.vertices)
+            ]
         )
-        for _ in range(self.count):
-            finer = _numbered((kinds[v], *sorted((link, kinds[u]) for link, u in near[v])) for v in range(self.count))
+        first = range(self.count)
+        for _ in first:
+            if max(kinds) == self.count - 1:  # all differ
+                return list(first)
+            finer = _numbered([(kinds[v], *sorted([(link, kinds[u]) for link, u in near[v]])) for v in first])
             kinds, before = finer, kinds
             if max(kinds) == max(before):
                 break
-        first = range(self.count)
         return [next(u for u in first if kinds[u] == kinds[v] and self._share_candidates(u, v)) for v in first]
 
     def _share_candidates(self, u: int, v: int) -> bool:

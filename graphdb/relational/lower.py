@@ -16,8 +16,9 @@ from graphdb.candidates import Snapshot
 from graphdb.constants import long_column
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.lists import common
-from graphdb.pattern.bind import BoundPattern, bind, conjuncts, walk
+from graphdb.pattern.bind import BoundPattern, bind, conjuncts
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.relation import ORDER, ROW, VALUE, Relation, bindings_of

@@ -60,6 +60,13 @@ class Program:
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     reusable: bool = True
 
+    @property
+    def own_bytes(self) -> int:
+        """What its plans, and the candidates that later ones start from, hold of memory."""
+        plans = sum(step.plan.own_bytes for step in self.steps if step.plan is not None)
+        later = [vertex.candidates for step in self.steps if step.plan is None for vertex in step.pattern.vertices]
+        return plans + sum(ids.nbytes for ids in later if ids is not None)
+
     def last_use(self, name: str) -> int:
         """Return the number of the last step whose rows are made of a table or view; past the last if the result is."""
         if f"{name} " in self.shaped.sql:

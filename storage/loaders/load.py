@@ -35,6 +35,7 @@ from graphdb.storage.loaders.tables import Mapping
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.storage.changes import Changes
     from graphdb.storage.loaders.ntriples import Parser
 
 T = TypeVar("T")
@@ -68,6 +69,8 @@ class LoadReport:
     files: int
     errors: int
     seconds: float
+    changes: Changes | None = field(default=None, repr=False, compare=False)
+    """The triples that are new, for what follows them; None where they are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,8 @@ def load(
             with suppress(duckdb.Error):
                 catalog.end_work()
             raise
-    return LoadReport(loading.triples, new, len(sources), loading.errors, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes)
 
 
 def _described(sources: list[_Source]) -> str:
@@ -269,6 +273,11 @@ class _Load:
             self._connection.interrupt()
             wait([self._stored], _TICK)
         self._store.shutdown()
+
+    @property
+    def changes(self) -> Changes | None:
+        """What the load changed, once it is done."""
+        return self._appender.changes
 
     def run(self) -> int:
         """Load everything and return how many triples are new."""

@@ -80,6 +80,20 @@ def test_a_run_within_a_run_of_the_same_plan() -> None:
     assert outer == expected
 
 
+@pytest.mark.parametrize("yield_work", [1 << 20, 2])
+def test_a_count_that_is_asked_again_counts_again(yield_work: int) -> None:
+    """In one call where that does, and else call by call; what was gone through is that of one run."""
+    plan, executor = walk(count_only=True), HostExecutor(1, yield_work=yield_work)
+    expected = len(rows(walk(), HostExecutor(1)))
+    controls = [Control() for _ in range(4)]
+    assert [executor.count(plan, control) for control in controls] == [expected] * 4
+    assert len({tuple(control.rows) for control in controls}) == 1
+    (kept,) = plan.spare.values()
+    assert kept.short == (yield_work > 2)
+    assert executor.count(plan, Control(limit=3)) == 3
+    assert executor.count(plan) == expected
+
+
 def test_one_plan_in_several_threads() -> None:
     plan, executor = walk(count_only=True), HostExecutor(1, yield_work=50)
     expected = executor.count(plan)

@@ -42,7 +42,8 @@ def _typed(value: str, datatype: str) -> str:
     return f'"{value}"^^<{XSD}{datatype}>'
 
 
-def _graph() -> Iterator[str]:
+def small_graph() -> Iterator[str]:
+    """Yield the N-Triples of a graph with every kind of literal."""
     for vertex, label in [
         ("a", "Person"),
         ("a", "Woman"),
@@ -90,7 +91,7 @@ def _graph() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
     path = tmp_path_factory.mktemp("fuzz") / "graph.nt"
-    path.write_text("\n".join(_graph()) + "\n", encoding="utf-8")
+    path.write_text("\n".join(small_graph()) + "\n", encoding="utf-8")
     with graphdb.connect(threads=1) as opened:
         opened.load(path)
         yield opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import duckdb
@@ -24,7 +25,7 @@ resources = st.integers(1, RESOURCES - 1)
 objects = st.one_of(resources, resources, st.integers(LITERAL_BASE, LITERAL_BASE + LITERALS - 1))
 triples = st.sets(st.tuples(st.sampled_from([TYPE, TYPE, 1, 2, 3]), resources, objects), max_size=40)
 
-Triples = set[tuple[int, int, int]]
+Triples = AbstractSet[tuple[int, int, int]]
 
 
 def empty() -> duckdb.DuckDBPyConnection:
@@ -45,12 +46,15 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, data: Triples) -> 
     )
 
 
-def add(connection: duckdb.DuckDBPyConnection, new: Triples) -> None:
-    """Append triples as a load does."""
-    connection.execute("CREATE OR REPLACE TEMP TABLE new (label BIGINT, subject BIGINT, object BIGINT)")
-    insert(connection, "new", new)
-    connection.execute("INSERT INTO _graphdb.triple FROM new")
-    statistics.append(connection, "new")
+def change(connection: duckdb.DuckDBPyConnection, added: Triples, removed: Triples = frozenset()) -> None:
+    """Remove triples, then append others, as loads and updates do."""
+    for name, data in (("added", added), ("removed", removed)):
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} (label BIGINT, subject BIGINT, object BIGINT)")
+        insert(connection, name, data)
+    connection.execute("DELETE FROM _graphdb.triple t USING removed r WHERE (t.label, t.subject, t.object) = "
+                       "(r.label, r.subject, r.object)")  # fmt: skip
+    connection.execute("INSERT INTO _graphdb.triple FROM added")
+    statistics.change(connection, "added", "removed")
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
@@ -75,23 +79,24 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
     return sorted((*k, *v) for k, v in degrees.items()), sorted((*k, *v) for k, v in pairs.items())
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.lists(triples, min_size=1, max_size=3))
-def test_appended_loads_equal_a_recount(loads: list[Triples]) -> None:
-    grown, known = empty(), set[tuple[int, int, int]]()
-    for load in loads:
-        add(grown, load - known)
-        known |= load
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(triples, triples), min_size=1, max_size=3))
+def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples]]) -> None:
+    changed, known = empty(), set[tuple[int, int, int]]()
+    for wanted, unwanted in changes:
+        removed = known & unwanted
+        change(changed, wanted - (known - removed), removed)
+        known = (known - removed) | wanted
         fresh = empty()
         insert(fresh, "_graphdb.triple", known)
         statistics.refresh(fresh, np.array([label for label, _, _ in known], np.int64))
-        found = tables(grown)
+        found = tables(changed)
         assert found == tables(fresh)
         assert (found["degree"], found["label_pair"]) == counted(known)
         fresh.close()
-    statistics.refresh(grown, np.array([1, 2], np.int64))
-    assert (tables(grown)["degree"], tables(grown)["label_pair"]) == counted(known)
-    grown.close()
+    statistics.refresh(changed, np.array([1, 2], np.int64))
+    assert (tables(changed)["degree"], tables(changed)["label_pair"]) == counted(known)
+    changed.close()
 
 
 def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,9 +106,13 @@ def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch
     most = sorted(every, key=lambda row: (-row[3], row[0], row[1], row[2]))[:4]
     assert len(every) > 4
     connection, before = empty(), {triple for triple in data if triple[1] % 2}
-    add(connection, before)
-    add(connection, data - before)  # what was let go by the first is not missed
+    change(connection, before)
+    change(connection, data - before)  # so much that all are counted again: what the first let go is not missed
     assert tables(connection)["label_pair"] == sorted(most)
+    one = next(row for row in data if row[0] == most[0][0])
+    change(connection, set(), {one})  # a little: what is kept is brought up to date, and stays
+    left = {row[:3]: row[3:] for row in counted(data - {one})[1]}
+    assert tables(connection)["label_pair"] == sorted((*row[:3], *left.get(row[:3], (0, 0))) for row in most)
 
 
 def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,74 @@
+"""Finding a few terms in a large dictionary: a table of hashes, so that a small append does not read all the strings.
+
+Next to a table of terms, ``resource`` or ``literal``, stands one of (hash, id), made when it is first worth it and
+sorted by hash in runs: DuckDB's zone maps then say which part of a run can hold a hash.  What was appended since the
+last run is read as it is, and becomes a run itself when it is long enough (a log-structured merge without the merging;
+O'Neil et al., 1996).  The hash is DuckDB's own, so a file that another version of DuckDB wrote gets new runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+FEW = 32
+"""Terms up to which single ones are looked for; more are joined with the whole dictionary."""
+
+RUN = 122_880
+"""Terms that make a run: as many as a row group of DuckDB's has."""
+
+
+def narrowed(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], next_id: int, base: int, terms: str
+) -> tuple[str, list[int]] | None:
+    """Return SQL, with its parameters, for the rows of a dictionary table that can be among some terms.
+
+    Parameters
+    ----------
+    table
+        ``resource`` or ``literal``; its ids go from ``base`` to ``next_id - 1``, in the order of the table.
+    columns
+        What a term is told by.
+    terms
+        A view with these columns, of at most :data:`FEW` rows.
+
+    Returns
+    -------
+    None where the dictionary is so small that it is read as quickly.
+    """
+    if next_id - base < RUN:
+        return None
+    behind = _covered(connection, table, columns, next_id, base)
+    hashed = f"hash({', '.join(columns)})"
+    found = connection.execute(
+        f"SELECT DISTINCT id FROM _graphdb.{table}_key JOIN (SELECT {hashed} AS hash FROM {terms}) USING (hash)"
+    ).fetchall()
+    row = f"SELECT id, {', '.join(columns)} FROM _graphdb.{table}"
+    # Single ids: where several are asked for at once, DuckDB unpacks the strings of all others too.
+    relation = " UNION ALL ".join([f"{row} WHERE id >= ?", *[f"{row} WHERE id = ?"] * len(found)])
+    return f"({relation})", [behind, *(id for (id,) in found)]
+
+
+def _covered(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], next_id: int, base: int
+) -> int:
+    """Return the first id that has no hash, once the runs are long enough."""
+    import duckdb
+
+    note = f"{table}_key"
+    known = connection.execute("SELECT value FROM _graphdb.meta WHERE key = ?", [note]).fetchall()
+    version, behind = known[0][0].split() if known else ("", "")
+    first = int(behind) if version == duckdb.__version__ else base
+    if first == base:
+        connection.execute(f"CREATE OR REPLACE TABLE _graphdb.{note} (hash UBIGINT NOT NULL, id BIGINT NOT NULL)")
+    if next_id - first < RUN:
+        return first
+    connection.execute(
+        f"INSERT INTO _graphdb.{note} SELECT hash({', '.join(columns)}) AS hash, id FROM _graphdb.{table}"
+        " WHERE id >= $first ORDER BY hash ASC, id ASC",
+        {"first": first},
+    )
+    connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [note, f"{duckdb.__version__} {next_id}"])
+    return next_id

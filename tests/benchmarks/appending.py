@@ -1,0 +1,108 @@
+"""Appending: what new triples cost, by how many there are and how many are there already.
+
+Run as ``python -m tests.benchmarks.appending --there 0.1,1,5``.  For each size of the database, on disk and warm: a load
+of 1, 1,000 and 100,000 triples (new people, who know people that are there), the first query after it (two hops and a
+property, counted), the same query again, and statements that create, merge and set.  Medians; pyoxigraph's store gets
+the same triples, by ``load`` and ``update``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.bulk import R, S, generate
+
+QUERY = "MATCH (a)-[:knows]->(b)-[:livesIn]->(c) WHERE a.age = 30 RETURN count(*)"
+STATEMENTS = {
+    "CREATE": "CREATE (:Person {name: 'n$'})-[:knows]->(:Person {name: 'm$'})",
+    "MERGE": "MERGE (a:Person {name: 'merged $'})",
+    "SET": "MATCH (a:Person {name: 'merged $'}) SET a.age = 30",
+}
+
+
+def lines(number: int, size: int) -> Iterator[str]:
+    """That many triples of people who are new, who know people that are not."""
+    for i in range(size):
+        yield f"<{R}new/{number}_{i}> <{S}knows> <{R}person/{i * 7919 % 12_000}> .\n"
+
+
+def milliseconds(work: Callable[[], Any]) -> float:
+    """How long something takes."""
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1000
+
+
+def ours(data: Path, folder: Path, repeat: int) -> dict[str, float]:
+    """Medians in milliseconds, by what was done."""
+    import graphdb
+
+    found: dict[str, list[float]] = {}
+
+    def note(what: str, work: Callable[[], Any]) -> None:
+        found.setdefault(what, []).append(milliseconds(work))
+
+    file = folder / "part.nt"
+    with graphdb.connect(folder / "db.duckdb") as db:
+        db.load(data)
+        for number in range(repeat + 1):
+            if number == 1:
+                found.clear()  # the first one compiles, and makes what later ones use
+            for size in (1, 1000, 100_000):
+                file.write_text("".join(lines(number * 10 + len(str(size)), size)))
+                note(f"append {size:,}", lambda: db.load(file))
+                note(f"first query after {size:,}", lambda: db.query(QUERY).scalar())
+            note("query again", lambda: db.query(QUERY).scalar())
+            for name, text in STATEMENTS.items():
+                note(name, lambda text=text, number=number: db.query(text.replace("$", str(number))))
+    return {what: statistics.median(times) for what, times in found.items()}
+
+
+def theirs(data: Path, folder: Path, repeat: int) -> dict[str, float]:
+    """pyoxigraph's medians in milliseconds."""
+    import pyoxigraph
+
+    store = pyoxigraph.Store(str(folder / "store"))
+    store.bulk_load(path=str(data), format=pyoxigraph.RdfFormat.N_TRIPLES)
+    found: dict[str, list[float]] = {}
+    for number in range(repeat):
+        for size in (1, 1000, 100_000):
+            text = "".join(lines(number * 10 + len(str(size)), size)).encode()
+            took = milliseconds(lambda text=text: store.load(text, pyoxigraph.RdfFormat.N_TRIPLES))
+            found.setdefault(f"append {size:,}", []).append(took)
+        insert = f"INSERT DATA {{ _:a a <urn:P> ; <urn:name> 'n{number}' ; <urn:knows> _:b . _:b a <urn:P> ; <urn:name> 'm' }}"
+        found.setdefault("CREATE", []).append(milliseconds(lambda insert=insert: store.update(insert)))
+    return {what: statistics.median(times) for what, times in found.items()}
+
+
+def main() -> None:
+    """Measure and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--there", default="0.1,1,5", help="millions of triples")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--peers", action="store_true", help="pyoxigraph too")
+    given = parser.parse_args()
+    tables: dict[str, dict[str, float]] = {}
+    for there in given.there.split(","):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            generate(folder / "data.nt", int(float(there) * 1e6) // 8 * 8)
+            tables[f"{there} M"] = ours(folder / "data.nt", folder, given.repeat)
+            if given.peers:
+                tables[f"{there} M oxigraph"] = theirs(folder / "data.nt", folder, given.repeat)
+    print(f"{'ms':26}" + "".join(f"{name:>14}" for name in tables))
+    for what in next(iter(tables.values())):
+        cells = (table.get(what) for table in tables.values())
+        print(f"{what:26}" + "".join(f"{'' if cell is None else f'{cell:.1f}':>14}" for cell in cells))
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Questions in the shapes of LUBM and WatDiv to a generated graph: the CPU, a CUDA device, and the choice between them.
+
+    python -m tests.benchmarks.rdf_generated --triples 10_000_000
+
+Milliseconds are those of the match alone, on a prepared plan, with what it reads in memory (on a device, in the
+device's), medians: ``cpu 1`` is one thread, ``cpu`` all, ``first`` the device's first run, with all that it is given
+and compiled for it.  Rows are taken block by block as they come.  ``query`` is the whole of a prepared query with
+SQL after the match and the result as an Arrow table, on the CPU and by choice.  All counts are compared.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import graphdb
+from graphdb.errors import GraphDBError, QueryTimeout
+from graphdb.execute.choose import ChoosingExecutor, open_device
+from graphdb.execute.executor import Control, Executor
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.parser import parse
+from graphdb.grammar.syntax import Query
+from graphdb.query import Prepared, QueryRun
+from tests.benchmarks import campus
+from tests.benchmarks.campus_queries import QUESTIONS, Question
+from tests.benchmarks.harness import CORES, Table, main, options, progress, scratch, surroundings
+
+SLOW = 0.1
+"""Seconds on the CPU from which a device is held to be ten times faster."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """One engine's answers to one question."""
+
+    answers: set[tuple[int, int]] = field(default_factory=set)
+    """(rows, matches): one, if it is always the same."""
+    seconds: list[float] = field(default_factory=list)
+    first: float = float("nan")
+    trouble: str = ""
+
+    @property
+    def median(self) -> float:
+        """Of all runs but the first."""
+        return statistics.median(self.seconds) if self.seconds else self.first
+
+    def text(self) -> str:
+        return self.trouble or _ms(self.median)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:,.{1 if seconds >= 0.01 else 2}f}"
+
+
+def matched(executor: Executor, prepared: Prepared, limit: float) -> tuple[int, int]:
+    """Run the match alone: (rows, matches)."""
+    plan, control = prepared.plan, Control(timeout=limit)
+    assert plan is not None
+    if prepared.wanted.count_only:
+        return 1, executor.count(plan, control)
+    rows = matches = 0
+    for block in executor.run(plan, control):
+        rows += block.count
+        matches += block.count if block.matches is None else int(block.matches.sum())
+    return rows, matches
+
+
+def run(argv: list[str]) -> list[Table]:
+    """Generate, load, ask."""
+    parser = options(__doc__, ["cpu 1", "cuda", "query"], repeat=5, limit=20)
+    parser.add_argument("--triples", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="questions whose names match this regular expression")
+    parser.add_argument("--database", type=Path, help="a database made before, or to be kept")
+    given = parser.parse_args(argv)
+    questions = [question for question in QUESTIONS if re.search(given.only, question.name)]
+    with scratch() as folder:
+        database, told = _loaded(given.triples, given.seed, given.database, folder)
+        with database:
+            return [_asked(database, questions, given.peers.split(","), given.repeat, given.limit, told)]
+
+
+def _loaded(triples: int, seed: int, kept: Path | None, folder: Path) -> tuple[graphdb.Database, str]:
+    """The database, and how it came to be."""
+    if kept is not None and kept.exists():
+        return graphdb.connect(kept), f"{kept.name}, made before"
+    progress("generating")
+    started = time.perf_counter()
+    graph = campus.campus(triples, seed)
+    campus.write(graph, folder / "campus.nt")
+    written = time.perf_counter()
+    progress("loading")
+    database = graphdb.connect(kept or folder / "campus.duckdb")
+    database.load(folder / "campus.nt")
+    loaded = time.perf_counter() - written
+    (folder / "campus.nt").unlink()
+    told = f"{campus.size(graph):,} triples, seed {seed}: generated and written in {written - started:.1f} s, loaded in {loaded:.1f} s"
+    return database, told
+
+
+def _asked(
+    database: graphdb.Database, questions: list[Question], peers: list[str], repeat: int, limit: float, told: str
+) -> Table:
+    """One table: every engine answers every question once unmeasured, then in turns."""
+    host = HostExecutor()
+    engines: dict[str, Executor] = {"cpu": host}
+    if "cpu 1" in peers:
+        engines["cpu 1"] = HostExecutor(1)
+    choosing: ChoosingExecutor | None = None
+    if "cuda" in peers:
+        try:
+            device = open_device(0)
+            engines["cuda"] = device
+            engines["auto"] = choosing = ChoosingExecutor(host, lambda: device)
+            told += f"; {device.device.name}"
+        except GraphDBError as error:
+            told += f"; no device: {error.message}"
+    whole = [name for name in ("cpu", "auto") if name in engines] if "query" in peers else []
+    columns = ["question", "rows", "matches", "plan ms", *(name for name in ("cpu 1", *engines) if name in engines)]
+    columns = list(dict.fromkeys(columns)) + (["first", "chosen", "cpu / cuda", "cpu / auto"] if choosing else [])
+    table = Table("milliseconds of the match, warm", [*columns, *(f"query {name}" for name in whole)])
+    missed, slower = [], []
+    for question in questions:
+        progress(question.name)
+        with QueryRun(database._state.snapshot(), host, question.text, {}, bindings_bytes=8 << 30) as asked:
+            query = parse(question.text)
+            assert isinstance(query, Query)
+            started = time.perf_counter()
+            prepared = asked.prepare(query)
+            planned = time.perf_counter() - started
+
+            def ask(engine: Executor, prepared: Prepared = prepared) -> tuple[int, int]:
+                return matched(engine, prepared, limit)
+
+            def result(engine: Executor, prepared: Prepared = prepared, asked: QueryRun = asked) -> tuple[int, int]:
+                asked.executor = engine
+                return asked.run(prepared).num_rows, 0
+
+            cells = _measured({name: (ask, engine) for name, engine in engines.items()}, repeat)
+            wholes = _measured({name: (result, engines[name]) for name in whole}, min(repeat, 3))
+        answers = set().union(*(cell.answers for cell in cells.values()))
+        rows, matches = min(answers, default=(0, 0))
+        row = [question.name, f"{rows:,}", f"{matches:,}", _ms(planned)]
+        row += [cells[name].text() for name in columns if name in engines]
+        if len(answers) > 1:
+            row[1] = f"WRONG {sorted(answers)}"
+        if choosing is not None:
+            ours, theirs, chosen = (cells[name].median for name in ("cpu", "cuda", "auto"))
+            assert prepared.plan is not None
+            row += [_ms(cells["cuda"].first), choosing.describe(prepared.plan).partition(";")[0]]
+            row += [f"{ours / theirs:.2f}", f"{ours / chosen:.2f}"]
+            if ours > SLOW and ours < 10 * chosen:
+                missed.append(question.name.split()[0])
+            if chosen > 1.2 * ours:
+                slower.append(question.name.split()[0])
+        table.add(*row, *(wholes[name].text() for name in whole))
+    if choosing is not None:
+        table.notes.append(
+            f"over {SLOW * 1e3:.0f} ms on the CPU and not ten times faster: {', '.join(missed) or 'none'}"
+        )
+        table.notes.append(f"chosen and over 1.2 times slower than the CPU: {', '.join(slower) or 'none'}")
+    table.notes += [told, f"{surroundings('graphdb', 'numba', 'duckdb')}; cpu is {CORES} threads; {repeat} runs"]
+    return table
+
+
+Asked = tuple[Callable[[Executor], tuple[int, int]], Executor]
+
+
+def _measured(engines: dict[str, Asked], repeat: int) -> dict[str, Cell]:
+    """Ask every engine once, then so many times in turns; what took seconds is not asked often."""
+    cells = {name: Cell() for name in engines}
+    for turn in range(repeat + 1):
+        for name, (ask, engine) in engines.items():
+            cell = cells[name]
+            if cell.trouble or sum(cell.seconds) > 3 or (turn == 2 and cell.first > 3):
+                continue
+            started = time.perf_counter()
+            try:
+                cell.answers.add(ask(engine))
+            except QueryTimeout:
+                cell.trouble = "too long"
+            except GraphDBError as error:
+                cell.trouble = f"{type(error).__name__}: {error.message}"[:60]
+            taken = time.perf_counter() - started
+            if turn:
+                cell.seconds.append(taken)
+            else:
+                cell.first = taken
+    return cells
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,128 @@
+"""Derived structures follow changes: what is taken over equals what is derived anew, however the graph changed."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.storage.changes import Changes
+from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.pcsr import Partition
+from graphdb.storage.terms import LITERAL_BASE
+
+TYPE = 0
+resources = st.integers(1, 70)
+literals = st.integers(LITERAL_BASE, LITERAL_BASE + 9)
+triples = st.sets(st.tuples(st.sampled_from([TYPE, 1, 2]), resources, st.one_of(resources, literals)), max_size=40)
+
+Triples = AbstractSet[tuple[int, int, int]]
+KEYS: list[tuple[str, tuple[Any, ...]]] = [
+    *(("partition", ((label,), direction)) for label in range(3) for direction in ("out", "in", "both")),
+    *(("partition", (labels, "out")) for labels in ((1, 2), None)),
+    *(("signature", (label, direction)) for label in (1, 2) for direction in ("out", "in")),
+    *(("members", (vertex,)) for vertex in (1, 2, 3)),
+    ("oriented", ((1,),)),
+    ("universe", ()),
+]
+
+
+def graph_of(data: Triples, layer: Any) -> DataGraph:
+    """The graph of triples of term ids, with as many terms as the largest ids say."""
+    most = max([3, *(s for _, s, _ in data), *(o for *_, o in data if o < LITERAL_BASE)]) + 1
+    values = max((o - LITERAL_BASE + 1 for *_, o in data if o >= LITERAL_BASE), default=0)
+    rows = np.array(sorted(data), np.int64).reshape(-1, 3)
+    objects = np.where(rows[:, 2] >= LITERAL_BASE, rows[:, 2] - LITERAL_BASE + most, rows[:, 2])
+    return DataGraph(ArraySource(rows[:, 1], rows[:, 0], objects, most, values, TYPE), layer=layer)
+
+
+def edges(partition: Partition, vertices: int) -> list[Any]:
+    """What a partition says, whatever its offset layer."""
+    neighbours = [partition.neighbours_of(vertex).tolist() for vertex in range(vertices)]
+    codes = [
+        [partition.codes_of(v, other).tolist() for other in neighbours[v]] if partition.codes is not None else []
+        for v in range(vertices)
+    ]
+    return [neighbours, codes, partition.keys.tolist(), partition.max_degree, partition.loops, partition.simple]
+
+
+def arrays(found: Any) -> list[Any]:
+    """All arrays and numbers of a derived structure."""
+    if isinstance(found, np.ndarray | list):
+        return list(found)
+    fields = (name for name in type(found).__dataclass_fields__ if name != "row")
+    values = (getattr(found, name) for name in fields)
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+
+
+@settings(max_examples=60, deadline=None)
+@given(triples, st.lists(st.tuples(triples, triples), min_size=1, max_size=3), st.sampled_from([None, "direct"]))
+def test_what_follows_equals_what_is_derived(data: Triples, steps: list[tuple[Triples, Triples]], layer: Any) -> None:
+    graph = graph_of(data, layer)
+    for name, arguments in KEYS:
+        getattr(graph, name)(*arguments)
+    for number, (wanted, unwanted) in enumerate(steps):
+        removed = data & unwanted
+        left = data - removed
+        added = wanted - left
+        # Terms stay when their triples go: the dictionary never shrinks.
+        data = left | added
+        follower = graph_of(data, layer)
+        if follower.resources < graph.resources or follower.source.literals < graph.source.literals:
+            return
+        changes = Changes.of(removed, added)
+        assert changes is not None
+        follower.follow(graph, [changes])
+        fresh = graph_of(data, layer)
+        for name, arguments in KEYS[number % 2 :: 2]:
+            found, expected = getattr(follower, name)(*arguments), getattr(fresh, name)(*arguments)
+            if name == "partition":  # in either layer
+                found, expected = (edges(structure, fresh.vertices) for structure in (found, expected))
+            assert arrays(found) == arrays(expected), (name, arguments)
+        graph = follower
+
+
+def test_queries_between_changes(tmp_path: pathlib.Path) -> None:
+    """Loads and statements that write, with queries between them: as from a file that is opened anew."""
+    queries = (
+        "MATCH (a)-[:knows]->(b) RETURN a.name, b.name",
+        "MATCH (a:Person) WHERE a.age > 3 RETURN a.name, a.age",
+        "MATCH (a:Person)-[:knows]->()-[:knows]->(b) RETURN a.name, b.name",
+        "MATCH (a)-[e]->(b) RETURN count(*)",
+        "MATCH (a) RETURN count(*)",
+    )
+    name, age, knows = (f"urn:graphdb:{word}" for word in ("name", "age", "knows"))
+    lines = [
+        f'<ex:{i}> <{name}> "n{i}" .\n<ex:{i}> <{age}> "{i}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+        f"<ex:{i}> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:graphdb:Person> .\n"
+        f"<ex:{i}> <{knows}> <ex:{i * 7 % 5}> .\n"
+        for i in range(9)
+    ]
+    steps: list[Any] = [
+        "".join(lines[:3]),
+        f"<ex:0> <{knows}> <ex:2> .\n",
+        "MATCH (a:Person {name: 'n1'}) SET a.age = 9, a.name = 'm1'",
+        "CREATE (:Person {name: 'new', age: 5})-[:knows]->(:Person {name: 'newer'})",
+        "".join(lines[3:7]),
+        "MATCH (a {name: 'n0'})-[e:knows]->() DELETE e",
+        "MATCH (a {name: 'new'}) DETACH DELETE a",
+        "BEGIN; CREATE (:Person {name: 'lost', age: 7}); ROLLBACK",
+        "MERGE (a:Person {name: 'n8'}) SET a.age = 4",
+        "".join(lines[7:]),
+    ]
+    path = tmp_path / "db.duckdb"
+    with graphdb.connect(path) as db:
+        for step in steps:
+            if step.startswith("<"):
+                (tmp_path / "part.nt").write_text(step)
+                db.load(tmp_path / "part.nt")
+            else:
+                db.query(step)
+            found = [sorted(db.query(query).fetchall(), key=str) for query in queries]
+            with graphdb.connect(path) as again:
+                assert found == [sorted(again.query(query).fetchall(), key=str) for query in queries], step
