@@ -154,7 +154,7 @@ class QueryRun:
         """Have DuckDB bind the SQL of a program, over no rows: what it would refuse is refused before anything runs."""
         import duckdb
 
-        with ExitStack() as stack, self._snapshot.connection.guard() as raw:
+        with self._snapshot.connection.guard() as raw, ExitStack() as stack:
             try:
                 self._show_lists(program, stack)
                 for step in program.steps:

@@ -360,7 +360,7 @@ class Statements:
     def _cypher(self, text: str, timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""
         statements = parse_script(text)
-        if not statements or not all(isinstance(statement, ast.Query) for statement in statements):
+        if not statements or not all(map(_only_reads, statements)):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
         return self.run(text, {}, timeout)
 
@@ -389,6 +389,10 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
     # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
     values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
     return text, query.span.start, *zip(arguments, values, strict=True)
+
+
+def _only_reads(statement: ast.Statement) -> bool:
+    return isinstance(statement, ast.Query) or (isinstance(statement, ast.Composite) and not statement.writes)
 
 
 def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
