@@ -163,6 +163,23 @@ def test_lists_and_case(db: graphdb.Database, expression: str, expected: Any) ->
     assert db.query(f"UNWIND [{{one: 1}}] AS one RETURN {expression} AS x").scalar() == expected
 
 
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("NOT a.age IN []", 4),
+        ("NOT (a.age = 1 AND false)", 4),
+        ("a.age = 1 OR true", 4),
+        ("size([a.age]) = 1", 4),
+        ("CASE WHEN a.age > 5 THEN false ELSE true END", 2),
+        ("none(x IN [a.age] WHERE x IS NOT NULL)", 1),
+        ("a.age > 5 OR a.age < 6", 3),
+    ],
+)
+def test_a_condition_may_hold_without_the_property(db: graphdb.Database, condition: str, count: int) -> None:
+    assert db.query(f"MATCH (a) WHERE {condition} RETURN count(*)").scalar() == count
+    assert db.query(f"UNWIND [{{one: 1}}] AS one MATCH (a) WHERE {condition} RETURN count(*)").scalar() == count
+
+
 # --- EXPLAIN ---------------------------------------------------------------------------------------------------
 
 
