@@ -32,6 +32,8 @@ def _graph(seed: int) -> Iterator[str]:
     for i in range(count):
         yield f"<urn:x:v{i}> a <urn:x:{'N' if i % 3 else 'M'}> ."
         yield f'<urn:x:v{i}> <urn:x:id> {i} ; <urn:x:name> "{"abcab"[i % 5]}" .'
+        mixed = ["1", "2.5e0", '"a"', "true"][i % 4]
+        yield f"<urn:x:v{i}> <urn:x:weight> {i / 2}e0 ; <urn:x:mixed> {mixed} ."
         if i % 3 != 2:
             yield f"<urn:x:v{i}> <urn:x:age> {dice.randrange(3)} ."
     yield '<urn:x:v0> a <urn:x:N> ; <urn:x:nick> "x", "y" . <urn:x:v1> <urn:x:nick> "y" .'
@@ -137,7 +139,7 @@ class Writer:
 
     def condition(self, scope: Scope, depth: int = 2) -> str:
         nodes = self.names(scope, "node")
-        match self.draw(st.integers(0, 11)):
+        match self.draw(st.integers(0, 12)):
             case 0 if depth:
                 operator = self.one_of("AND", "OR", "XOR")
                 return f"({self.condition(scope, depth - 1)} {operator} {self.condition(scope, depth - 1)})"
@@ -161,7 +163,10 @@ class Writer:
             case 9:
                 return f"{self.int(scope, 0)} IS {self.one_of('', 'NOT ')}NULL"
             case 10 if nodes:
-                return f"{self.one_of(*nodes)}.nick = 'y'"
+                return f"{self.one_of(*nodes)}.nick {self.one_of('=', '<>')} 'y'"
+            case 11 if nodes:
+                operator = self.one_of("=", "<>", "<", ">=")
+                return f"{self.one_of(*nodes)}.{self.one_of('weight', 'mixed')} {operator} {self.int(scope, 0)}"
         return f"{self.int(scope, 0)} {self.one_of('=', '<>', '<', '>=')} {self.int(scope, 0)}"
 
     def subquery(self, kind: str, scope: Scope) -> str:
