@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -23,9 +23,10 @@ from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.counting import CountingPlan
+from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
+from graphdb.plan.trials import Expected
 
 Ints = NDArray[np.int64]
 
@@ -34,8 +35,17 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
-COMPILING = 5e9
-"""Elements that a device goes through in the half second in which a kernel is compiled."""
+ANSWER = 7e-4
+"""Seconds that the smallest run on a device takes."""
+COMPILING = 0.4
+"""Seconds in which a kernel is compiled."""
+RANKING = 1e-7
+"""Seconds in which an entry of a list is put in the order of ranks."""
+LIST_RATE = 1e10
+"""Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
+SCATTER_RATE = 4e10
+"""The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
+once."""
 
 VARIANTS["count_weights"] = VARIANTS["clique_books"] = ({},)
 
@@ -48,7 +58,6 @@ class _OnDevice:
     arrays: tuple[Any, ...]
     table: tuple[int, ...]
     longest: tuple[int, ...]
-    alive: tuple[object, ...]
     work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
     """By rank: how long the lists of a vertex's neighbours are together."""
 
@@ -89,37 +98,42 @@ class DeviceCount:
 
     device: Device
     graph: DeviceGraph
-    plan: CountingPlan
+    plan: InitVar[CountingPlan]
     milliseconds: float = 0.0
     """After a run: the device's time, from the first kernel to the last."""
     stop: StopFlag = field(init=False)
+    _plan: CountingPlan = field(init=False)
+    _terms: tuple[Term, ...] = field(init=False)
     _on: _OnDevice = field(init=False)
     _numbers: Mapping[Relation, int] = field(init=False)
     _weights: dict[Weight, tuple[Any, Values]] = field(init=False, default_factory=dict)
     _messages: dict[tuple[int, Weight], tuple[Any, int]] = field(init=False, default_factory=dict)
     _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
+    _weighings: list[tuple[Any, ...]] = field(init=False, default_factory=list)
+    """What makes the weights, one after the other: the arguments of their launches."""
     _alive: list[Any] = field(init=False, default_factory=list)
     _scratch: Any = field(init=False, default=None)
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""
 
-    def __post_init__(self) -> None:
-        self.stop = StopFlag(self.device)
+    def __post_init__(self, plan: CountingPlan) -> None:
+        self.stop, self._plan, self._terms = StopFlag(self.device), plan, plan.terms
         with self.device.active():
             self._on = self._ranked()
-            self._numbers = {relation: number for number, relation in enumerate(self.plan.partitions)}
+            self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()
+        del self._plan  # what is kept as long as the plan must not keep the plan
 
     # --- preparation
 
     def _ranked(self) -> _OnDevice:
-        partitions = list(self.plan.partitions.values())
+        partitions = list(self._plan.partitions.values())
         if not partitions:
-            return _OnDevice(Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), (), ())
+            return _OnDevice(Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), ())
         memory = self.device.memory
 
         def build() -> _OnDevice:
-            ranks = rank_relations(self.plan.partitions, self.plan.vertices)
+            ranks = rank_relations(self._plan.partitions, self._plan.vertices)
             if ranks is None:
                 raise Unsupported("more than 32 bits of vertices or edges")
             copies: dict[int, tuple[Any, ...]] = {}
@@ -134,10 +148,9 @@ class DeviceCount:
                 tuple(array for arrays in copies.values() for array in arrays),
                 tuple(address(array) for row in rows for array in row),
                 tuple(ranked.longest for ranked in ranks.relations.values()),
-                tuple(partitions),
             )
 
-        return memory.keep(f"ranked {[id(partition) for partition in partitions]}", partitions[0], build)
+        return memory.keep(f"ranked {[self.graph.serial(each) for each in partitions]}", partitions[0], build)
 
     @property
     def _ranks(self) -> Ranks:
@@ -148,7 +161,7 @@ class DeviceCount:
         return len(self._ranks.vertices)
 
     def _prepare(self) -> None:
-        parts = list(dict.fromkeys(part for term in self.plan.terms for part in term.parts))
+        parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
         self._cells = self.device.memory.empty((3, max(len(parts), 1)), np.int64)
         self._table = self._upload(np.array(self._on.table, np.int64))
         kernels = []
@@ -161,7 +174,9 @@ class DeviceCount:
                 self._launches[part] = 0
             elif part.levels:
                 kernels.append((cell, part, *self._specialised(part)))
-            elif not part.root.messages:
+            elif part.root.messages:
+                self._weight(part.root)
+            else:
                 self._launches[part] = self._alone(part.root) * part.multiple
         widest = max((blocks * kernel.scratch for _, _, kernel, blocks, _ in kernels), default=0)
         if widest:
@@ -169,10 +184,13 @@ class DeviceCount:
             self._scratch.fill(0)
         for cell, part, kernel, blocks, weights in kernels:
             self._launches[part] = self._launch(cell, part, kernel, blocks, weights)
+        for part in parts:
+            if part not in self._launches:
+                self._weight(part.root)
         self._cell_of = {part: cell for cell, part in enumerate(parts)}
 
     def _cliques(self, part: Part) -> tuple[CliqueCount, Shape]:
-        plan = CliqueCount(part.clique, self.plan.oriented[part.root_bundles[0].members[0].relation])
+        plan = CliqueCount(part.clique, self._plan.oriented[part.root_bundles[0].members[0].relation])
         shape = shape_for(plan)
         if shape is None:
             raise Unsupported("cliques of this size")
@@ -218,7 +236,7 @@ class DeviceCount:
 
     def _candidates(self, weight: Weight) -> Ints:
         """The candidates that pass all filters, as vertices."""
-        sets = sorted((self.plan.filters[number] for number in weight.filters), key=len)
+        sets = sorted((self._plan.filters[number] for number in weight.filters), key=len)
         return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
 
     def _alone(self, weight: Weight) -> int:
@@ -335,23 +353,34 @@ class DeviceCount:
 
     def _most(self, bits: Any, values: Any) -> int:
         """The greatest sum over any list."""
-        return max(self._weigh(number, bits, values, None, None)[1] for number in range(len(self._on.longest)))
+        lists = range(len(self._on.longest))
+        return max(self._told(self._weighing(number, bits, values, None, None)) for number in lists)
 
     def _weigh(self, relation: int, bits: Any, values: Any, own: Any, before: Any) -> tuple[Any, int]:
-        out = self.device.memory.empty(self._vertices, np.uint64)
-        seen = self.device.memory.empty(2, np.uint64)
+        """A weight that every run makes anew, made once to know how great it gets: (uint64 per rank, the greatest)."""
+        weighing = self._weighing(relation, bits, values, own, before)
+        self._weighings.append(weighing)
+        self._alive += [weighing[0], weighing[1]]
+        return weighing[0], self._told(weighing)
+
+    def _weighing(self, relation: int, bits: Any, values: Any, own: Any, before: Any) -> tuple[Any, ...]:
+        """(what it makes, what it tells, the arguments of the launch)."""
+        out, seen = self.device.memory.empty(self._vertices, np.uint64), self.device.memory.empty(2, np.uint64)
         seen.fill(0)
-        self._alive.append(out)
-        self.device.module("count_weights", {}).launch(
-            "weigh",
-            min((self._vertices + 7) // 8, 16 * self.device.processors),
-            *(address(self._table), relation, address(bits), address(values), address(own), address(before)),
-            *(address(out), self._vertices, address(seen), address(seen) + 8),
-        )
-        top, flag = seen.get().tolist()
+        read = (address(self._table), relation, *map(address, (bits, values, own, before)))
+        return out, seen, (*read, address(out), self._vertices, address(seen), address(seen) + 8)
+
+    def _told(self, weighing: tuple[Any, ...]) -> int:
+        """Launch, and learn the greatest."""
+        self._launch_weighing(weighing)
+        top, flag = weighing[1].get().tolist()
         if flag:
             raise Unsupported("numbers that may not fit 64 bits")
-        return out, top
+        return int(top)
+
+    def _launch_weighing(self, weighing: tuple[Any, ...]) -> None:
+        blocks = min((self._vertices + 7) // 8, 16 * self.device.processors)
+        self.device.module("count_weights", {}).launch("weigh", blocks, *weighing[2])
 
     @property
     def nbytes(self) -> int:
@@ -375,7 +404,7 @@ class DeviceCount:
             self.milliseconds = self.device.milliseconds(begin, end)
             cells = self._cells.get()
         total = 0
-        for term in self.plan.terms:
+        for term in self._terms:
             product = term.coefficient
             for part in term.parts:
                 found = self._launches.get(part)
@@ -391,6 +420,8 @@ class DeviceCount:
     def _start(self) -> Any:
         self._cells.fill(0)
         begin = self.device.event()
+        for weighing in self._weighings:
+            self._launch_weighing(weighing)
         for part, cell in self._cell_of.items():
             launch = self._launches.get(part)
             if isinstance(launch, _Launch):
@@ -434,10 +465,23 @@ class Counter:
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
-    def work(self, plan: CountingPlan) -> float:
-        """Elements that a count is expected to go through, and what it would while kernels are compiled."""
-        parts = {part for term in plan.terms for part in term.parts if part.levels or part.clique}
-        return plan.cost + COMPILING * len(parts - self._known)
+    def expected(self, plan: PhysicalPlan) -> Expected | None:
+        """What a count is expected to take, and to rank and compile first; None where matches have to be found."""
+        if plan.clique is not None and shape_for(plan.clique) is not None:
+            return Expected(ANSWER, 0.0)
+        counting = plan.counting
+        if counting is None or counting.root >= 0:
+            return None
+        ready = self._device.memory.kept("count", counting)
+        if isinstance(ready, _Unable):
+            return None
+        looped = {part for term in counting.terms for part in term.parts if part.levels or part.clique}
+        rate = LIST_RATE if not looped or 4 * counting.vertices < SHARED else SCATTER_RATE
+        first = 0.0
+        if ready is None:
+            entries = sum(len(partition.neighbours) for partition in counting.partitions.values())
+            first = COMPILING * len(looped - self._known) + RANKING * entries
+        return Expected(ANSWER + counting.cost / rate, first)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
@@ -447,14 +491,17 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        if plan.counting is None or plan.counting.root >= 0:
+        counting = plan.counting
+        if counting is None and plan.tree is not None and plan.cost > COMPILING:
+            counting = plan.tree.otherwise()
+        if counting is None or counting.root >= 0:
             return None
-        prepared = self._prepared(plan.counting)
+        prepared = self._prepared(counting)
         if isinstance(prepared, _Unable):
             return None
         counted = prepared.run(watch)
         self.milliseconds = prepared.milliseconds
-        self._known.update(part for term in plan.counting.terms for part in term.parts)
+        self._known.update(part for term in counting.terms for part in term.parts)
         return counted
 
     def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:

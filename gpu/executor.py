@@ -13,21 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control
-from graphdb.gpu.count import Counter
+from graphdb.gpu.count import ANSWER, Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.program import partitions_of
 from graphdb.gpu.search import Search
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.trials import Expected, Trials
 
 Hint = Literal["auto", "join", "search"]
+
+MATCH_RATE = 1e11
+"""Elements that a device goes through in a second, about."""
+LINK = 3e10
+"""Bytes that are copied to it or from it in a second."""
 
 
 class Strategy(Protocol):
     """A way to run plans on a device."""
 
     name: str
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether it can run the plan; the join runs every one."""
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph."""
@@ -73,8 +82,10 @@ class GpuExecutor:
         return needed < self.device.memory.budget * 3 // 4
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
-        """What runs a plan: the one that is pinned, or the one that suits."""
-        return self._strategy("join" if self.hint == "auto" or plan.kept < len(plan.steps) else self.hint)
+        """What runs a plan: the one that is pinned where it can, or the one that suits."""
+        if self.hint == "search" and plan.kept == len(plan.steps) and self._strategy("search").supports(plan):
+            return self._strategy("search")
+        return self._strategy("join")
 
     @property
     def join(self) -> Join:
@@ -92,9 +103,22 @@ class GpuExecutor:
         """The device, and the strategy for the plan."""
         return f"{self.name} by {self.strategy(plan).name}"
 
-    def work(self, plan: PhysicalPlan, counting: bool) -> float:
-        """Elements that a run (or with ``counting``, a count) is expected to go through."""
-        return self._counter.work(plan.counting) if counting and plan.counting is not None else plan.cost
+    def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
+        """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
+        ways = self._ways(plan, counting)
+        return ways[_trials(plan, counting).choose(ways)]
+
+    def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, Expected]:
+        """What can be done, and what each is expected to take: ``"match"`` goes through the matches."""
+        copied, seconds = self.missing_bytes(plan) / LINK, ANSWER + plan.cost / MATCH_RATE
+        if not counting and plan.steps:
+            rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
+            seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
+        ways = {"match": Expected(seconds, copied)}
+        counted = self._counter.expected(plan) if counting and plan.limit is None else None
+        if counted is not None:
+            ways["count"] = counted
+        return ways
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
@@ -159,14 +183,33 @@ class GpuExecutor:
         started = time.monotonic()
         try:
             with faults():
-                counted = self._counter.count(plan, control) if limit is None else None
+                counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
+            if limit is None and self._counter.expected(plan) is not None:
+                _trials(plan, True).note("match", time.monotonic() - started)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
+        """The number of matches without going through them, where that is possible and expected to be sooner."""
+        ways = self._ways(plan, counting=True)
+        if "count" not in ways or _trials(plan, True).choose(ways, runs=True) != "count":
+            return None
+        started = time.monotonic()
+        counted = self._counter.count(plan, control)
+        if counted is not None:
+            _trials(plan, True).note("count", time.monotonic() - started)
+        return counted
+
+
+def _trials(plan: PhysicalPlan, counting: bool) -> Trials:
+    """What is known of a plan's runs on a device."""
+    found: Trials = plan.spare.setdefault(("how", counting), Trials())
+    return found
 
 
 def _ceil(limit: int | None, share: int) -> int | None:

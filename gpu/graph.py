@@ -9,7 +9,9 @@ partitions has the same six cells with device addresses.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -52,6 +54,12 @@ class DeviceGraph:
 
     def __init__(self, memory: DeviceMemory) -> None:
         self.memory = memory
+        self._serials: WeakKeyDictionary[Partition, int] = WeakKeyDictionary()
+        self._next = count()
+
+    def serial(self, partition: Partition) -> int:
+        """A number of a partition's own, to name it by in what is kept: no other ever has it, and it keeps nothing."""
+        return self._serials.setdefault(partition, next(self._next))
 
     def partition(self, partition: Partition) -> DevicePartition:
         """The copy of a partition."""

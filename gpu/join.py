@@ -80,6 +80,10 @@ class Join:
         """The kernels for a vertex id type."""
         return self.device.module("join", {"ID": IDS[dtype], **self._macros})
 
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Every plan: what does not fit is gone through in pieces, and numbers of elements have 64 bits."""
+        return True
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes of the tables, if all of them are full."""
         return sum(_row_bytes(step, plan) * self.rows for step in range(len(plan.steps)))

@@ -97,6 +97,10 @@ class Module:
         passed = tuple(np.int64(value) if isinstance(value, int) else value for value in arguments)
         found((blocks,), (threads,), passed, shared_mem=shared)
 
+    def load(self, kernel: str) -> None:
+        """Have a kernel on the device now: at its first launch, the driver may wait for all that runs there."""
+        self._kernel(kernel, 0).attributes  # noqa: B018 - asking loads it
+
     def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
         """How many of a kernel's blocks run at a time on the device: what a persistent kernel is launched with."""
         found = self._kernel(kernel, shared)

@@ -66,6 +66,8 @@ class DeviceMemory:
         self.pool.set_limit(size=self.budget)
         self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
         self._lock = threading.RLock()
+        self._streaming = 0
+        """Kernels that wait for their matches to be taken away."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -120,10 +122,14 @@ class DeviceMemory:
             self._kept[key] = _Kept(copy, weakref.ref(original, lambda _: self._drop(key)))
             return copy
 
+    def kept(self, what: str, original: object) -> Any:
+        """That copy, if it is on the device already; else None."""
+        held = self._kept.get((what, id(original)))
+        return held.copy if held is not None and held.original() is original else None
+
     def keeps(self, what: str, original: object) -> bool:
         """Whether that copy is on the device already."""
-        held = self._kept.get((what, id(original)))
-        return held is not None and held.original() is original
+        return self.kept(what, original) is not None
 
     def _drop(self, key: tuple[str, int]) -> None:
         with self._lock:
@@ -155,11 +161,17 @@ class DeviceMemory:
                 self._kept.popitem(last=False)
         return self.room()
 
+    def streams(self, more: int) -> None:
+        """So many more (or fewer) kernels run that wait for the host: until they end, no memory goes back."""
+        with self._lock:
+            self._streaming += more
+
     def evict(self, wanted: int | None) -> None:
         """Let go of the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
         with self._lock:
             freed = 0
             while self._kept and (wanted is None or freed < wanted):
                 freed += int(self._kept.popitem(last=False)[1].copy.nbytes)
-        with self._device:
-            self.pool.free_all_blocks()
+        if not self._streaming:  # the driver waits for all kernels before it takes memory back
+            with self._device:
+                self.pool.free_all_blocks()

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from graphdb.execute.executor import Control
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
-from graphdb.gpu.program import DeviceProgram, device_program
+from graphdb.gpu.program import DeviceProgram, device_program, partitions_of
 from graphdb.gpu.specialise import search_text
 from graphdb.gpu.stream import Images, Table, stream
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 PIECES = 16
 """Tasks per warp that the work is dealt into, …"""
@@ -38,6 +38,9 @@ BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
 SHARED = 200 << 10
 """Bytes of shared memory that a block may take."""
+
+LONGEST = 1 << 27
+"""Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
 _NEXT, _RESUMES = 13, 24
 """Cells of ``Run`` that differ between a search's two launches."""
@@ -60,8 +63,8 @@ class Search:
     motion
         Whether shared intersections are kept (:func:`graphdb.gpu.specialise.search_text`).
     depth, pool_rows
-        The step whose batches are dealt out anew, and how many partial matches that may be; by default the first step
-        that is expected to have enough for all warps.
+        The step whose batches are dealt out anew, and how many partial matches that may be; by default the third where
+        the second is not expected to have enough for all warps, and the plan goes on for long enough.
     """
 
     name = "search"
@@ -87,6 +90,12 @@ class Search:
         self.milliseconds = 0.0
         """After a run: the device's time."""
 
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether no list, of neighbours or to be scanned, is too long for it."""
+        scans = (len(step.scan) for step in plan.steps[1:] if isinstance(step, VertexStep) and step.scan is not None)
+        lists = (partition.max_degree for partition in partitions_of(plan))
+        return max((*scans, *lists), default=0) < LONGEST
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
         ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 512 * self.device.processors
@@ -97,11 +106,11 @@ class Search:
     def depth(self, plan: PhysicalPlan) -> int:
         """The step whose batches go through the pool; 0 where the second step's lists are enough to deal out."""
         last = len(plan.steps) - 2
-        if self._depth is not None:
-            return self._depth if 1 < self._depth <= last else 0
-        enough = (k for k in range(1, last + 1) if plan.steps[k].estimate >= ENOUGH)
-        found = next(enough, last)
-        return found if found > 1 else 0
+        depth = self._depth
+        if depth is None:
+            # As early as will do: intersections that were kept for later steps are made anew for each that is pooled.
+            depth = 2 if last > 2 and plan.steps[1].estimate < ENOUGH else 0
+        return depth if 1 < depth <= last else 0
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches are found, before images; with a limit, that many or more will do."""
@@ -139,7 +148,7 @@ class _Run:
     """One search: its launches, on a stream of its own, and what they write."""
 
     def __init__(self, search: Search, plan: PhysicalPlan, limit: int | None, *, counting: bool) -> None:
-        self._search, self._plan, self._limit = search, plan, limit
+        self._search, self._plan, self._limit, self._counting = search, plan, limit, counting
         self._stop = StopFlag(search.device)
         device = self._device = search.device
         second = plan.program.second
@@ -203,6 +212,7 @@ class _Run:
                 if depth:
                     module.launch("search", blocks, again, threads=threads, shared=shared)
                 self._end = device.event_on(self._stream)
+            device.memory.streams(int(not counting))
 
     def _ends(self, module: Any, program: DeviceProgram, scan: Any, second: int) -> tuple[Any, int]:
         """Where each root's elements end, and how many there are: those of its list in partition ``second``."""
@@ -265,3 +275,4 @@ class _Run:
             self._end.synchronize()
         else:
             self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
+        self._device.memory.streams(-int(not self._counting))

@@ -38,6 +38,7 @@ class Images:
         self._copy: Any = None
         count, outputs = self._moved.shape
         self.count, self._outputs = count, outputs
+        module.load("images")
         self._same = count == 1 and np.array_equal(self._moved[0], np.arange(len(plan.program.outputs)))
 
     def of(self, table: Table) -> Any:

@@ -90,16 +90,43 @@ class _Builder:
         return s.Prefix(name.text if name else "", str(iri)[1:-1], _span(meta))
 
     def load(self, meta: Meta, children: list[Any]) -> s.Load:
-        paths, file_format, on_error = children
-        return s.Load(paths, file_format, on_error or "stop", _span(meta))
+        paths, *options = children
+        given: dict[str, Any] = {}
+        for name, value, position in options:
+            if name in given:
+                raise self.error(f"{name.upper().replace('_', ' ')} is said twice", position)
+            given[name] = value
+        return s.Load(paths, **given, span=_span(meta))
+
+    def load_format(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "format", children[0], meta.start_pos
+
+    def load_base(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "base", children[0], meta.start_pos
+
+    def load_columns(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "columns", tuple(children), meta.start_pos
+
+    def load_label(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "label", children[0], meta.start_pos
+
+    def load_type(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "type", children[0], meta.start_pos
+
+    def load_on_error(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "on_error", children[0], meta.start_pos
+
+    def load_column(self, meta: Meta, children: list[Any]) -> tuple[str, str]:
+        return children[0], self._plain(children[1])
+
+    def load_name(self, meta: Meta, children: list[Any]) -> str:
+        token = children[0]
+        return str(token)[1:-1] if token.type == "IRI" else self._plain(token)
 
     def paths(self, meta: Meta, children: list[Any]) -> tuple[str, ...]:
         return tuple(children)
 
     def path(self, meta: Meta, children: list[Any]) -> str:
-        return self._plain(children[0])
-
-    def format(self, meta: Meta, children: list[Any]) -> str:
         return self._plain(children[0])
 
     def stop(self, meta: Meta, children: list[Any]) -> str:

@@ -48,6 +48,8 @@ _READABLE = {
     "$END": "the end of the statement",
     "COMMA": "','",
     "COLON": "':'",
+    "LABEL": "LABEL",
+    "TYPE": "TYPE",
     "LPAR": "'('",
     "RPAR": "')'",
     "LSQB": "'['",

@@ -146,7 +146,9 @@ class TokenFilter(Lexer):
                     look.mark_bar(index + 1)
                 return marked
         keyword = self.spellings.get(word)
-        if keyword in accepted and (word in RESERVED or "NAME" not in accepted or not look.stands_as_name(index)):
+        if keyword in accepted and (
+            word in RESERVED or "NAME" not in accepted or not look.stands_as_name(index, accepted)
+        ):
             return str(keyword)
         if word in RESERVED:
             return "KEYWORD_NAME" if "KEYWORD_NAME" in accepted else word
@@ -201,10 +203,13 @@ class _Lookahead:
             "IRI",
         )
 
-    def stands_as_name(self, index: int) -> bool:
-        """Whether what follows leaves a word no sense but that of a name: ``(is:A)``, ``RETURN all AS x``."""
+    def stands_as_name(self, index: int, accepted: Collection[str]) -> bool:
+        """Whether what follows leaves a word no sense but that of a name: ``(is:A)``, ``RETURN all AS x``.
+
+        Before a bracket ``all`` is a function's name, but where a path begins, and ANY could stand, it is GQL's ALL.
+        """
         return self.value(index + 1) in ("", ")", ",", ".", "=", ":", "]", "AS") or (
-            self.value(index) == "ALL" and self.value(index + 1) == "("
+            self.value(index) == "ALL" and self.value(index + 1) == "(" and "ANY" not in accepted
         )
 
     def iterates(self, index: int) -> bool:

@@ -38,7 +38,7 @@ class Place:
 class _Reduction:
     """A rule, and what becomes of its children."""
 
-    __slots__ = ("absent", "kept", "method", "name", "passes", "plain", "single", "size", "spliced")
+    __slots__ = ("absent", "kept", "method", "name", "passes", "run", "single", "size", "spliced")
 
     def __init__(self, rule: Rule) -> None:
         origin = str(rule.origin.name)
@@ -62,16 +62,19 @@ class _Reduction:
                 self.kept.append((i - self.size, splice, self.absent))
                 self.absent = 0
         self.absent += gaps[self.size]
+        places = [i for i, _, _ in self.kept]
         simple = not self.absent and not any(splice or absent for _, splice, absent in self.kept)
-        self.plain = [i for i, _, _ in self.kept] if simple else None
-        """Which children are all that is taken, where it is that simple."""
-        self.passes = self.single and self.size == 1 and self.plain == [-1]
-        """Whether its one child is all there is to it."""
+        together = bool(places) and places == list(range(places[0], places[-1] + 1))
+        self.run = slice(places[0], places[-1] + 1 or None) if simple and together else None
+        """The children that are taken, where they stand side by side and that is all."""
+        self.passes = self.size == 1 and not self.absent and self.kept == [(-1, self.spliced, 0)]
+        self.passes = self.passes and (self.single or self.spliced)
+        """Whether what its one child is on the stack is all there is to it."""
 
     def children(self, values: list[Any]) -> list[Any]:
         """What a rule takes of the last values on the stack."""
-        if self.plain is not None:
-            return [values[i] for i in self.plain]
+        if self.run is not None:
+            return values[self.run]
         found: list[Any] = []
         for i, splice, absent in self.kept:
             if absent:
@@ -103,6 +106,8 @@ class Machine:
             state: {str(symbol): action(*what) for symbol, what in row.items()}
             for state, row in configuration.states.items()
         }
+        self._settled: dict[tuple[int, str, str], int] = {}
+        """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._tokens = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
 
@@ -114,63 +119,75 @@ class Machine:
         Stopped
             The text does not follow the grammar, or its tree would be deeper than ``deepest``.
         """
-        states, stack, place = self.states, [self._start], Place()
+        states, settled, stack, place = self.states, self._settled, [self._start], Place()
         values: list[Any] = []
-        # Per value where it starts, where it ends (-1: it is empty), and how deep its tree is.
         firsts: list[int] = []
-        lasts: list[int] = []
+        """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
         depths: list[int] = []
+        """How deep the trees of the values are: what is shorter cannot be too deep, and is not measured."""
+        deep = end - start >= deepest
         source = SimpleNamespace(text=TextSlice(text, start, end))
         state = SimpleNamespace(parse_conf=self, state_stack=stack)
+        at = last = start
         for token in chain(self._tokens.lex(source, state), (None,)):
-            kind = _END if token is None else token.type
+            kind, at = (_END, end) if token is None else (token.type, token.start_pos)
             while True:
                 action = states[stack[-1]].get(kind)
                 if action.__class__ is int:
                     stack.append(action)
                     values.append(token)
-                    firsts.append(token.start_pos)
-                    lasts.append(token.end_pos)
-                    depths.append(0)
+                    firsts.append(at)
+                    last = token.end_pos
+                    if deep:
+                        depths.append(0)
                     break
                 if action is None:
                     raise Stopped
-                size = action.size
                 if action.passes:
                     stack.pop()
-                elif size == 0:
-                    values.append(action.children(values))
-                    firsts.append(-1)
-                    lasts.append(-1)
-                    depths.append(0)
+                    stack.append(self._settle(stack[-1], action.name, kind))
+                    continue
+                size = action.size
+                children = action.children(values)
+                if size == 0:
+                    values.append(children)
+                    firsts.append(at)
+                    if deep:
+                        depths.append(0)
                 else:
-                    children = action.children(values)
-                    if size > 1:
-                        depth = max(depths[-size:])
-                        last = lasts[-1]
-                        if last < 0:
-                            last = next((at for at in reversed(lasts[-size:]) if at >= 0), -1)
-                        first = firsts[-size]
-                        if first < 0:
-                            first = next((at for at in firsts[-size:] if at >= 0), -1)
-                        rest = 1 - size
-                        del stack[-size:], values[rest:], firsts[rest:], lasts[rest:], depths[rest:]
-                        firsts[-1], lasts[-1] = first, last
+                    rest = 1 - size
+                    if rest:
+                        del stack[-size:], values[rest:], firsts[rest:]
                     else:
-                        depth = depths[-1]
                         stack.pop()
                     if action.spliced:
                         values[-1] = children
                     elif action.single and len(children) == 1:
                         values[-1] = children[0]
                     else:
-                        place.start_pos, place.end_pos = firsts[-1], lasts[-1]
+                        place.start_pos, place.end_pos = firsts[-1], last
                         values[-1] = getattr(builder, action.method)(place, children)
-                        depth += 1
+                    if deep:
+                        depth = max(depths[-size:])
+                        if not action.spliced and not (action.single and len(children) == 1):
+                            depth += 1
                         if depth > deepest:
                             raise Stopped
-                    depths[-1] = depth
-                beyond = states[stack[-1]][action.name]
+                        depths[-size:] = [depth]
+                beyond = settled.get((stack[-1], action.name, kind))
+                if beyond is None:
+                    beyond = self._settle(stack[-1], action.name, kind)
                 stack.append(beyond)
                 if token is None and beyond == self._end:
                     return values[-1]
+
+    def _settle(self, state: int, name: str, kind: str) -> int:
+        """The state after a symbol, and after the rules of which it is all that the next token lets pass."""
+        beyond: int = self.states[state][name]
+        while True:
+            action = self.states[beyond].get(kind)
+            if not isinstance(action, _Reduction) or not action.passes:
+                break
+            beyond = self.states[state][action.name]
+        self._settled[state, name, kind] = beyond
+        return beyond

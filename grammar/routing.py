@@ -185,7 +185,7 @@ def _language(words: list[str]) -> Language:
         "EXPLAIN": lambda: _language(words[1:-3]) in (Language.PATTERN, Language.PREFIX),
         "LOAD": lambda: _loads_rdf(second) or (second == "CSV" and third in ("FROM", "WITH")),
         "CREATE": lambda: _creates_from_pattern(words),
-        "MERGE": lambda: second == "(" or third == "=",
+        "MERGE": lambda: second != "INTO",
         "INSERT": lambda: second == "(",
         "DELETE": lambda: second != "FROM",
         "DETACH": lambda: second == "DELETE",
@@ -205,7 +205,7 @@ def _loads_rdf(argument: str) -> bool:
 
 def _creates_from_pattern(words: list[str]) -> bool:
     """``CREATE (…)``, ``CREATE p = …``, and what is created ``AS MATCH …``."""
-    if words[1] in ("(", "CONTINUOUS", "CONSTRAINT") or words[2] == "=":
+    if words[1] in ("(", "CONTINUOUS", "CONSTRAINT") or words[2] in ("=", "("):
         return True
     at = 1
     if words[at : at + 2] == ["OR", "REPLACE"]:

@@ -675,11 +675,17 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``LOAD 'path' [, 'path'] [FORMAT name] [ON ERROR STOP | SKIP]``."""
+    """``LOAD 'path' [, 'path'] [FORMAT name] [BASE <iri>] [COLUMNS {name: 'header', …}] [LABEL name] [TYPE name]
+    [ON ERROR STOP | SKIP]``, the options in any order; ``columns`` are names with their headers.
+    """
 
     paths: tuple[str, ...]
     format: str | None = None
     on_error: str = "stop"
+    base: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    label: str | None = None
+    type: str | None = None
     span: Span = field(default=_HERE, compare=False)
 
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from graphdb._version import __version__
 from graphdb.errors import GraphDBError, StorageError
+from graphdb.progress import bar
 from graphdb.render import MODES, duration, plural
 
 if TYPE_CHECKING:
     from graphdb.database import Database
-    from graphdb.storage.loaders.load import Progress
 
 COMMANDS = """commands:
   graphdb [FILE]               the shell, on a database file or in memory
@@ -84,7 +84,7 @@ def _shell(given: argparse.Namespace) -> int:
 
 
 def _load(given: argparse.Namespace) -> int:
-    with _open(given) as database, _progress_bar() as progress:
+    with _open(given) as database, bar(patience=0) as progress:
         report = database.load(
             given.data,
             format=given.format,
@@ -272,29 +272,6 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
         if database.unfinished:
             print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)
         yield database
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Progress | None]:
-    """Show how far a load is, on a terminal; yields what the load is to call."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    numbers = TextColumn("{task.fields[triples]:,} triples, {task.fields[rate]:,.0f}/s")
-    with Bar(TextColumn("{task.description}"), *columns, numbers, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("opening", total=None, triples=0, rate=0.0)
-        start = time.perf_counter()
-
-        def show(bytes_done: int, bytes_total: int, triples: int, phase: str) -> None:
-            rate = triples / max(time.perf_counter() - start, 1e-9)
-            bar.update(task, completed=bytes_done, total=bytes_total, description=phase, triples=triples, rate=rate)
-
-        yield show
 
 
 def _say(error: Exception, verbose: bool) -> int:

@@ -20,12 +20,13 @@ What is not a pattern query is DuckDB's SQL, on the same connection and the same
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Budget, cores
 from graphdb.errors import GraphDBError, NotSupportedError
+from graphdb.progress import Progress
 from graphdb.state import State
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from graphdb.statements import Statements
     from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
-
-Progress = Callable[[int, int, int, str], None]
-"""Told how far a load is: bytes done, bytes in all, triples, phase."""
 
 
 def connect(
@@ -46,6 +44,7 @@ def connect(
     spill: str | os.PathLike[str] | None = None,
     read_only: bool = False,
     subclasses: bool = False,
+    progress: Progress | bool | None = None,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -67,6 +66,11 @@ def connect(
     subclasses
         Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
         ``rdfs:subClassOf`` says, however far below.
+    progress
+        How far loads and queries are: True shows a bar on a terminal or in a notebook for what takes longer than half a
+        second; a function is called some times a second, from the thread that runs the statement, with what is done,
+        what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
+        phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
 
     Raises
     ------
@@ -81,6 +85,7 @@ def connect(
         spill=spill,
         read_only=read_only,
         subclasses=subclasses,
+        progress=progress,
     )
 
 
@@ -97,6 +102,7 @@ class Database:
         spill: str | os.PathLike[str] | None = None,
         read_only: bool = False,
         subclasses: bool = False,
+        progress: Progress | bool | None = None,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -109,6 +115,7 @@ class Database:
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
+        self._state.progress = progress
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None
@@ -169,7 +176,7 @@ class Database:
         data: Any,
         format: str | None = None,
         on_error: str = "stop",
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         *,
         base: str | None = None,
         columns: Mapping[str, str] | None = None,
@@ -188,7 +195,7 @@ class Database:
         on_error
             ``"stop"`` at the first malformed line, or ``"skip"`` such lines into the table ``load_errors``.
         progress
-            Called with bytes done, bytes in all, triples, and what is being done.
+            How far it is, for this load: see :func:`connect`; by default as for all statements of the database.
         base
             What relative IRIs are relative to where a file states nothing; by default the file's own place.
         columns
@@ -243,12 +250,12 @@ class Database:
             return to_networkx(raw)
 
     @property
-    def progress(self) -> Progress | None:
-        """Told how far a ``LOAD`` statement is, as :meth:`load` tells its own."""
+    def progress(self) -> Progress | bool | None:
+        """Told how far a statement is, or True for a bar: see :func:`connect`."""
         return self._state.progress
 
     @progress.setter
-    def progress(self, told: Progress | None) -> None:
+    def progress(self, told: Progress | bool | None) -> None:
         self._state.progress = told
 
     def interrupt(self) -> None:

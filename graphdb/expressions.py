@@ -122,6 +122,8 @@ class Compiler:
     def sort_keys(self, value: Typed) -> list[str]:
         """Return the SQL expressions that order values of any type."""
         base = value.type.base
+        if base is Base.PATH:
+            raise NotSupportedError("an order of paths is not supported in SQL")
         if base is Base.NODE:
             return [self.rows.iri(value.sql).sql]
         if base is Base.TERM:
@@ -254,7 +256,7 @@ class Compiler:
             return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
         if a is b is Base.LIST:
             return self._compare_lists(operator, left, right)
-        if not same or (a in (Base.NODE, Base.EDGE) and operator != "="):
+        if not same or (a in (Base.NODE, Base.EDGE, Base.PATH) and operator != "="):
             return incomparable(operator, left, right)
         if a is Base.NODE:
             return f"({_identity(left)} = {_identity(right)})"
@@ -431,7 +433,7 @@ class Compiler:
             return self.rows.iri(value.sql).sql
         if base is Base.TERM:
             return f"coalesce({self.rows.iri(value.sql).sql}, {self.text_of(self.value_of(value), node)})"
-        if base in (Base.LIST, Base.EDGE):
+        if base in (Base.LIST, Base.EDGE, Base.PATH):
             raise self.mismatch(f"expected a string, found {value.type}", node)
         return f"CAST({value.sql} AS VARCHAR)"
 

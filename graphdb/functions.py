@@ -18,6 +18,7 @@ from graphdb.values import (
     BOOLEAN,
     DATE,
     DATETIME,
+    EDGE,
     FLOAT,
     INTEGER,
     MEMBERS,
@@ -132,6 +133,8 @@ def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
+    if value.type.base is Base.PATH and node.name.lower() == "length":
+        return Typed(f"len(({value.sql}).codes)", INTEGER)
     if value.many and value.type.element is STRING:  # one value is that value, several are a list
         return Typed(f"CASE WHEN len({value.sql}) = 1 THEN length(({value.sql})[1]) ELSE len({value.sql}) END", INTEGER)
     if value.type.base is Base.LIST:
@@ -270,6 +273,29 @@ def _edge(c: Compiler, node: ast.FunctionCall) -> Typed:
     return value
 
 
+def _nodes(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"({_path(c, node).sql}).vertices", list_of(NODE))
+
+
+def _relationships(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return edges_of(_path(c, node).sql)
+
+
+def edges_of(path: str) -> Typed:
+    """Return the list of a path's edges."""
+    ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
+    start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
+    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end})'
+    return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
+
+
+def _path(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is not Base.PATH:
+        raise c.mismatch(f"{node.name} needs a path, found {value.type}", node.arguments[0])
+    return value
+
+
 def _facet(column: str) -> Compile:
     """Return ``lang`` or ``datatype``: what the literal behind a property or a literal vertex says of itself."""
 
@@ -331,7 +357,7 @@ def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
         value = c.value_of(c.one(node.arguments[0]))
-        if value.type.base in (Base.NODE, Base.EDGE, Base.TERM):
+        if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
         if value.type.base is Base.VALUE:
             keys = ", ".join(c.sort_keys(value))
@@ -400,6 +426,8 @@ FUNCTIONS: dict[str, Function] = {
     "predicate": Function(_predicate),
     "startnode": Function(_end("start")),
     "endnode": Function(_end("end")),
+    "nodes": Function(_nodes),
+    "relationships": Function(_relationships),
     "lang": Function(_facet("language")),
     "datatype": Function(_facet("datatype")),
 }

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from graphdb.candidates import Candidates, Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
+from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, bindings_of
 from graphdb.relational.lower import Lowering, refuse_described
@@ -67,6 +69,8 @@ class QueryRun:
         Seconds from now.
     cancelled
         Set by another thread to stop the match.
+    progress
+        Told what share of a match is done.
     """
 
     def __init__(
@@ -79,7 +83,9 @@ class QueryRun:
         bindings_bytes: int,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        self._progress = progress
         self._snapshot = snapshot
         self.executor = executor
         self._text = text
@@ -188,7 +194,10 @@ class QueryRun:
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         with self._snapshot.graph.watched(self.new_control().check):
-            return make_plan(self._pattern(bound, needs), self._snapshot.graph)
+            return self._planned(bound, needs)
+
+    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        return make_plan(self._pattern(bound, needs), self._snapshot.graph)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
@@ -277,8 +286,26 @@ class QueryRun:
             return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
             return self._projected(prepared.plan, prepared)
+        if prepared.plan is not None and prepared.shaped.grouped is not None:
+            return self._grouped(prepared.plan, prepared, prepared.shaped.grouped)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
             return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+
+    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
+        """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
+        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+            found = None
+            if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
+                vertices = self._snapshot.graph.vertices
+                columns = [gathered.column(i).to_numpy() for i in range(3)]
+                if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
+                    found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
+            if found is None:
+                sql = prepared.shaped.sql
+            elif gathered is not None:
+                gathered = type(gathered).from_arrays(list(found), names=gathered.column_names)
+            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
     @contextmanager
     def _steps(self, program: Program) -> Iterator[None]:
@@ -291,7 +318,7 @@ class QueryRun:
                     alive.pop(name).close()
                 if step.rows is not None and step.rows.table not in alive:
                     alive[step.rows.table] = stack = everything.enter_context(ExitStack())
-                    stack.enter_context(self._table(step.rows))
+                    stack.enter_context(self._kept(step.rows))
                 plan = step.plan or self._plan_from(step)
                 alive[step.view] = stack = everything.enter_context(ExitStack())
                 stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, len(program.steps)))
@@ -303,7 +330,7 @@ class QueryRun:
             stack.enter_context(self._snapshot.connection.view(view, table))
 
     @contextmanager
-    def _table(self, rows: Rows) -> Iterator[None]:
+    def _kept(self, rows: Rows) -> Iterator[None]:
         with self._snapshot.connection.guard(self._left()) as raw:
             self._keep_rows(raw, rows)
         try:
@@ -443,8 +470,12 @@ class QueryRun:
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
+        told = self._progress
         return Control(
-            timeout=self._left(), cancelled=self._cancelled, buffer_bytes=max(self._bindings_bytes // 4, 1 << 20)
+            timeout=self._left(),
+            cancelled=self._cancelled,
+            progress=None if told is None else lambda share: told(share, 1.0, 0, "matching"),
+            buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
         )
 
     def _left(self) -> float | None:

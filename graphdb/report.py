@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Explanation:
 
 
 def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:
+    if isinstance(prepared, PreparedPaths):
+        yield from prepared.describe(_labels(names))
     if prepared.plan is not None:
         yield from _plan("match", prepared.plan, prepared.bound, names, executor, control)
 
@@ -113,15 +116,23 @@ def _step(
 def _plan(
     words: str, plan: PhysicalPlan, bound: BoundPattern, names: Names, executor: str, control: Control | None
 ) -> Iterator[str]:
+    memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
+    yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
+    yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+
+
+def _labels(names: Names) -> Callable[[int], str]:
+    """Return what writes edge labels."""
+
     def label(id: int) -> str:
         found = names.edge_labels.get(id)
         return names.written(found.iri) if found is not None else "<absent>"
 
-    memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
-    yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
-    yield from ("  " + line for line in explain_text(plan, label, control).splitlines())
+    return label
 
 
 def _after(prepared: Prepared) -> Iterator[str]:
+    if prepared.shaped.grouped is not None:
+        yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql

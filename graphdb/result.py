@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
+from graphdb.spelled import Spelled
 from graphdb.values import Base, Column, Type, shorter
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Home(Protocol):
 
     def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
         """Return an edge, given its ends."""
+
+    def written(self, labels: set[int]) -> dict[int, str]:
+        """Return edge labels as a user would write them."""
 
 
 class Counted:
@@ -173,16 +177,24 @@ class Result:
         """Return the columns of a table as lists of Python values."""
         if self._shape is None:
             return [_plain(column) for column in table.columns]
-        columns = [pylist(column) for column in table.columns]
+        columns = [
+            Spelled(column) if shape.type.base is Base.PATH else pylist(column)
+            for shape, column in zip(self._shape, table.columns, strict=True)
+        ]
         ids: set[int] = set()
         for column, values in zip(self._shape, columns, strict=True):
-            _gather(column.type, values, ids)
+            if isinstance(values, Spelled):
+                ids.update(values.vertices)
+            else:
+                _gather(column.type, values, ids)
         ends: dict[int, Any] = {}
         if ids:
             ends |= self._home.nodes(ids)
             ends |= self._home.values(ids - ends.keys())
         return [
-            _decode(self._home, column.type, values, ends, column.many)
+            values.paths(self._home, ends)
+            if isinstance(values, Spelled)
+            else _decode(self._home, column.type, values, ends, column.many)
             for column, values in zip(self._shape, columns, strict=True)
         ]
 
@@ -269,6 +281,8 @@ def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
         ids.update(value for value in values if value is not None)
     elif type.base is Base.EDGE:
         ids.update(end for value in values if value is not None for end in (value["start"], value["end"]))
+    elif type.base is Base.PATH:
+        ids.update(vertex for value in values if value is not None for vertex in value["vertices"])
     elif type.base is Base.LIST and type.element is not None:
         for value in values:
             if value is not None:
@@ -281,6 +295,8 @@ def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], man
         return [None if value is None else ends[value] for value in values]
     if type.base is Base.EDGE:
         return [None if value is None else home.relationship(value, ends) for value in values]
+    if type.base is Base.PATH:
+        return list(Spelled.of(values).paths(home, ends))
     if type.base is Base.LIST and type.element is not None:
         inner = type.element
         lists = [None if value is None else _decode(home, inner, value, ends) for value in values]

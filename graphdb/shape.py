@@ -9,7 +9,7 @@ user of SQL sees (vertices as their IRIs).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from graphdb import lists
@@ -43,6 +43,8 @@ class Shaped:
     """The same result without SQL, where it is that simple."""
     ordered: bool = False
     """Whether the rows are in an order."""
+    grouped: str | None = None
+    """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,14 @@ class Shaper:
         self._variables = relation.variables
         self._exists = None if exists is None else lambda predicate: exists(predicate, relation.variables)
 
+    def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
+        """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
+        rows = self._rows()
+        compiler = self._compiler(rows, Scope(self._variables, exists=self._exists))
+        where = [compiler.condition(condition) for condition in self._relation.where]
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
+        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
+
     def counted(
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
     ) -> Shaped:
@@ -240,7 +250,25 @@ class Shaper:
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
-        return Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
+        found = Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
+        grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
+        if not grouped:
+            return found
+        # The numbers of matches are a column already; sorting sees the same columns.
+        chosen = ", ".join(
+            f"{relation.matches if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
+            for i, (item, value) in enumerate(compiled)
+        )
+        inner = f"SELECT {chosen} FROM {relation.source} b {rows.joins}"
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
+        """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""
+        if self._bound is None:
+            return False
+        keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
+        vertices = [key for key in keys if isinstance(key, ast.Variable) and key.name in self._bound.vertex_of]
+        return len(keys) == len(vertices) == 2
 
     def select(
         self,
@@ -474,10 +502,23 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                     f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
                 ],
             )
+        case Base.PATH:
+            step = "':' || n.name || ']"
+            forward = "u.code & 1 = 0 OR u.vertex = u.before"
+            return (
+                "(SELECT string_agg(CASE WHEN u.code IS NULL THEN '(' || r.iri || ')' "
+                f"WHEN {forward} THEN '-[' || {step}->(' || r.iri || ')' ELSE '<-[' || {step}-(' || r.iri || ')' END, "
+                f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
+                f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
+                f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
+                f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
+                [],
+            )
         case Base.LIST if type.element is not None and type.element.base in (
             Base.NODE,
             Base.TERM,
             Base.EDGE,
+            Base.PATH,
             Base.LIST,
         ):
             inner, joins = _presented("u.item", type.element, 0)

@@ -150,7 +150,7 @@ class Shell:
     def _wait(self, future: Future[T]) -> T:
         """Wait for the worker; Ctrl-C interrupts the statement, and is raised once it has stopped."""
         status = _Status(self.errors if self.interactive else None)
-        self.database.progress = status.loading if self.interactive else None
+        self.database.progress = status.hear if self.interactive else None
         try:
             while True:
                 try:
@@ -320,14 +320,15 @@ class _Status:
         self._stream = stream if stream is not None and stream.isatty() else None
         self._start = time.perf_counter()
         self._said = False
-        self._load = ""
+        self._far = ""
 
-    def loading(self, done: int, total: int, triples: int, phase: str) -> None:
-        """Hear how far a load is."""
+    def hear(self, done: float, total: float, triples: int, phase: str) -> None:
+        """Hear how far a load or a query is."""
         seconds = max(time.perf_counter() - self._start, 1e-9)
-        share = f" {done / total:.0%}," if total else ""
-        left = f", {render.duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
-        self._load = f"{phase}:{share} {triples:,} triples, {triples / seconds:,.0f}/s{left}; "
+        told = [f"{done / total:.0%}"] if total else []
+        told += [f"{triples:,} triples", f"{triples / seconds:,.0f}/s"] if triples else []
+        told += [f"{render.duration(seconds * (total - done) / done)} left"] if 0 < done < total else []
+        self._far = f"{phase}: {', '.join(told)}; "
 
     def tick(self) -> None:
         """Show or update the line."""
@@ -340,7 +341,7 @@ class _Status:
             self._what = "running" if kernel_cache().kernels else "compiling kernels (first run only)"
         self._said = True
         print(
-            f"\r\x1b[2m{self._load or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
+            f"\r\x1b[2m{self._far or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
             end="",
             file=self._stream,
             flush=True,

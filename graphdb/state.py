@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -16,6 +16,7 @@ from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
 from graphdb.errors import StorageError
 from graphdb.kept import Kept
+from graphdb.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +65,8 @@ class State:
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
-        self.progress: Callable[[int, int, int, str], None] | None = None
-        """Told how far a load is that a statement runs."""
+        self.progress: Progress | bool | None = None
+        """Told how far a statement is; True for a bar."""
         self.batch = min(budget.bindings // 4, 256 << 20)
         """Bytes that a load collects before they go to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
@@ -245,6 +246,11 @@ class State:
 
         with self.hold(), self.at_home():
             return hydrate.values(self.snapshot(), ids)
+
+    def written(self, labels: set[int]) -> dict[int, str]:
+        """Return edge labels as a user would write them."""
+        names = self.names()
+        return {label: names.written(names.edge_labels[label].iri) for label in labels}
 
     def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
         """Return an edge, given its ends."""

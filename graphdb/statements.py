@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,8 @@ from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
+from graphdb.paths.run import PathRun
+from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
 from graphdb.report import Explanation
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
 
     from graphdb.execute.executor import Executor
     from graphdb.interpret.result import ValuesResult
-    from graphdb.storage.loaders.load import LoadReport, Options, Progress
+    from graphdb.storage.loaders.load import LoadReport, Options
+
+_UNWATCHED: AbstractContextManager[None] = nullcontext()
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
@@ -59,6 +63,8 @@ class Statements:
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = threading.Event()
+        self._told: Progress | None = None
+        """Whom to tell how far the statement is."""
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
@@ -69,13 +75,26 @@ class Statements:
         _check_arguments(text, arguments)
         for statement in statements:
             try:
-                result = self._statement(statement, text, arguments, timeout)
+                with self._watched() if self._state.progress else _UNWATCHED:
+                    result = self._statement(statement, text, arguments, timeout)
             except QueryTimeout:
                 raise QueryTimeout(
                     f"the statement ran longer than its timeout of {timeout:g} s",
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
         return Result(self._state, None) if result is None else result
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell how far a statement is, as the database's owner wants it; what runs within one is part of it."""
+        if self._told is not None:
+            yield
+            return
+        with watching(self._state.progress) as self._told:
+            try:
+                yield
+            finally:
+                self._told = None
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
@@ -150,15 +169,23 @@ class Statements:
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.tables import Mapping as Headers
 
-        options = Options(statement.format, statement.on_error, spill=self._state.spill, batch=self._state.batch)
-        return self.load(statement.paths, options, self._state.progress)
+        options = Options(
+            statement.format,
+            statement.on_error,
+            statement.base,
+            Headers(dict(statement.columns), statement.label, statement.type),
+            self._state.spill,
+            self._state.batch,
+        )
+        return self.load(statement.paths, options)
 
     def load(
         self,
         data: Any,
         options: Options,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`."""
         from graphdb.storage.loaders.load import load
@@ -166,8 +193,10 @@ class Statements:
         state = self._state
         with state.at_home(), state.connection.guard() as raw:
             self._cancelled.clear()
+            wanted = self._told or (state.progress if progress is None else progress)
             try:
-                report = load(raw, state.catalog(), data, options, progress, self._cancelled)
+                with watching(wanted) as told:
+                    report = load(raw, state.catalog(), data, options, told, self._cancelled)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
             except BaseException:
@@ -191,7 +220,7 @@ class Statements:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        return QueryRun(
+        return PathRun(
             self._state.snapshot(),
             executor,
             text,
@@ -199,6 +228,7 @@ class Statements:
             bindings_bytes=self._state.budget.bindings,
             timeout=timeout,
             cancelled=self._cancelled,
+            progress=self._told,
         )
 
     def _counted_again(
@@ -213,7 +243,7 @@ class Statements:
 
         Many such counts take a microsecond: whatever else is done here is what they cost.
         """
-        if arguments or timeout is not None or self._executor is None:
+        if arguments or timeout is not None or self._executor is None or self._told is not None:
             return None
         found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
         if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
@@ -271,18 +301,24 @@ class Statements:
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
-        if isinstance(statement.query, ast.Composite):
-            table = self._composite(statement.query, text, arguments, timeout).presented()
-            with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                count = raw.execute(f"{create} {kind} {absent}{name} AS FROM _graphdb_rows").fetchall()
-            return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+        made = f"{create} {kind} {absent}{name} AS"
         with self._query_run(text, arguments, timeout) as run:
-            prepared = run.prepare(statement.query)
-            ordered = bool(statement.query.returns.order_by)
-            rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
-            with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
-                made = raw.execute(f"{create} {kind} {absent}{name} AS {rows}", dict(prepared.shaped.parameters))
-                count = made.fetchall()  # not fetchone: an unfinished result would block the connection
+            try:
+                prepared = self._new(run, statement.query, text, arguments)
+            except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                raise
+            except GraphDBError as refused:
+                one = isinstance(statement.query, ast.Query)
+                if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
+                    raise
+                table = self._interpreted(statement.query, text, arguments, timeout).presented()
+                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
+            else:
+                rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=prepared.shaped.ordered)
+                with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+                    # Not fetchone: an unfinished result would block the connection.
+                    count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def explain(
@@ -360,7 +396,7 @@ class Statements:
     def _cypher(self, text: str, timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""
         statements = parse_script(text)
-        if not statements or not all(map(_only_reads, statements)):
+        if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
         return self.run(text, {}, timeout)
 
@@ -389,10 +425,6 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
     # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
     values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
     return text, query.span.start, *zip(arguments, values, strict=True)
-
-
-def _only_reads(statement: ast.Statement) -> bool:
-    return isinstance(statement, ast.Query) or (isinstance(statement, ast.Composite) and not statement.writes)
 
 
 def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:

@@ -1,6 +1,8 @@
 """The types of values: what an expression yields, and how DuckDB stores it.
 
-Structure comes out of the match as ids (:attr:`Base.NODE`, :attr:`Base.TERM`), literal values as DuckDB's own types.
+Structure comes out of the match as ids (:attr:`Base.NODE`, :attr:`Base.TERM`), a path as those of its vertices with the
+codes of its edges (``label * 2``, and 1 more where an edge is passed against its direction), literal values as DuckDB's
+own types.
 A property whose values have several types is a :attr:`Base.VALUE`: a DuckDB union with one member per type, so that
 no value is bent to fit its neighbours.
 """
@@ -32,6 +34,7 @@ class Base(Enum):
     NODE = "a vertex"
     EDGE = "an edge"
     TERM = "a vertex or a value"
+    PATH = "a path"
     LIST = "a list"
 
 
@@ -61,6 +64,7 @@ VALUE = Type(Base.VALUE)
 NODE = Type(Base.NODE)
 EDGE = Type(Base.EDGE)
 TERM = Type(Base.TERM)
+PATH = Type(Base.PATH)
 
 
 def list_of(element: Type) -> Type:
@@ -175,6 +179,8 @@ def sql_type(type: Type) -> str:
         return "BIGINT"
     if type.base is Base.EDGE:
         return 'STRUCT(label BIGINT, "start" BIGINT, "end" BIGINT)'
+    if type.base is Base.PATH:
+        return "STRUCT(vertices BIGINT[], codes BIGINT[])"
     if type.base is Base.VALUE:
         return UNION
     if type.base is Base.DECIMAL:

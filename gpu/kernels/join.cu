@@ -325,10 +325,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   i64 tile = from + number * TILE;
   for (int i = threadIdx.x; i < WORDS; i += THREADS) words[i] = bits ? bits[number * WORDS + i] : ~0u;
   __syncthreads();
-  for (int i = threadIdx.x; i <= WORDS; i += THREADS) {
-    u32 sum = 0;
-    for (int j = 0; j < i; ++j) sum += __popc(words[j]);
-    before[i] = sum;
+  if (threadIdx.x < 32) {  // a warp adds up, each lane some words
+    const int each = (WORDS + 31) / 32, begin = threadIdx.x * each;
+    u32 own = 0;
+    for (int i = begin; i < begin + each && i < WORDS; ++i) own += __popc(words[i]);
+    u32 sum = own;
+    for (int by = 1; by < 32; by *= 2) {
+      u32 other = __shfl_up_sync(~0u, sum, by);
+      if (threadIdx.x >= by) sum += other;
+    }
+    if (threadIdx.x == 31) before[WORDS] = sum;
+    sum -= own;
+    for (int i = begin; i < begin + each && i < WORDS; ++i) {
+      before[i] = sum;
+      sum += __popc(words[i]);
+    }
   }
   __syncthreads();
   if (before[WORDS] == 0) return;
@@ -360,18 +371,35 @@ extern "C" __global__ void row_offsets(const i64 *offsets, i64 rows, const u32 *
   out[row] = sum;
 }
 
+// Add numbers to the rows that matches came from.  Those of one row stand side by side: a warp adds each row's sum once,
+// or a few rows with all the matches would have every thread wait for every other.  All lanes call it; -1 is no row.
+__device__ __forceinline__ void add_to(u64 *matches, i64 origin, u64 number) {
+  u32 lane = threadIdx.x % 32;
+  u64 sum = number;
+  for (int by = 1; by < 32; by *= 2) {
+    u64 other = __shfl_up_sync(~0u, sum, by);
+    if (lane >= by) sum += other;
+  }
+  i64 next = __shfl_down_sync(~0u, origin, 1);
+  bool last = lane == 31 || next != origin;
+  u32 before = __ballot_sync(~0u, last) & ((1u << lane) - 1);
+  u64 others = __shfl_sync(~0u, sum, before ? 31 - __clz(before) : 0);
+  if (before) sum -= others;
+  if (last && origin >= 0 && sum) atomicAdd(matches + origin, sum);
+}
+
 // Add up how many matches each row stands for: rows of the last table, by the row they came from.
 extern "C" __global__ void tally(const ID *origins, i64 rows, i64 *matches) {
   i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (row < rows) atomicAdd((u64 *)matches + origins[row], (u64)1);
+  add_to((u64 *)matches, row < rows ? (i64)origins[row] : -1, row < rows);
 }
 
 // The same where a row has as many matches as it has elements; without `origins`, it is its own.
 extern "C" __global__ void tally_rows(const i64 *offsets, i64 rows, const ID *origins, i64 *matches) {
   i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-  i64 found = offsets[row + 1] - offsets[row];
-  if (found) atomicAdd((u64 *)matches + (origins ? (i64)origins[row] : row), (u64)found);
+  bool there = row < rows;
+  u64 found = there ? offsets[row + 1] - offsets[row] : 0;
+  add_to((u64 *)matches, !there ? -1 : origins ? (i64)origins[row] : row, found);
 }
 
 // 1 for each row that stands for some match.

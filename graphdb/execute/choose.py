@@ -1,9 +1,9 @@
 """Which executor runs a plan: the host's or a CUDA device's; the one place that imports ``graphdb.gpu``, lazily.
 
-``device="auto"`` weighs what each is expected to take.  A device answers after a millisecond at best, and must be given
-the partitions that it does not have; then it goes through elements much faster.  It is opened (which takes a good part
-of a second) when plans that are worth it have cost the host as much.  Where it cannot be used, or fails, the host takes
-over, and says so once.
+``device="auto"`` weighs what each is expected to take, or took when the same plan ran before.  A device answers after
+a millisecond at best, and must be given the partitions that it does not have; then it goes through elements much
+faster.  It is opened (which takes a good part of a second) when plans that are worth it have cost the host as much.
+Where it cannot be used, or fails, the host takes over, and says so once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.trials import Expected, Trials
+from graphdb.plan.twins import CHOICE
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
@@ -29,12 +31,10 @@ HOST_RATE = 1e8
 """Elements that one of the host's threads goes through in a second, about; each one more adds a quarter of it."""
 HOST_START = 3e-3
 """Seconds until all of them work."""
-DEVICE_RATE = 1e10
-"""The same for a device."""
-ANSWER = 1e-3
-"""Seconds that the smallest run on a device takes."""
-LINK = 5e9
-"""Bytes that are copied to a device in a second."""
+HOST_ROWS = 1e8
+"""Rows that it writes in a second, all threads together."""
+SMALL = 2e-3
+"""Seconds on the host below which nothing else is considered: a device answers after half of that at best."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -147,20 +147,31 @@ class ChoosingExecutor:
 
     def describe(self, plan: PhysicalPlan) -> str:
         """Where the plan runs, and what was expected of either."""
-        chosen = self._chosen(plan, plan.count_only)
+        counting = plan.count_only
+        chosen = self._chosen(plan, counting)
         if self._device is None:
             return chosen.describe(plan)
-        here, there = (seconds * 1000 for seconds in self._expected(plan, plan.count_only, self._device))
-        return f"{chosen.describe(plan)}; expected: cpu {here:,.1f} ms, {self._device.name} {there:,.1f} ms"
+        told = []
+        taken = _trials(plan, counting).taken
+        for name, expected in self._expected(plan, counting, self._device).items():
+            known = name in taken
+            told.append(f"{name} {(taken[name] if known else expected.seconds) * 1000:,.1f} ms" + " (measured)" * known)
+        return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
-        chosen, begun = self._chosen(plan, False, runs=True), False
+        chosen, begun, taken = self._chosen(plan, False, runs=True), False, 0.0
         try:
-            for block in chosen.run(plan, control):
+            blocks = chosen.run(plan, control)
+            while True:
+                started = time.perf_counter()
+                block = next(blocks, None)
+                taken += time.perf_counter() - started
+                if block is None:
+                    self._note(plan, control, False, chosen, taken)
+                    return
                 begun = True
                 yield block
-            return
         except _FAILURES as error:
             if chosen is self.host or begun:
                 raise
@@ -171,17 +182,29 @@ class ChoosingExecutor:
         """Count the matches; the host takes over where the device fails."""
         chosen = self._chosen(plan, True, runs=True)
         try:
-            return chosen.count(plan, control)
+            started = time.perf_counter()
+            counted = chosen.count(plan, control)
+            self._note(plan, control, True, chosen, time.perf_counter() - started)
+            return counted
         except _FAILURES as error:
             if chosen is self.host:
                 raise
             self._give_up(error)
         return self.host.count(plan, control)
 
+    def _note(self, plan: PhysicalPlan, control: Control | None, counting: bool, ran: Executor, seconds: float) -> None:
+        """Remember what a whole run took, unless nobody would ask."""
+        asked = seconds > SMALL / 2 or ("where", counting) in plan.spare
+        if asked and (control is None or control.limit is None):
+            _trials(plan, counting).note(ran.name, seconds)
+
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
+        trials: Trials | None = plan.spare.get(("where", counting))
         here = self._host_seconds(plan, counting)
-        if here < 3 * ANSWER:
+        if trials is not None:
+            here = trials.taken.get(self.host.name, here)
+        if here < SMALL:
             return self.host
         if self._device is None and self._missed + here < OPENING:
             self._missed += here if runs else 0.0
@@ -189,25 +212,26 @@ class ChoosingExecutor:
         device = self._opened()
         if device is None or not device.supports(plan):
             return self.host
-        here, there = self._expected(plan, counting, device)
-        return device if there < here else self.host
+        way = _trials(plan, counting).choose(self._expected(plan, counting, device), runs=runs)
+        return self.host if way == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         work = plan.cost
         if counting and plan.twins is not None:
-            work = float(plan.twins.choices[-1])
+            work = CHOICE * float(plan.twins.choices[-1])
         elif counting and plan.tree is not None:
             work = plan.tree.cost
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
+        written = 0.0 if counting or not plan.steps else plan.steps[plan.kept - 1].estimate / HOST_ROWS
         if work < self.host.inline_cost:
-            return work / HOST_RATE
-        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
+            return work / HOST_RATE + written
+        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
 
-    def _expected(self, plan: PhysicalPlan, counting: bool, device: GpuExecutor) -> tuple[float, float]:
-        """Seconds on the host, and on the device with what it must be given first."""
-        there = ANSWER + device.missing_bytes(plan) / LINK + device.work(plan, counting) / DEVICE_RATE
-        return self._host_seconds(plan, counting), there
+    def _expected(self, plan: PhysicalPlan, counting: bool, device: GpuExecutor) -> dict[str, Expected]:
+        """What a run is expected to take on the host, and on the device."""
+        host = Expected(self._host_seconds(plan, counting))
+        return {self.host.name: host, device.name: device.expected(plan, counting)}
 
     def _opened(self) -> GpuExecutor | None:
         with self._lock:
@@ -227,3 +251,9 @@ class ChoosingExecutor:
         self._failed = True
         if isinstance(error, DeviceError):
             self._device = None
+
+
+def _trials(plan: PhysicalPlan, counting: bool) -> Trials:
+    """What is known of a plan's runs, here and there."""
+    found: Trials = plan.spare.setdefault(("where", counting), Trials())
+    return found

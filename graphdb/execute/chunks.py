@@ -22,8 +22,10 @@ from graphdb.execute.search import Found, Search, Sizes, borrowed, give_back
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 _CHUNKS_PER_THREAD = 128
+_FEWEST_PER_THREAD = 4
 _CHUNK_COST = 100_000.0
-"""Chunks are not made smaller than this, in elements that the search is expected to go through."""
+"""Chunks are not made smaller than this, in elements that the search is expected to go through: many threads that each
+ask for the next chunk after some microseconds wait for one another."""
 
 
 class Alone:
@@ -209,7 +211,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
     scan = scan_of(plan)
     if not len(scan):
         return []
-    chunks = int(min(max(plan.cost / _CHUNK_COST, 4), _CHUNKS_PER_THREAD)) * workers
+    chunks = int(min(max(plan.cost / _CHUNK_COST, _FEWEST_PER_THREAD * workers), _CHUNKS_PER_THREAD * workers))
     weights = np.ones(len(scan), np.int64)
     if plan.program.second >= 0:
         weights += degrees(plan.program.partitions.ctypes.data, plan.program.second, scan)

@@ -19,8 +19,10 @@ from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
-_PIECES = 64
-"""Pieces per thread that the work is cut into."""
+PIECES, _FEWEST = 64, 8
+"""Pieces per thread that the work is cut into, at most and at least."""
+_PIECE = 20_000.0
+"""Pieces are not made smaller than this, in elements: to begin one takes as long."""
 _SMALL = 100_000
 """Work expected to be less than this is not dealt out."""
 
@@ -44,8 +46,6 @@ class CountRun:
         self.partitions = np.array(rows, np.int64).reshape(len(rows), 6)
         self.room = spare // (2 * np.dtype(plan.dtype).itemsize)
         """Ids that closed lists, and that all local lists together may hold: half of the spare bytes each."""
-        self.pieces = threads * _PIECES
-        """How many pieces work is cut into that is dealt out."""
         self._control = control
         self._share, self._to, self._expected = 0.0, 1.0, 1.0
 
@@ -67,9 +67,14 @@ class CountRun:
             rows.append((begin, len(members), bundle.order, 0, int(bundle.plain)))
         return np.array(rows, np.int64).reshape(-1, 5), np.array(members, np.int64).reshape(-1, 2)
 
-    def even(self, size: int) -> list[int]:
+    def pieces(self, expected: float) -> int:
+        """How many pieces to cut work into that is dealt out."""
+        return int(min(max(expected / _PIECE, self.threads * _FEWEST), self.threads * PIECES))
+
+    def even(self, size: int, expected: float) -> list[int]:
         """Where to cut so many things into pieces of one size."""
-        return [size * i // self.pieces for i in range(self.pieces + 1)]
+        pieces = self.pieces(expected)
+        return [size * i // pieces for i in range(pieces + 1)]
 
     def told(self) -> Control:
         """A control for what is counted in another way: it tells its share as one of the part's."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.count_run import CountRun
+from graphdb.execute.count_run import PIECES, CountRun
 from graphdb.execute.weights import Weights
 from graphdb.plan.loops import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total
 from graphdb.storage.pcsr import Partition
@@ -51,7 +51,7 @@ class Loops:
         order = np.argsort(-lengths, kind="stable")
         roots = roots[order]
         shares = np.cumsum((lengths[order] + 1.0) ** 2)
-        pieces = self._run.pieces
+        pieces = self._run.threads * PIECES  # what a root takes is not known before
         cuts = np.searchsorted(shares, shares[-1] * np.arange(1, pieces) / pieces, side="right") if len(roots) else []
         bounds = sorted({0, len(roots), *(int(cut) for cut in cuts)})
         sums = np.zeros((self._run.threads, 3), np.int64)
@@ -86,7 +86,7 @@ class Loops:
                 cells = (closed.back.order, marks[worker], starts, ids, self._run.flags, self._run.like)  # noqa: B023
                 self._kernels.closed_lists(*fixed, begin, end, *cells)
 
-            bounds = self._run.even(len(entries.keys))
+            bounds = self._run.even(len(entries.keys), len(starts))
             self._run.deal(fill, bounds, len(starts))
             np.cumsum(starts, out=starts)
             if 0 < starts[-1] <= min(_CLOSED, self._run.room):

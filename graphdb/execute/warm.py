@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphdb.execute.executor import Control
+from graphdb.execute.group import grouped
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.twins import count_twins
 from graphdb.grammar.syntax import MatchMode
@@ -25,7 +26,8 @@ from graphdb.storage.graph import ArraySource, DataGraph
 
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
             "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
-            "space_kernels.join_candidates", "tree_kernels.try_roots", "tree_kernels.walk")  # fmt: skip
+            "space_kernels.join_candidates", "tree_kernels.try_roots", "tree_kernels.walk",
+            "group_kernels.group_runs")  # fmt: skip
 """One function of each family."""
 
 
@@ -55,6 +57,8 @@ def warm_up() -> None:
                 executor.count(make_plan(pattern, graph, counting="never"))
                 executor.count(make_plan(pattern, graph, counting="always"))
 
+        ones = np.ones(3, np.int64)
+        grouped(ones, ones, ones, 2, lambda: None)
         path = _pattern([(i, i + 1) for i in range(8)], size, MatchMode.DIFFERENT_NODES, count=True)
         some = tuple(replace(v, candidates=np.arange(i, i + 2)) for i, v in enumerate(path.vertices))
         executor.count(make_plan(replace(path, vertices=some), graph))

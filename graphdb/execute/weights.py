@@ -104,7 +104,7 @@ class Weights:
                 shared = (small, out, self._run.flags, self._run.like)
                 self._kernels.send_narrow(row, self._run.partitions, over, begin, end, *shared)
 
-        self._run.deal(send, self._run.even(len(over)), expected)
+        self._run.deal(send, self._run.even(len(over), expected), expected)
         self._messages[key] = (out, support)
         return out
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import BindError, ExecutionError, ParameterError, TypeMismatchError, nearest
+from graphdb.errors import BindError, ExecutionError, MemoryLimitError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions
 from graphdb.interpret.temporal import Duration, Temporal, exact, shift
@@ -284,12 +284,19 @@ class Compiler:
         if node.operator == "+" and (isinstance(left, list) or isinstance(right, list)):
             if left is None or right is None:
                 return None
-            return [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
+            items = [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
+            if len(items) > functions.LONGEST:
+                message = f"a list of more than {functions.LONGEST:,} items is too long"
+                raise self.error(node, message, MemoryLimitError)
+            return items
         if left is None or right is None:
             return None
         if is_number(left) and is_number(right):
             return self._number(node, left, right)
         if node.operator == "+" and isinstance(left, str) and isinstance(right, str):
+            if len(left) + len(right) > 10 * functions.LONGEST:
+                message = f"a text of more than {10 * functions.LONGEST:,} characters is too long"
+                raise self.error(node, message, MemoryLimitError)
             return left + right
         texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))
         if node.operator == "+" and texts:

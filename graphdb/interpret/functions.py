@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
+from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import temporal_build as build
 from graphdb.interpret.temporal import (
@@ -43,6 +43,8 @@ OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
 """Functions of a vertex that is a literal, too, and not of its value."""
 
 _INT64 = range(-(2**63), 2**63)
+LONGEST = 10_000_000
+"""Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,15 @@ def _edge_of_text(cut: Callable[[str, int], str]) -> Call:
     return _strict(call)
 
 
+def _replace(context: Context, node: ast.Expression, text: Any, old: Any, new: Any) -> Any:
+    for value in (text, old, new):
+        if not isinstance(value, str):
+            raise wrong(context, node, f"replace needs strings, found {type_name(value)}")
+    if len(text) + text.count(old) * len(new) > 10 * LONGEST:
+        raise wrong(context, node, f"a text of more than {10 * LONGEST:,} characters is too long", MemoryLimitError)
+    return text.replace(old, new)
+
+
 def _split(text: str, separator: Any) -> list[str]:
     return list(text) if separator == "" else text.split(separator)
 
@@ -292,7 +303,10 @@ def _range(context: Context, node: ast.Expression, start: Any, end: Any, step: A
             raise wrong(context, node, f"range needs integers, found {type_name(bound)}", ExecutionError)
     if not step:
         raise wrong(context, node, "range needs a step other than 0", ExecutionError)
-    return list(range(start, end + (1 if step > 0 else -1), step))
+    items = range(start, end + (1 if step > 0 else -1), step)
+    if items[:LONGEST] != items:  # its length need not fit a machine word
+        raise wrong(context, node, f"a range of more than {LONGEST:,} items is too long", MemoryLimitError)
+    return list(items)
 
 
 def _reverse(context: Context, node: ast.Expression, value: Any) -> Any:
@@ -378,10 +392,6 @@ def _between(unit: str) -> Call:
     return _strict(call)
 
 
-def _from_epoch(context: Context, node: ast.Expression, seconds: Any, nanoseconds: Any = 0) -> Any:
-    return at_instant(seconds * SECOND + nanoseconds, 0)
-
-
 _KINDS: dict[str, type[Temporal]] = {
     "date": Date,
     "localtime": LocalTime,
@@ -428,7 +438,7 @@ def _functions() -> Mapping[str, Function]:
         "trim": text(lambda t: t.strip(" \t\n\r\f"), "string", result="string"),
         "ltrim": text(lambda t: t.lstrip(" \t\n\r\f"), "string", result="string"),
         "rtrim": text(lambda t: t.rstrip(" \t\n\r\f"), "string", result="string"),
-        "replace": text(lambda t, old, new: t.replace(old, new), "string", "string", "string", result="string"),
+        "replace": Function(_strict(_replace), 3, 3, ("string",), "string"),
         "split": text(_split, "string", "string", result="list"),
         "substring": Function(_strict(_substring), 2, 3, ("string", "integer", "integer"), "string"),
         "left": Function(_edge_of_text(lambda t, n: t[:n]), 2, 2, ("string", "integer"), "string"),
@@ -453,10 +463,10 @@ def _functions() -> Mapping[str, Function]:
         "rand": Function(lambda c, n: random.random(), 0, 0, result="float"),
         "timestamp": Function(lambda c, n: c.started // 10**6, 0, 0, result="integer"),
         # time
-        "datetime.fromepoch": Function(_strict(_from_epoch), 1, 2, ("integer", "integer"), "temporal"),
-        "datetime.fromepochmillis": Function(
-            _strict(lambda c, n, ms: at_instant(ms * 10**6, 0)), 1, 1, ("integer",), "temporal"
+        "datetime.fromepoch": _plain(
+            lambda s, ns=0: at_instant(s * SECOND + ns, 0), "integer", "integer", least=1, result="temporal"
         ),
+        "datetime.fromepochmillis": _plain(lambda ms: at_instant(ms * 10**6, 0), "integer", result="temporal"),
         "coalesce": Function(lambda c, n, *values: next((v for v in values if v is not None), None), 1, 99),
         "exists": Function(lambda c, n, value: value is not None, result="boolean"),
     }

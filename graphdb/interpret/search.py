@@ -57,7 +57,7 @@ class Search:
         self._free = self.mode is ast.PathMode.WALK
         self._automata: dict[bool, Automaton] = {}
         self._last = False
-        edge = edges[0]
+        edge = edges[0] if edges else None
         self._plain = (
             len(edges) == 1
             and isinstance(edge, ast.EdgePattern)

@@ -75,6 +75,7 @@ class View:
         literals = [id for id in wanted if id >= LITERAL_BASE]
         if literals:
             self._read_literals(literals)
+            self._labels.update(dict.fromkeys(literals, frozenset()))
         wanted = [id for id in wanted if id < LITERAL_BASE]
         labels: dict[int, set[int]] = {id: set() for id in wanted}
         facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}

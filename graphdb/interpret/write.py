@@ -60,6 +60,8 @@ class Writer:
         self.context = context
         self.view = context.view
         self.changes = Changes()
+        self._deleting: ast.DeleteClause | None = None
+        """The last DELETE, for errors."""
         self._update = Update(context.connection.raw)
         self._compiler = Compiler(context)
         self._type, self._hidden = self._names(RDF_TYPE, VERTEX)
@@ -393,6 +395,7 @@ class Writer:
     def _delete(self, clause: ast.DeleteClause, rows: Rows) -> None:
         vertices: dict[Vertex, None] = {}
         edges: dict[Edge, None] = {}
+        self._deleting = clause
         for node in clause.values:
             value_of = self._compiler.reference(node)
             self.context.subqueries.run_ahead([node], rows)
@@ -551,6 +554,8 @@ class Writer:
             if left:
                 raise ExecutionError(
                     f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
+                    text=self.context.text,
+                    position=self._deleting.span.start if self._deleting is not None else None,
                     hint="delete them too, or write DETACH DELETE",
                 )
         return self.changes

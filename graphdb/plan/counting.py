@@ -7,8 +7,9 @@ is chosen where it is expected to cost less than going through the matches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,18 @@ WORTH = 50_000.0
 """Searches expected to go through fewer elements are not worth a second plan."""
 OVERHEAD = 20_000.0
 """What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
-LONG = 1e8
-"""Searches expected to go through so many elements take a second: then large cores are worth planning."""
+LONG = 1e7
+"""Searches expected to go through so many elements take a tenth of a second: then large cores are worth planning."""
+CACHED = 1 << 18
+"""Bytes of a vector that are read as fast as lists are; each doubling of it costs loops ``FARTHER`` more: most of what
+they touch misses the caches."""
+FARTHER = 0.75
+VECTOR = 0.3
+"""What it takes to clear a vertex's number in a vector, in elements."""
 MOST_QUOTIENTS = 200
-"""Sums of more terms are left to the search."""
+"""Sums of more terms are left to the search, …"""
+MOST_BESIDE = 16
+"""… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
 TERM = 15_000.0
 """What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
@@ -99,7 +108,13 @@ class CountingPlan:
 
 
 def counting_plan(
-    pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check], search: PhysicalPlan, *, always: bool = False
+    pattern: PatternGraph,
+    graph: DataGraph,
+    checks: Iterable[Check],
+    search: PhysicalPlan,
+    *,
+    beside: float | None = None,
+    always: bool = False,
 ) -> CountingPlan | None:
     """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
 
@@ -109,6 +124,8 @@ def counting_plan(
         What must differ, as :func:`graphdb.plan.distinct.distinctness` says, and what INDUCED forbids.
     search
         The plan that enumerates.
+    beside
+        Elements that counting along a tree is expected to go through, where that is the other way, not the search.
     always
         Whatever it costs.
     """
@@ -120,28 +137,31 @@ def counting_plan(
     expansion = Expansion(pattern, graph, checks, root)
     costs = CountingCosts(graph, expansion.filters)
     instead_of = search.cost
-    if pattern.duplicates != "drop":  # else the search looks for first matches only
+    if beside is not None:
+        instead_of = beside
+    elif pattern.duplicates != "drop":  # else the search looks for first matches only
         instead_of = max(instead_of, _search_cost(pattern, search, costs))
-    most = MOST_QUOTIENTS if not always else MOST_STATES
+    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
     if not always:
         most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
     quotients = expansion.quotients(most)
     if quotients is None:
         return None
     terms, cost = [], OVERHEAD + TERM * (len(quotients) - 1)
+    scattered = 1.0 + FARTHER * max(math.log2(8 * graph.vertices / CACHED), 0.0)
     planned: set[Part] = set()
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
         parts = parts_of(quotient, costs, MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE)
         if parts is None:
             return None
-        cost += sum(part.cost for part in parts if part not in planned)
+        cost += sum(part.cost * (scattered if part.levels else 1.0) for part in parts if part not in planned)
         planned.update(parts)
         if cost > instead_of and not always:
             return None
         terms.append(Term(coefficient, quotient, parts))
     relations = {relation for part in planned if not part.clique for relation in _relations(part)}
-    return CountingPlan(
+    plan = CountingPlan(
         terms=tuple(terms),
         filters=tuple(expansion.filters),
         partitions={r: graph.partition(r.labels, r.direction) for r in relations},
@@ -152,6 +172,8 @@ def counting_plan(
         instead_of=instead_of,
         root=root,
     )
+    cost += VECTOR * plan.shared_bytes / 8
+    return replace(plan, cost=cost) if always or cost <= instead_of else None
 
 
 def counts_along_edges(pattern: PatternGraph) -> bool:

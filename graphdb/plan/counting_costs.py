@@ -34,7 +34,8 @@ class CountingCosts:
         self._graph = graph
         self.filters = filters
         self.vertices = graph.vertices
-        self._figures: dict[Member, tuple[float, float, float]] = {}
+        self._figures: dict[Member, tuple[float, float]] = {}
+        self._met: dict[tuple[Member, Member], float] = {}
 
     def check(self) -> None:
         """Raise if whoever plans wants no more."""
@@ -48,9 +49,14 @@ class CountingCosts:
         """How many neighbours those have on average."""
         return self._of(member)[1]
 
-    def biased(self, member: Member) -> float:
-        """How many neighbours a vertex has that an edge leads to."""
-        return self._of(member)[2]
+    def biased(self, member: Member, arrival: Member | None = None) -> float:
+        """How many neighbours a vertex has that an edge (of ``arrival``; by default, of its own kind) leads to."""
+        arrival = member if arrival is None else arrival
+        if (member, arrival) not in self._met:
+            kinds = (member.labels, member.direction, arrival.labels, arrival.direction)
+            found = self._graph.derived(("met", *kinds), lambda: np.array([self._meet(member, arrival)]))
+            self._met[member, arrival] = float(found[0])
+        return self._met[member, arrival]
 
     def loop_free(self, member: Member) -> bool:
         """Whether no vertex is its own neighbour."""
@@ -67,26 +73,26 @@ class CountingCosts:
         share = float(self._graph.derived(key, lambda: np.array([self._sampled(member)]))[0])
         return float(share * 0.5 ** (len(members) - 1))
 
-    def _of(self, member: Member) -> tuple[float, float, float]:
+    def _of(self, member: Member) -> tuple[float, float]:
         if member not in self._figures:
             key = ("degrees", member.labels, member.direction)
-            keys, mean, biased = self._graph.derived(key, lambda: self._degrees(member)).tolist()
-            self._figures[member] = (keys, mean, biased)
+            keys, mean = self._graph.derived(key, lambda: self._degrees(member)).tolist()
+            self._figures[member] = (keys, mean)
         return self._figures[member]
 
     def _degrees(self, member: Member) -> NDArray[np.float64]:
         partition = self._graph.partition(member.labels, member.direction)
         entries, keys = float(len(partition.neighbours)), float(len(partition.keys))
-        if not keys:
-            return np.array([0.0, 0.0, 0.0])
-        # An edge of the opposite direction leads to a vertex with probability proportional to its degree there;
-        # degrees in both directions are taken to go together.
-        opposite = self._graph.partition(member.labels, OPPOSITE[member.direction])
-        there = opposite.lengths().astype(np.float64)
+        return np.array([keys, entries / max(keys, 1.0)])
+
+    def _meet(self, member: Member, arrival: Member) -> float:
+        # An edge leads to a vertex with probability proportional to how many of its kind do.
+        partition = self._graph.partition(member.labels, member.direction)
+        leads = self._graph.partition(arrival.labels, OPPOSITE[arrival.direction])
+        often = leads.lengths().astype(np.float64)
         own = np.zeros(self._graph.vertices)
         own[partition.keys] = partition.lengths()
-        biased = float((own[opposite.keys] * there).sum() / max(there.sum(), 1.0))
-        return np.array([keys, entries / keys, biased])
+        return float((own[leads.keys] * often).sum() / max(often.sum(), 1.0))
 
     def _sampled(self, member: Member) -> float:
         """The share of sampled wedges y - x - z whose ends are joined; the same sample every time."""

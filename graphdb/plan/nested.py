@@ -172,19 +172,25 @@ class _Search:
         weight = self._weights[v]
         return -1 if weight.is_one else self._distinct.index(weight)
 
-    def _length(self, bundle: Bundle, reached: bool) -> float:
+    def _length(self, bundle: Bundle, arrival: Bundle | None) -> float:
+        """How long lists are at a vertex that one comes to by ``arrival``, or at a root."""
         member = bundle.members[0]
-        length = self._costs.biased(member) if reached else self._costs.mean(member)
+        length = self._costs.mean(member) if arrival is None else self._costs.biased(member, arrival.members[0])
         return length * (0.5 if bundle.order else 1.0)
 
+    def _arrival(self, state: _State, register: int) -> Bundle:
+        """What leads to the vertices in a register."""
+        return self._bundles[state.pairs[register]]
+
     def _bind(self, state: _State, v: int) -> None:
-        level = len(state.bound)
+        level, arrival = len(state.bound), None
         if level == 0:
             keys = min(self._costs.keys(b.members[0]) for (a, _), b in self._bundles.items() if a == v)
             rows = keys * self._fraction(v)
             state.loops.append(-1)
         else:
             rows = state.rows[-1] * max(state.sizes[state.registers[v]], 1e-3)
+            arrival = self._arrival(state, state.registers[v])
             state.loops.append(state.registers.pop(v))
         state.bound.append(v)
         state.rows.append(rows)
@@ -194,7 +200,7 @@ class _Search:
         for u in sorted(neighbours):
             state.near[u] -= {v}
             bundle = self._bundles[v, u]
-            length = self._length(bundle, level > 0)
+            length = self._length(bundle, arrival)
             weight = self._weight(u)
             source = state.registers.get(u)
             if source is None:
@@ -266,9 +272,10 @@ class _Search:
         source, mask = state.registers[x], state.registers.get(y)
         size = state.sizes[source]
         forward, backward = self._bundles[x, y], self._bundles[y, x]
-        push, pull = self._length(forward, True), self._length(backward, True)
+        push = self._length(forward, self._arrival(state, source))
         if mask is None:
             return _PUSH * size * push, min(size * push, float(self._costs.vertices)) * self._fraction(y)
+        pull = self._length(backward, self._arrival(state, mask))
         if state.history and x in state.history[-1] and y in state.history[-1] and forward.plain:
             # The lists are cut down to what was left one level before.
             closure = self._costs.closure(forward.members)

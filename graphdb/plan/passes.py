@@ -6,10 +6,14 @@ Each pass reads what the earlier ones decided and adds its own part; the last wr
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, partial
 from math import factorial
 from typing import Literal
 
-from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+import numpy as np
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
 from graphdb.plan.counting import WORTH, counting_plan
 from graphdb.plan.distinct import unequal_vertices
@@ -25,16 +29,19 @@ from graphdb.plan.physical import (
     Unequal,
 )
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
-from graphdb.plan.sample import modelled
+from graphdb.plan.sample import modelled, walked_order
 from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.symmetry import differ, symmetry
-from graphdb.plan.tree import tree_count, tree_order
-from graphdb.plan.twins import twin_count
+from graphdb.plan.tree import LOOK, tree_count, tree_order
+from graphdb.plan.twins import CHOICE, twin_count
 from graphdb.storage.graph import DataGraph
 
 TRUSTED = 4.0
 """A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
+
+DEAR = 1e7
+"""Trees that are expected to go through so many elements (a tenth of a second) are compared with counting by sums."""
 
 
 def make_plan(
@@ -45,6 +52,8 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
+    if pattern.count_only and counting == "auto":
+        pattern = without_matches(pattern) or pattern
     draft = Draft(pattern, graph, counting)
     for run in PASSES:
         run(draft)
@@ -52,19 +61,39 @@ def make_plan(
     if pattern.duplicates != "keep":
         cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
     tree = _tree(draft, cost) if counting == "auto" else None
     if tree is not None:
-        return replace(plan, tree=tree)
+        found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > DEAR else None
+        if found is not None:
+            return replace(plan, counting=found)
+        otherwise = cache(partial(counting_plan, pattern, graph, conditions, plan, always=True))
+        return replace(plan, tree=replace(tree, otherwise=otherwise))
     clique = _clique(draft) if counting != "always" else None
     countable = pattern.count_only or pattern.duplicates != "keep"
     if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
-    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
     plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:
         return plan
-    return replace(plan, twins=twin_count(pattern, graph, conditions, dear))
+    return replace(plan, twins=twin_count(pattern, graph, conditions, dear / CHOICE))
+
+
+def without_matches(pattern: PatternGraph) -> PatternGraph | None:
+    """Where a vertex has no candidates, or an edge only labels that the data lack: that vertex alone, without a match.
+
+    None where nothing like that is known.  To plan the rest would take longer than to find none.
+    """
+    empty = [
+        v for v, vertex in enumerate(pattern.vertices) if vertex.candidates is not None and not vertex.candidates.size
+    ]
+    empty += [edge.source for edge in pattern.edges if edge.labels is not None and max(edge.labels, default=-1) < 0]
+    if not empty:
+        return None
+    vertex = replace(pattern.vertices[empty[0]], candidates=np.empty(0, np.int64))
+    clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, (0,)),)
+    return PatternGraph((vertex,), (), clauses, count_only=True, limit=pattern.limit)
 
 
 def refine_candidates(draft: Draft) -> None:
@@ -85,6 +114,8 @@ def choose_order(draft: Draft) -> None:
         else:
             order = tree_order(draft.space, draft.graph.check)
         forecast = modelled(draft.estimates, order)
+        if forecast.cost > LOOK:
+            forecast = walked_order(draft.space, forecast, unequal_vertices(draft.pattern))
     if draft.pattern.duplicates != "keep":
         order = rows_first(draft.estimates, forecast.order, draft.pattern)
         forecast = forecast if order == forecast.order else modelled(draft.estimates, order)

@@ -21,6 +21,8 @@ from graphdb.storage.orient import Oriented
 from graphdb.storage.pcsr import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from graphdb.plan.counting import CountingPlan
     from graphdb.plan.space import CandidateSpace
     from graphdb.plan.twins import TwinCount
@@ -272,6 +274,8 @@ class TreeCount:
     space: CandidateSpace
     cost: float
     """Elements that it is expected to go through."""
+    otherwise: Callable[[], CountingPlan | None] = field(default=lambda: None, repr=False)
+    """Plans, when first asked, how whoever walks along no trees counts without going through the matches."""
 
     @property
     def worker_bytes(self) -> int:

@@ -11,9 +11,9 @@ expected to take several times as long; how many they are depends on that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,11 @@ from graphdb.plan.order import EXACT
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 
+if TYPE_CHECKING:
+    from graphdb.plan.space import CandidateSpace
+
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Order = tuple[int, ...]
 _Kind = tuple[tuple[int, ...] | None, Direction]
 
@@ -34,6 +38,12 @@ WORTH = 50_000.0
 WALKS = (256, 4096)
 """The fewest and the most walks (some 40 and 200 microseconds): one for each 400 elements that the plan is expected to
 go through."""
+SPACE_WALKS = (192, 1280)
+"""Walks over a candidate space; and where few of them arrive somewhere, so many."""
+FEW = 4
+"""They arrive nowhere by chance, so fewer say something than of walks that take any way (:data:`ENOUGH`)."""
+THROUGH = 64
+"""The longest lists that they go through to find where they can go on."""
 ENOUGH = 12
 """Fewer walks that arrive say little: from there on the model goes on from the last step that more arrived at."""
 _ROUNDS = 3
@@ -155,10 +165,8 @@ class Walks:
                 found[then].append(entry)
         return found
 
-    def _walk(self, order: Order) -> tuple[Any, Any, Any]:
+    def _walk(self, order: Order) -> tuple[Floats, Floats, Ints]:
         """(rows, work, walks that arrived) after each step."""
-        from graphdb.plan import sample_kernels as kernels
-
         graph, vertices = self._graph, self._pattern.vertices
         position = {v: i for i, v in enumerate(order)}
         numbers: dict[_Kind, int] = {}
@@ -182,23 +190,8 @@ class Walks:
             if candidates is not None:  # an empty set has an address too: nothing is found in it
                 alive.append(np.ascontiguousarray(candidates, np.int64))
                 address, size = alive[-1].ctypes.data, len(candidates)
-            steps.append((begin, len(lists), address, size, differ, len(apart)))
-        rows, work = np.zeros(len(order)), np.zeros(len(order))
-        arrived = np.zeros(len(order), np.int64)
-        kernels.walk(
-            np.array(steps, np.int64).reshape(-1, kernels.STEP_CELLS),
-            np.array(lists, np.int64).reshape(-1, 2),
-            np.array(apart, np.int64),
-            np.array([partition.row for partition in partitions], np.int64).reshape(-1, 6),
-            np.array([partition.row[3] for partition in partitions], np.int64),
-            self._number,
-            SEARCH,
-            rows,
-            work,
-            arrived,
-            graph.dtype(0),
-        )
-        return rows / self._number, work / self._number, arrived
+            steps.append((i - 1, begin, len(lists), address, size, differ, len(apart)))
+        return _walked(steps, lists, apart, partitions, (self._number, 0, SEARCH), graph.dtype(0))
 
     def _scan(self, vertex: int) -> Ints:
         """What a vertex without candidates or bound neighbours ranges over."""
@@ -208,6 +201,92 @@ class Walks:
                 way: Direction = "both" if not link.directed else "out" if link.source == vertex else "in"
                 keys.append(self._graph.partition(link.labels, way).keys)
         return min(keys, key=len) if keys else self._graph.universe()
+
+
+def walked_order(space: CandidateSpace, forecast: Forecast, unequal: Collection[tuple[int, int]]) -> Forecast:
+    """What random walks over a candidate space say about an order, and where too few arrive, the model.
+
+    ``unequal`` are the pairs (lower number first) that must differ.
+    """
+    order = forecast.order
+    conflicts = [[u for u in order[:i] if (min(u, v), max(u, v)) in unequal] for i, v in enumerate(order)]
+    rows, work, arrived = walked_tree(space, order, range(-1, len(order) - 1), conflicts)
+    found_rows, found_work = [1.0], []
+    for i in range(len(order)):
+        known = not i or arrived[i - 1] >= FEW
+        growth = forecast.rows[i] / max(forecast.rows[i - 1], 1e-9) if i else forecast.rows[0]
+        found_work.append(float(work[i]) if known else found_rows[-1] * (1.0 + growth))
+        found_rows.append(float(rows[i]) if known and arrived[i] else found_rows[-1] * growth)
+    return Forecast(order, tuple(found_rows[1:]), tuple(found_work))
+
+
+def walked_tree(
+    space: CandidateSpace, vertices: Sequence[int], parents: Sequence[int], conflicts: Sequence[Iterable[int]]
+) -> tuple[Floats, Floats, Ints]:
+    """Walk down a tree over a candidate space: per node (rows, elements gone through and compared, walks that arrived).
+
+    Parameters
+    ----------
+    vertices, parents
+        The tree's vertices, parents first, and the positions of those above them (-1 for roots).
+    conflicts
+        Per node, the vertices above it that it must differ from.
+    """
+    numbers: dict[tuple[int, int], int] = {}
+    partitions: list[Partition] = []
+    lists: list[tuple[int, int]] = []
+    apart: list[int] = []
+    steps: list[tuple[int, ...]] = []
+    above: list[dict[int, int]] = []
+    for i, (vertex, parent) in enumerate(zip(vertices, parents, strict=True)):
+        path = {} if parent < 0 else {**above[parent], vertices[parent]: parent}
+        above.append(path)
+        begin, differ = len(lists), len(apart)
+        for other, at in path.items():
+            if (other, vertex) in space.pairs:
+                if (other, vertex) not in numbers:
+                    numbers[other, vertex] = len(partitions)
+                    partitions.append(space.partition((other, vertex)))
+                lists.append((numbers[other, vertex], at))
+        apart += [path[other] for other in conflicts[i]]
+        candidates = space.candidates[vertex]
+        scanned = (0, 0) if len(lists) > begin else (candidates.ctypes.data, len(candidates))
+        steps.append((parent, begin, len(lists), *scanned, differ, len(apart)))
+    like = space.neighbours.dtype.type(0)
+    for walks in SPACE_WALKS:
+        found = _walked(steps, lists, apart, partitions, (walks, THROUGH, 1.0), like)
+        if found[2].min(initial=walks) >= ENOUGH:
+            break
+    return found
+
+
+def _walked(
+    steps: list[tuple[int, ...]],
+    lists: list[tuple[int, int]],
+    apart: list[int],
+    partitions: list[Partition],
+    how: tuple[int, int, float],
+    like: Any,
+) -> tuple[Floats, Floats, Ints]:
+    """(rows, work, walks that arrived) per step, of :func:`graphdb.plan.sample_kernels.walk`; ``how`` is (walks, the
+    longest list that they go through, what one more list costs).
+    """
+    from graphdb.plan import sample_kernels as kernels
+
+    rows, work, arrived = np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps), np.int64)
+    kernels.walk(
+        np.array(steps, np.int64).reshape(-1, kernels.STEP_CELLS),
+        np.array(lists, np.int64).reshape(-1, 2),
+        np.array(apart, np.int64),
+        np.array([partition.row for partition in partitions], np.int64).reshape(-1, 6),
+        np.array([partition.row[3] for partition in partitions], np.int64),
+        *how,
+        rows,
+        work,
+        arrived,
+        like,
+    )
+    return rows / how[0], work / how[0], arrived
 
 
 def _apart(pattern: PatternGraph) -> dict[int, set[int]]:

@@ -1,4 +1,4 @@
-"""Random walks through the data graph along a matching order (Numba); see :mod:`graphdb.plan.sample`."""
+"""Random walks through the data graph along a matching order or a tree (Numba); see :mod:`graphdb.plan.sample`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from graphdb.storage.pcsr_kernels import LONG, find, neighbours_of
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-STEP_CELLS = 6
-"""A step: its lists begin, end; the address and length of its candidates (0 for none); those it must differ from
-begin, end."""
+STEP_CELLS = 7
+"""A step: the step that it goes on from (-1: none); its lists begin, end; the address and length of its candidates (0
+for none); those it must differ from begin, end."""
 
 
 @kernel
@@ -37,6 +37,27 @@ def pick(state: int, length: int) -> int:
 
 
 @kernel
+def fits(
+    value: int, step: Ints, lists: Ints, apart: Ints, table: int, lists_of: Ints, values: Ints, but: int, like: Any
+) -> bool:
+    """Whether a step may be bound to a value that is in its list ``but``: all other lists hold it, and so on."""
+    for k in range(step[1], step[2]):
+        if k != but:
+            begin, end = neighbours_of(table, lists[k, 0], values[lists[k, 1]])
+            at = find(lists_of[lists[k, 0]], begin, end, value, like)
+            if at >= end or load(lists_of[lists[k, 0]], at, like) != value:
+                return False
+    if step[3] and but >= 0:
+        at = find(step[3], 0, step[4], value, LONG)
+        if at >= step[4] or load(step[3], at, LONG) != value:
+            return False
+    differs = True
+    for k in range(step[5], step[6]):
+        differs = differs and values[apart[k]] != value
+    return differs
+
+
+@kernel
 def walk(
     steps: Ints,
     lists: Ints,
@@ -44,6 +65,7 @@ def walk(
     partitions: Ints,
     lists_of: Ints,
     walks: int,
+    through: int,
     search: float,
     rows: Floats,
     work: Floats,
@@ -53,24 +75,35 @@ def walk(
     """Walk ``walks`` times; per step, add up rows and work, each walk for as many as it stands for.
 
     ``steps`` is int64 [steps, STEP_CELLS], ``lists`` (row of the partition, step that it hangs on), ``lists_of`` the
-    addresses of the partitions' neighbours.  ``alive`` counts the walks that came past each step.
+    addresses of the partitions' neighbours.  ``alive`` counts the walks that came past each step.  Along a tree, where
+    several steps go on from one, each walk goes down all branches.
+
+    Of a list of more than ``through`` elements, a walk takes any, and ends where that does not fit; a shorter one it
+    goes through, and takes any of those that fit, so that more walks arrive (Kim, Kim, Hwang, Moon, Park, Han, SIGMOD
+    2021, §4.1: random walks with intersection).
     """
     count = len(steps)
     values = np.empty(count, np.int64)
+    weights = np.empty(count)
     table = partitions.ctypes.data
     state = 0x2545F4914F6CDD1D
     for _ in range(walks):
-        weight = 1.0
         for i in range(count):
-            first, last = steps[i, 0], steps[i, 1]
-            candidates, size = steps[i, 2], steps[i, 3]
+            step = steps[i]
+            weight = weights[step[0]] if step[0] >= 0 else 1.0
+            weights[i] = 0.0
+            if weight == 0.0:
+                continue
+            first, last = step[1], step[2]
             state = next_random(state)
             if first == last:
-                if size == 0:
-                    break
-                work[i] += weight * size
-                weight *= size
-                values[i] = load(candidates, pick(state, size), LONG)
+                if step[4] == 0:
+                    continue
+                work[i] += weight * step[4]
+                weight *= step[4]
+                values[i] = load(step[3], pick(state, step[4]), LONG)
+                if not fits(values[i], step, lists, apart, table, lists_of, values, -1, like):
+                    continue
             else:
                 shortest, begin, length = first, 0, -1
                 for k in range(first, last):
@@ -79,25 +112,23 @@ def walk(
                         shortest, begin, length = k, near, far - near
                 work[i] += weight * (1.0 + length * (1.0 + search * (last - first - 1)))
                 if length == 0:
-                    break
-                weight *= length
-                value = load(lists_of[lists[shortest, 0]], begin + pick(state, length), like)
-                values[i] = value
-                fits = True
-                for k in range(first, last):
-                    if k != shortest and fits:
-                        near, far = neighbours_of(table, lists[k, 0], values[lists[k, 1]])
-                        at = find(lists_of[lists[k, 0]], near, far, value, like)
-                        fits = at < far and load(lists_of[lists[k, 0]], at, like) == value
-                if fits and candidates:
-                    at = find(candidates, 0, size, value, LONG)
-                    fits = at < size and load(candidates, at, LONG) == value
-                if not fits:
-                    break
-            differs = True
-            for k in range(steps[i, 4], steps[i, 5]):
-                differs = differs and values[apart[k]] != values[i]
-            if not differs:
-                break
+                    continue
+                ids, found = lists_of[lists[shortest, 0]], 0
+                if length > through:
+                    values[i] = load(ids, begin + pick(state, length), like)
+                    if fits(values[i], step, lists, apart, table, lists_of, values, shortest, like):
+                        found = length
+                else:
+                    for at in range(begin, begin + length):
+                        value = load(ids, at, like)
+                        if fits(value, step, lists, apart, table, lists_of, values, shortest, like):
+                            found += 1
+                            state = next_random(state)
+                            if pick(state, found) == 0:
+                                values[i] = value
+                if found == 0:
+                    continue
+                weight *= found
+            weights[i] = weight
             rows[i] += weight
             alive[i] += 1

@@ -27,6 +27,8 @@ Ints = NDArray[np.int64]
 
 MOST = 1 << 22
 """Choices that are counted at most: each needs some 30 bytes."""
+CHOICE = 8.0
+"""What tallying a choice takes, in elements that other counts go through."""
 _BITS = 62
 """Bits of the number of a choice."""
 

@@ -44,13 +44,14 @@ JSON_LD = Format("JSON-LD", Family.RDF, (".jsonld",))
 CSV = Format("CSV", Family.TABLE, (".csv", ".tsv"))
 PARQUET = Format("Parquet", Family.TABLE, (".parquet", ".pq"))
 EDGE_LIST = Format("edge list", Family.TABLE, (".edges", ".edgelist", ".el"), ("snap", "edge-list", "edge_list"))
+GRAPHML = Format("GraphML", Family.TABLE, (".graphml",))
 LABELLED = Format("labelled graph", Family.TABLE, (".graph", ".lg"), ("tve", "labelled", "labelled_graph"))
 
-FORMATS = (N_TRIPLES, N_QUADS, TURTLE, TRIG, RDF_XML, JSON_LD, CSV, PARQUET, EDGE_LIST, LABELLED)
+FORMATS = (N_TRIPLES, N_QUADS, TURTLE, TRIG, RDF_XML, JSON_LD, CSV, PARQUET, EDGE_LIST, LABELLED, GRAPHML)
 
 SUFFIXES = {suffix: format for format in FORMATS for suffix in format.suffixes}
 NAMES = {name: format for format in FORMATS for name in format.names}
-_UNREAD = {".n3": "Notation3", ".hdt": "HDT", ".trix": "TriX", ".graphml": "GraphML", ".gexf": "GEXF"}
+_UNREAD = {".n3": "Notation3", ".hdt": "HDT", ".trix": "TriX", ".gexf": "GEXF"}
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
@@ -114,6 +115,8 @@ def sniff(head: bytes) -> Format | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(b"#")]
     first = lines[0] if lines else b""
+    if re.match(rb"(?s)(?:<\?xml.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>]*>\s*)*<(?:\w+:)?graphml\b", text):
+        return GRAPHML
     if text.startswith(b"<?xml") or re.match(rb"<(?:\w+:)?RDF\b|<!DOCTYPE\s", text):
         return RDF_XML if re.search(rb"<(?:\w+:)?RDF\b", text) else None
     if text[:1] in (b"{", b"[") and re.search(rb'"@(?:context|id|graph|type|value)"', text):

@@ -24,10 +24,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.errors import LoadError
+from graphdb.progress import Progress
 from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import find
-from graphdb.storage.loaders.formats import N_QUADS, Family
+from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
 from graphdb.storage.loaders.tables import Mapping
@@ -54,10 +55,6 @@ _WIDEST = 10_000
 
 _STAGED = "SELECT DISTINCT label, subject, object FROM temp._graphdb_staged"
 _SORTED = "ORDER BY label ASC, subject ASC, object ASC"
-
-
-Progress = Callable[[int, int, int, str], None]
-"""Told how far a load is: bytes read of the files on disk, of how many; triples so far; what goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +203,7 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
 
         number = next(numbers)
         read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
-        return _Source(name, size, False, True, lambda put: read(put=put))
+        return _Source(name, size, False, True, partial(_put_to, read))
 
     numbers = count()
     things = [data] if is_object(data) or isinstance(data, str | os.PathLike) else list(data)
@@ -219,12 +216,22 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
                 from graphdb.storage.loaders.rdf import read_rdf
 
                 yield _Source(file.name, file.size, True, False, partial(read_rdf, file, options.base, skip))
+            case Family.TABLE if file.format is GRAPHML:
+                from graphdb.storage.loaders.graphml import read_graphml
+
+                read = partial(read_graphml, file, next(numbers), options.mapping, skip, folder=folder, memory=memory)
+                yield _Source(file.name, file.size, False, True, partial(_put_to, read))
             case Family.TABLE:
                 yield table(file, file.name, file.size)
     for thing in things:
         if is_object(thing):
             for name, made in tables(thing):
                 yield table(made, name, made.nbytes)
+
+
+def _put_to(read: Callable[..., None], put: Put) -> None:
+    """Let a reader of tables hand on its blocks."""
+    read(put=put)
 
 
 class _Load:

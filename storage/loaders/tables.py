@@ -7,6 +7,7 @@ The headers say what a column is, in the convention of property-graph imports::
     :START_ID  :END_ID               the ends of the row's edge, which may name a group too
     :TYPE                            its edge label
     :REIFIER                         the resource that the edge is called by, if it has one
+    :ASSERTED                        false where the edge is only spoken of (reified), and not in the graph
     :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
     :IGNORE                          nothing
     age:int  names:string[]  since   a property, with or without its type
@@ -56,7 +57,7 @@ _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGI
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
-_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "VALUE", "DATATYPE", "LANGUAGE"}
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
@@ -377,6 +378,7 @@ class _Table:
         rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
         properties = by_role.get("", [])
         named = by_role.get("REIFIER", [])
+        asserted = _asserted(by_role, f"{_ID} || ' .\n'")
         if distinct and not properties and not named:
             return f"SELECT *, {_ID} || ' .\n' AS {_LINE} FROM ({rows})", needed
         reifier = f"'_:t{self._number}e' || {_NUMBER}"
@@ -393,7 +395,7 @@ class _Table:
         rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
         reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n' || {_BODY}"
         condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
-        line = f"{_ID} || ' .\n' || CASE WHEN {condition} THEN {reified} ELSE '' END"
+        line = f"{asserted} || CASE WHEN {condition} THEN {reified} ELSE '' END"
         return f"SELECT *, {line} AS {_LINE} FROM ({rows})", needed
 
     def _literals(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
@@ -406,8 +408,14 @@ class _Table:
         if "LANGUAGE" in columns:
             tags = f"coalesce('@' || {quoted(columns['LANGUAGE'].column)}, {tags})"
         literal = f"'\"' || {escaped(quoted(value.column) + '::VARCHAR')} || '\"' || {tags}"
-        line = f"{_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} || ' .\n'"
-        return f"SELECT *, {line} AS {_LINE} FROM frame", [start, kind, value]
+        rows = (
+            f"SELECT *, {_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} AS {_ID} FROM frame"
+        )
+        line = _asserted(by_role, f"{_ID} || ' .\n'")
+        if "REIFIER" in columns:
+            reifier = _vertex(columns["REIFIER"])
+            line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n', '')"
+        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
 
     def _property(self, subject: str, column: Column, type: str) -> str:
         """SQL for the lines of a property, NULL where it has none."""
@@ -453,9 +461,24 @@ def _csv(path: str, options: dict[str, Any]) -> str:
     return f"read_csv({_text(path)}, header = true{said})"
 
 
+def bare(iri: str) -> str:
+    """SQL for what :func:`bare_name` makes of an IRI."""
+    rest = f"{iri}[{len(DEFAULT_NAMESPACE) + 1}:]"
+    other = f"regexp_full_match({rest}, {_text(_IRI)}) OR regexp_matches({rest}, {_text(_UNSAFE)})"
+    return f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') AND NOT ({other}) THEN {rest} ELSE {iri} END"
+
+
 def _encoded(value: str) -> str:
     """SQL for a text as part of an IRI."""
     return f"CASE WHEN regexp_matches({value}, {_text(_UNSAFE)}) THEN url_encode({value}) ELSE {value} END"
+
+
+def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
+    """SQL for the line of a triple, empty where it is not asserted."""
+    if "ASSERTED" not in by_role:
+        return line
+    ((column, _), *_) = by_role["ASSERTED"]
+    return f"CASE WHEN coalesce({quoted(column.column)}::BOOLEAN, true) THEN {line} ELSE '' END"
 
 
 def _vertex(column: Column) -> str:

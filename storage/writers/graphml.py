@@ -1,7 +1,8 @@
 """The graph as GraphML, for the tools that draw and measure graphs: vertices, edges, and attributes of both.
 
 It is the property graph's view: labels, and properties with the types that GraphML has (long, double, boolean, string).
-A property with several values is a JSON list; datatypes and languages are not told.
+A property that has several values somewhere is a JSON list, and its key says so (``g:list``); datatypes, languages and
+reifiers' names are not told.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from graphdb.storage.arrow import string_bytes
-from graphdb.storage.terms import DEFAULT_NAMESPACE, LITERAL_BASE, RDF_TYPE, Kind
+from graphdb.storage.loaders.graphml import LIST
+from graphdb.storage.loaders.tables import bare, bare_name
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, Kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,19 +30,12 @@ def _escaped(text: str) -> str:
     return f"regexp_replace({text}, {_CONTROL}, '', 'g')"
 
 
-def _short(iri: str) -> str:
-    """SQL for a name without the namespace of our own."""
-    return (
-        f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') THEN {iri}[{len(DEFAULT_NAMESPACE) + 1}:] ELSE {iri} END"
-    )
-
-
 _PROPERTIES = f"""
 SELECT owner, string_agg('<data key="' || prefix || key || '">' || {_escaped("text")} || '</data>', '' ORDER BY key ASC)
     AS data
 FROM (
-    SELECT owner, key, any_value(prefix) AS prefix,
-        CASE WHEN count(*) = 1 THEN any_value(lexical) ELSE to_json(list(lexical ORDER BY id ASC))::VARCHAR END AS text
+    SELECT owner, key, any_value(prefix) AS prefix, CASE WHEN max(count(*)) OVER (PARTITION BY key) = 1
+        THEN any_value(lexical) ELSE to_json(list(lexical ORDER BY id ASC))::VARCHAR END AS text
     FROM properties JOIN _graphdb.literal AS literal ON literal.id = value GROUP BY owner, key
 ) GROUP BY owner
 """
@@ -49,7 +45,8 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
     """Write the graph; return the number of vertices and edges."""
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     type_label = found[0][0] if found else -1
-    file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
+    file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml ')
+    file.write(f'xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:g="{LIST}">\n'.encode())
     file.write(b'<key id="labels" for="node" attr.name="labels" attr.type="string"/>\n')
     file.write(b'<key id="label" for="edge" attr.name="type" attr.type="string"/>\n')
     keys = connection.execute(
@@ -63,9 +60,11 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
     ).fetchall()
     for element, prefix, rows in (("node", "n", keys), ("edge", "e", edge_keys)):
         for key, iri, kinds, values in rows:
-            name = quoteattr(iri.removeprefix(DEFAULT_NAMESPACE))
+            name = quoteattr(bare_name(iri))
             type = _type(int(kinds)) if values <= 1 else "string"
-            file.write(f'<key id="{prefix}{key}" for="{element}" attr.name={name} attr.type="{type}"/>\n'.encode())
+            several = "" if values <= 1 else ' g:list="true"'
+            line = f'<key id="{prefix}{key}" for="{element}" attr.name={name} attr.type="{type}"{several}/>\n'
+            file.write(line.encode())
     file.write(b'<graph edgedefault="directed">\n')
     count = 0
     for sql in (_nodes(type_label), _edges(type_label)):
@@ -96,11 +95,11 @@ def _nodes(type_label: int) -> str:
         UNION SELECT object FROM _graphdb.triple WHERE object < {LITERAL_BASE} AND label <> {type_label}
     ),
     labelled AS (
-        SELECT subject AS id, string_agg({_escaped(_short("iri"))}, ';' ORDER BY iri ASC) AS labels
+        SELECT subject AS id, string_agg({_escaped(bare("iri"))}, ';' ORDER BY iri ASC) AS labels
         FROM _graphdb.triple JOIN _graphdb.resource AS class ON class.id = object
         WHERE label = {type_label} GROUP BY subject
     )
-    SELECT '<node id="' || {_escaped(_short("iri"))} || '">'
+    SELECT '<node id="' || {_escaped(bare("iri"))} || '">'
         || coalesce('<data key="labels">' || labels || '</data>', '') || coalesce(data, '') || '</node>' || chr(10)
     FROM vertex JOIN _graphdb.resource USING (id) LEFT JOIN labelled USING (id) LEFT JOIN told ON owner = id
     """
@@ -118,8 +117,8 @@ def _edges(type_label: int) -> str:
         FROM _graphdb.edge_property
     ),
     told AS ({_PROPERTIES})
-    SELECT '<edge source="' || {_escaped(_short("start.iri"))} || '" target="' || {_escaped(_short("stop.iri"))}
-        || '"><data key="label">' || {_escaped(_short("type.iri"))} || '</data>' || coalesce(data, '') || '</edge>'
+    SELECT '<edge source="' || {_escaped(bare("start.iri"))} || '" target="' || {_escaped(bare("stop.iri"))}
+        || '"><data key="label">' || {_escaped(bare("type.iri"))} || '</data>' || coalesce(data, '') || '</edge>'
         || chr(10)
     FROM edge LEFT JOIN told ON owner = {{'l': label, 's': subject, 'o': object, 'n': ordinal}}
     JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label

@@ -2,8 +2,10 @@
 
 ``nodes.parquet`` has ``:ID``, ``:LABEL`` and a list column per property whose values a column can hold exactly: of one
 datatype, without language, written as DuckDB writes them.  ``edges.parquet`` has ``:START_ID``, ``:TYPE``, ``:END_ID``,
-``:REIFIER`` (the edge's own identity, where it has one) and such columns too.  ``literals.parquet`` has all other
-literals: ``:START_ID``, ``:TYPE``, ``:VALUE``, ``:DATATYPE``, ``:LANGUAGE``.  Loaded together they are the same graph.
+``:REIFIER`` (the edge's own identity, where it has one), ``:ASSERTED`` (false where an edge is spoken of, but not in
+the graph) and such columns too.  ``literals.parquet`` has all other literals: ``:START_ID``, ``:TYPE``, ``:VALUE``,
+``:DATATYPE``, ``:LANGUAGE``, and ``:REIFIER`` and ``:ASSERTED`` where somebody speaks of them.  Loaded together they
+are the same graph.
 """
 
 from __future__ import annotations
@@ -24,15 +26,18 @@ _WORDS = {"lexical": "string", "integer": "int", "boolean": "boolean", "number":
 
 _NAMED = """
 CREATE OR REPLACE TEMP VIEW _graphdb_edges AS
-SELECT edge.*, coalesce(iri, '_:e' || edge.label || '_' || edge.subject || '_' || edge.object || '_' || ordinal) AS name
+SELECT edge.*, known.label IS NOT NULL AS asserted,
+    coalesce(iri, '_:e' || edge.label || '_' || edge.subject || '_' || edge.object || '_' || ordinal) AS name
 FROM _graphdb.edge AS edge LEFT JOIN _graphdb.reifier USING (label, subject, object, ordinal)
 LEFT JOIN _graphdb.resource ON id = reifier
+LEFT JOIN _graphdb.triple AS known
+    ON known.label = edge.label AND known.subject = edge.subject AND known.object = edge.object
 """
 
 _VALUES = f"""
 CREATE OR REPLACE TEMP TABLE _graphdb_values AS
 SELECT {{subject}} AS subject, {{key}} AS key, literal.*, CASE
-        WHEN language IS NOT NULL THEN NULL
+        WHEN language IS NOT NULL OR {{other}} THEN NULL
         WHEN datatype IS NULL THEN 'lexical'
         WHEN datatype = '{XSD}integer' AND lexical = integer::VARCHAR THEN 'integer'
         WHEN datatype = '{XSD}boolean' AND lexical = boolean::VARCHAR THEN 'boolean'
@@ -55,7 +60,7 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> int:
     """Write the three tables; return the number of rows."""
     connection.execute(_NAMED)
     source = f"(FROM _graphdb.triple WHERE object >= {LITERAL_BASE} AND label <> {_type(connection)})"
-    connection.execute(_VALUES.format(subject="subject", key="label", value="object", source=source))
+    connection.execute(_VALUES.format(subject="subject", key="label", value="object", other="false", source=source))
     columns, aggregates, keys = _held(connection)
     resources = "JOIN _graphdb.resource AS name ON name.id = subject"
     rows = _copy(
@@ -82,20 +87,22 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> int:
         WHERE label = {_type(connection)}
     """
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_others AS {others}")
+    no_row = f"object >= {LITERAL_BASE}"  # an edge to a literal has no row among the edges
     source = "_graphdb.edge_property JOIN _graphdb_edges USING (label, subject, object, ordinal)"
-    connection.execute(_VALUES.format(subject="name", key="key", value="value", source=source))
+    connection.execute(_VALUES.format(subject="name", key="key", value="value", other=no_row, source=source))
     columns, aggregates, keys = _held(connection)
     rows += _copy(
         connection,
         folder / "edges.parquet",
         f"""
         WITH valued AS (SELECT subject AS name{aggregates} FROM _graphdb_values WHERE key IN ({keys}) GROUP BY subject)
-        SELECT start.iri AS ":START_ID", type.iri AS ":TYPE", stop.iri AS ":END_ID", name AS ":REIFIER"{columns}
+        SELECT start.iri AS ":START_ID", type.iri AS ":TYPE", stop.iri AS ":END_ID", name AS ":REIFIER",
+            asserted AS ":ASSERTED"{columns}
         FROM (
-            SELECT label, subject, object, NULL AS name FROM _graphdb.triple ANTI JOIN _graphdb.edge
+            SELECT label, subject, object, NULL AS name, true AS asserted FROM _graphdb.triple ANTI JOIN _graphdb.edge
                 USING (label, subject, object)
             WHERE object < {LITERAL_BASE} AND label <> {_type(connection)}
-            UNION ALL SELECT label, subject, object, name FROM _graphdb_edges
+            UNION ALL SELECT label, subject, object, name, asserted FROM _graphdb_edges
         ) LEFT JOIN valued USING (name)
         JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
         JOIN _graphdb.resource AS stop ON stop.id = object
@@ -105,10 +112,14 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> int:
         connection,
         folder / "literals.parquet",
         f"""
-        FROM _graphdb_others UNION ALL
-        SELECT subject, key.iri, lexical, datatype, language
+        SELECT *, NULL::VARCHAR AS ":REIFIER", true AS ":ASSERTED" FROM _graphdb_others UNION ALL
+        SELECT subject, key.iri, lexical, datatype, language, NULL, true
         FROM _graphdb_values JOIN _graphdb.resource AS key ON key.id = _graphdb_values.key
         WHERE _graphdb_values.key NOT IN ({keys})
+        UNION ALL
+        SELECT start.iri, type.iri, lexical, datatype, language, name, asserted
+        FROM _graphdb_edges AS edge JOIN _graphdb.literal AS literal ON literal.id = edge.object
+        JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
         """,
     )
     for table in ("_graphdb_values", "_graphdb_others"):

@@ -21,7 +21,7 @@ from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.passes import make_plan
 from tests import emulator
 from tests.backend.executors import EMULATED
-from tests.backend.test_host import complete, pattern
+from tests.backend.test_host import REPEATABLE, complete, pattern
 
 TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
 USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")
@@ -53,30 +53,77 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
     assert not opened
     assert executor.count(small) == 336
     assert not opened
-    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 1,001.")
+    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 100.7 ms")
     assert sum(block.count for block in executor.run(large)) == executor.count(large) == 336
     assert executor.describe(small).startswith("cpu")
     assert opened == [1]
 
 
 @EMULATED
+def test_kernels_are_compiled_when_they_were_missed_for_long_enough(device: None) -> None:
+    graph = complete(9)
+    edges: list[tuple[int, int, Any, bool]] = [
+        (0, 1, (1,), True),
+        (1, 2, (1,), True),
+        (2, 3, (1,), True),
+        (0, 3, (1,), True),
+    ]
+    plan = make_plan(pattern(4, edges, REPEATABLE, count_only=True), graph, counting="always")
+    assert plan.counting is not None
+    # Counting takes the host 100 ms, it is thought, and going through matches takes all for ever.
+    plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=1e7))
+    there = open_device(0)
+    executor = ChoosingExecutor(HostExecutor(1), lambda: there)
+    executor._opened()
+    want = HostExecutor(1).count(plan)
+    on_host = 0
+    with mock.patch.object(executor, "_note"):  # else what the runs took would be known
+        while executor.describe(plan).startswith("cpu"):
+            assert there.expected(plan, True).first > 0.1  # compiling takes longer than one run
+            assert executor.count(plan) == want
+            on_host += 1
+            assert on_host < 20
+        assert on_host > 1
+        assert executor.count(plan) == want
+        assert there.expected(plan, True).first == 0
+        assert executor.describe(plan).startswith("cuda:0")
+
+
+@EMULATED
 def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> None:
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
-    plan = plan_of(1e7)  # 83 ms, it is thought
     for _ in range(6):
+        plan = plan_of(1e7)  # 83 ms, it is thought
         assert executor.describe(plan) == executor.describe(plan) == "cpu"
         assert executor.count(plan) == 336
-    assert executor.describe(plan).startswith("cuda:0")
+    assert executor.describe(plan_of(1e7)).startswith("cuda:0")
 
 
 @EMULATED
 def test_what_must_be_copied_first_counts(device: None) -> None:
+    from graphdb.gpu import executor as gpu
+
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     executor.describe(plan_of(1e10))
     plan = plan_of(1e6)
-    with mock.patch.object(choose, "LINK", 1e3):
+    with mock.patch.object(gpu, "LINK", 1e3):
         assert executor.describe(plan).startswith("cpu")
     assert executor.describe(plan).startswith("cuda:0")
+
+
+@EMULATED
+def test_what_runs_took_counts_more_than_what_was_expected(device: None) -> None:
+    """A device that takes a second for what it was thought to be quick at is not asked again."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = plan_of(1e10)
+    for _ in range(2):
+        assert executor.describe(plan).startswith("cuda:0")
+        assert sum(block.count for block in executor.run(plan)) == 336
+    taken = choose._trials(plan, False).taken
+    assert list(taken) == ["cuda:0"]
+    taken["cuda:0"] = 1.0
+    with mock.patch.object(executor, "_host_seconds", return_value=0.1):
+        assert executor.describe(plan) == "cpu; expected: cpu 100.0 ms, cuda:0 1,000.0 ms (measured)"
 
 
 @EMULATED

@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from graphdb.errors import ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.mirror import MirrorExecutor
+from graphdb.pattern.graph import PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests.backend.executors import EXECUTORS, opened
@@ -104,6 +106,23 @@ def test_copies_go_with_the_graph(device: Any) -> None:
     assert cells(device) > empty
     del plan
     assert cells(device) == empty
+
+
+def test_prepared_counts_go_with_the_plan(device: Any) -> None:
+    """What is ready to count, the ranked lists that it reads, and weights."""
+    empty = cells(device)
+    square: list[tuple[int, int, Any, bool]] = [*PATH, (2, 3, (1,), True), (0, 3, (1,), True), (3, 4, (1,), True)]
+    for seed in range(3):
+        graph = random_graph(30 + seed, 200)
+        wanted = pattern(5, square, REPEATABLE, count_only=True)
+        some = PatternVertex("some", np.arange(0, 30, 2))
+        plan = make_plan(replace(wanted, vertices=(*wanted.vertices[:4], some)), graph, counting="always")
+        assert plan.counting is not None
+        for _ in range(2):
+            assert device._counter.count(plan, Control()) == HostExecutor(1).count(plan)
+        assert cells(device) > empty
+        del plan, graph
+        assert cells(device) == empty
 
 
 def test_copies_make_room_for_a_run(device: Any) -> None:

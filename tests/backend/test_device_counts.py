@@ -91,13 +91,19 @@ def test_patterns(executor: Any, name: str) -> None:
 
 
 def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
-    """What must be compiled first is left to the CPU where that takes less."""
+    """What must be compiled first is left until other ways have taken longer by as much."""
     graph, label = graph_of(40, 160, 1)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
-    assert plan.counting is not None
-    assert executor.work(plan, True) > 1e9
-    executor.count(plan)
-    assert executor.work(plan, True) == plan.counting.cost
+    plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
+    before = executor._counter.expected(plan)
+    assert before.first > 0.3
+    assert executor.expected(plan, True).seconds > before.seconds
+    assert executor.expected(slow, True) == before
+    want = executor.count(plan)
+    assert executor._counter.expected(plan) == before
+    assert executor.count(slow) == want
+    assert executor._counter.expected(plan) == replace(before, first=0.0)
+    assert executor.expected(plan, True) == executor._counter.expected(plan)
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -100,6 +101,19 @@ def test_each_mode(devices: Any, mode: MatchMode, case: Case, layer: Any, dtype:
 @given(case=symmetric_cases(), limit=st.one_of(st.none(), st.integers(0, 12)))
 def test_symmetric_patterns_and_limits(devices: Any, case: Case, limit: int | None) -> None:
     check(case, DataGraph(case.source), searching(devices, **SMALL["search"]), limit)
+
+
+def test_lists_that_are_too_long_to_count_in_32_bits_are_joined(devices: Any) -> None:
+    """No graph so large is made here: one entry less is allowed instead."""
+    from graphdb.gpu import search
+
+    graph, label = graph_of(30, 140, 2)
+    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="never")
+    executor = devices()
+    assert executor.strategy(plan).name == "search"
+    with mock.patch.object(search, "LONGEST", graph.partition((label,), "both").max_degree):
+        assert executor.strategy(plan).name == "join"
+        assert executor.count(plan) == HOST.count(plan)
 
 
 @pytest.mark.gpu

@@ -4,14 +4,16 @@
 
 Milliseconds are those of the match alone, on a prepared plan, with what it reads in memory (on a device, in the
 device's), medians: ``cpu 1`` is one thread, ``cpu`` all, ``first`` the device's first run, with all that it is given
-and compiled for it.  Rows are taken block by block as they come.  ``query`` is the whole of a prepared query with
-SQL after the match and the result as an Arrow table, on the CPU and by choice.  All counts are compared.
+and compiled for it; ``plan`` is from text to plan, where nothing is known yet.  Rows are taken block by block as they
+come.  ``query`` is the whole of a prepared query, with SQL after the match and the result as an Arrow table, on the
+CPU and by choice.  All counts are compared.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,18 +29,26 @@ from graphdb.grammar.syntax import Query
 from graphdb.query import Prepared, QueryRun
 from tests.benchmarks import campus
 from tests.benchmarks.campus_queries import QUESTIONS, Question
-from tests.benchmarks.harness import CORES, Table, main, options, progress, scratch, surroundings
+from tests.benchmarks.harness import CORES, MOST_IN_TURN, TURN, Table, main, options, progress, scratch, surroundings
 
 SLOW = 0.1
 """Seconds on the CPU from which a device is held to be ten times faster."""
+
+
+WARM = 3
+"""Runs that are not measured."""
+PATIENCE = 1.5
+"""Seconds that one engine may take for one question in all measured runs, about."""
+MANY = 400_000
+"""Rows from which the whole query is not asked: it spends seconds on the texts of IRIs."""
 
 
 @dataclass(slots=True)
 class Cell:
     """One engine's answers to one question."""
 
-    answers: set[tuple[int, int]] = field(default_factory=set)
-    """(rows, matches): one, if it is always the same."""
+    answers: set[int] = field(default_factory=set)
+    """One, if it is always the same."""
     seconds: list[float] = field(default_factory=list)
     first: float = float("nan")
     trouble: str = ""
@@ -56,17 +66,16 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:,.{1 if seconds >= 0.01 else 2}f}"
 
 
-def matched(executor: Executor, prepared: Prepared, limit: float) -> tuple[int, int]:
-    """Run the match alone: (rows, matches)."""
+def matched(executor: Executor, prepared: Prepared, limit: float) -> int:
+    """Run the match alone: its matches; where only different rows are wanted, -1, since equal ones may be left out."""
     plan, control = prepared.plan, Control(timeout=limit)
     assert plan is not None
     if prepared.wanted.count_only:
-        return 1, executor.count(plan, control)
-    rows = matches = 0
+        return executor.count(plan, control)
+    matches = 0
     for block in executor.run(plan, control):
-        rows += block.count
         matches += block.count if block.matches is None else int(block.matches.sum())
-    return rows, matches
+    return matches if prepared.wanted.duplicates != "drop" else -1
 
 
 def run(argv: list[str]) -> list[Table]:
@@ -75,13 +84,15 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--triples", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="questions whose names match this regular expression")
+    parser.add_argument("--verbose", action="store_true", help="print every row as it is there, too")
     parser.add_argument("--database", type=Path, help="a database made before, or to be kept")
     given = parser.parse_args(argv)
     questions = [question for question in QUESTIONS if re.search(given.only, question.name)]
     with scratch() as folder:
         database, told = _loaded(given.triples, given.seed, given.database, folder)
         with database:
-            return [_asked(database, questions, given.peers.split(","), given.repeat, given.limit, told)]
+            table = _asked(database, questions, given.peers.split(","), given.repeat, given.limit, told, given.verbose)
+            return [table]
 
 
 def _loaded(triples: int, seed: int, kept: Path | None, folder: Path) -> tuple[graphdb.Database, str]:
@@ -103,7 +114,13 @@ def _loaded(triples: int, seed: int, kept: Path | None, folder: Path) -> tuple[g
 
 
 def _asked(
-    database: graphdb.Database, questions: list[Question], peers: list[str], repeat: int, limit: float, told: str
+    database: graphdb.Database,
+    questions: list[Question],
+    peers: list[str],
+    repeat: int,
+    limit: float,
+    told: str,
+    verbose: bool,
 ) -> Table:
     """One table: every engine answers every question once unmeasured, then in turns."""
     host = HostExecutor()
@@ -119,10 +136,13 @@ def _asked(
             told += f"; {device.device.name}"
         except GraphDBError as error:
             told += f"; no device: {error.message}"
+        else:
+            choosing._opened()
     whole = [name for name in ("cpu", "auto") if name in engines] if "query" in peers else []
-    columns = ["question", "rows", "matches", "plan ms", *(name for name in ("cpu 1", *engines) if name in engines)]
-    columns = list(dict.fromkeys(columns)) + (["first", "chosen", "cpu / cuda", "cpu / auto"] if choosing else [])
-    table = Table("milliseconds of the match, warm", [*columns, *(f"query {name}" for name in whole)])
+    known = [name for name in ("cpu 1", *engines) if name in engines]
+    columns = ["question", "matches", "plan", *dict.fromkeys(known)]
+    columns += ["first", "chosen", "cpu / cuda", "cpu / auto"] if choosing else []
+    table = Table("milliseconds of the match, warm", [*columns, *(f"query {name}" for name in whole), "rows"])
     missed, slower = [], []
     for question in questions:
         progress(question.name)
@@ -133,21 +153,22 @@ def _asked(
             prepared = asked.prepare(query)
             planned = time.perf_counter() - started
 
-            def ask(engine: Executor, prepared: Prepared = prepared) -> tuple[int, int]:
+            def ask(engine: Executor, prepared: Prepared = prepared) -> int:
                 return matched(engine, prepared, limit)
 
-            def result(engine: Executor, prepared: Prepared = prepared, asked: QueryRun = asked) -> tuple[int, int]:
+            def result(engine: Executor, prepared: Prepared = prepared, asked: QueryRun = asked) -> int:
                 asked.executor = engine
-                return asked.run(prepared).num_rows, 0
+                return asked.run(prepared).num_rows
 
             cells = _measured({name: (ask, engine) for name, engine in engines.items()}, repeat)
-            wholes = _measured({name: (result, engines[name]) for name in whole}, min(repeat, 3))
-        answers = set().union(*(cell.answers for cell in cells.values()))
-        rows, matches = min(answers, default=(0, 0))
-        row = [question.name, f"{rows:,}", f"{matches:,}", _ms(planned)]
-        row += [cells[name].text() for name in columns if name in engines]
-        if len(answers) > 1:
-            row[1] = f"WRONG {sorted(answers)}"
+            (matches,) = cells["cpu"].answers or (-1,)
+            few = prepared.wanted.duplicates != "keep" or matches < MANY
+            wholes = _measured({name: (result, engines[name]) for name in whole}, 2 if few else -1)
+        found = [set().union(*(cell.answers for cell in some.values())) for some in (cells, wholes)]
+        row = [question.name, f"{matches:,}" if matches >= 0 else "-", _ms(planned)]
+        row += [cells[name].text() for name in dict.fromkeys(known)]
+        if max(map(len, found)) > 1:
+            row[1] = f"WRONG {found}"
         if choosing is not None:
             ours, theirs, chosen = (cells[name].median for name in ("cpu", "cuda", "auto"))
             assert prepared.plan is not None
@@ -157,39 +178,45 @@ def _asked(
                 missed.append(question.name.split()[0])
             if chosen > 1.2 * ours:
                 slower.append(question.name.split()[0])
-        table.add(*row, *(wholes[name].text() for name in whole))
+        row += [wholes[name].text() if few else "-" for name in whole]
+        table.add(*row, f"{min(found[1]):,}" if found[1] else "-")
+        if verbose:
+            print("  ".join(table.rows[-1]), file=sys.stderr, flush=True)
     if choosing is not None:
         table.notes.append(
             f"over {SLOW * 1e3:.0f} ms on the CPU and not ten times faster: {', '.join(missed) or 'none'}"
         )
-        table.notes.append(f"chosen and over 1.2 times slower than the CPU: {', '.join(slower) or 'none'}")
+        table.notes.append(f"over 1.2 times slower than the CPU, as chosen: {', '.join(slower) or 'none'}")
     table.notes += [told, f"{surroundings('graphdb', 'numba', 'duckdb')}; cpu is {CORES} threads; {repeat} runs"]
     return table
 
 
-Asked = tuple[Callable[[Executor], tuple[int, int]], Executor]
+Asked = tuple[Callable[[Executor], int], Executor]
 
 
 def _measured(engines: dict[str, Asked], repeat: int) -> dict[str, Cell]:
-    """Ask every engine once, then so many times in turns; what took seconds is not asked often."""
+    """Ask every engine a few times unmeasured (the choice learns meanwhile), then so many times in turns."""
     cells = {name: Cell() for name in engines}
-    for turn in range(repeat + 1):
+    for turn in range(-WARM, repeat):
         for name, (ask, engine) in engines.items():
             cell = cells[name]
-            if cell.trouble or sum(cell.seconds) > 3 or (turn == 2 and cell.first > 3):
+            if cell.trouble or (turn > -WARM and name == "cpu 1" and turn != 0) or sum(cell.seconds) > PATIENCE:
                 continue
-            started = time.perf_counter()
+            taken: list[float] = []
             try:
-                cell.answers.add(ask(engine))
-            except QueryTimeout:
-                cell.trouble = "too long"
+                while not taken or (turn >= 0 and sum(taken) < TURN and len(taken) < MOST_IN_TURN):
+                    started = time.perf_counter()
+                    cell.answers.add(ask(engine))
+                    taken.append(time.perf_counter() - started)
             except GraphDBError as error:
-                cell.trouble = f"{type(error).__name__}: {error.message}"[:60]
-            taken = time.perf_counter() - started
-            if turn:
-                cell.seconds.append(taken)
-            else:
-                cell.first = taken
+                cell.trouble = (
+                    "too long" if isinstance(error, QueryTimeout) else f"{type(error).__name__}: {error.message}"[:60]
+                )
+                continue
+            if turn >= 0:
+                cell.seconds.append(statistics.median(taken))
+            elif turn == -WARM:
+                cell.first = taken[0]
     return cells
 
 

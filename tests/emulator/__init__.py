@@ -149,6 +149,7 @@ class RawModule:
                 raise AssertionError(f"the threads of {name} wait for each other")
 
         launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
+        launch.attributes = {}  # type: ignore[attr-defined]
         launch.max_dynamic_shared_size_bytes = DYNAMIC_SHARED  # type: ignore[attr-defined]
         return launch
 

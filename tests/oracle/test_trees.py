@@ -21,7 +21,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import space, tree
+from graphdb.plan import passes, space, tree
 from graphdb.plan.explain import explain_text
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -251,6 +251,58 @@ def test_a_count_along_a_tree_stops(threads: int) -> None:
     threading.Timer(0.2, control.cancelled.set).start()  # type: ignore[union-attr]
     with pytest.raises(ExecutionError, match="cancelled"):
         HostExecutor(threads).count(plan, control)
+
+
+def hub_and_path() -> tuple[PatternGraph, DataGraph, nx.Graph]:
+    """A path through a graph whose hubs are joined: most bindings go from hub to hub, which averages do not show."""
+    rng = np.random.default_rng(3)
+    known = nx.Graph()
+    known.add_nodes_from(range(600), label=0)
+    known.add_edges_from((int(a), int(b)) for a, b in (600 * rng.random((3000, 2)) ** 4).astype(int) if a != b)
+    nx.set_node_attributes(known, {v: v % 9 for v in known}, "label")
+    a, b = np.array(known.edges).T
+    graph = DataGraph(ArraySource(a, np.full(len(a), 600), b, 601))
+    wanted = nx.path_graph(9)
+    pattern = labelled_pattern(wanted, known, rows=False)
+    return pattern, graph, known
+
+
+def test_walks_down_a_tree_see_what_averages_do_not() -> None:
+    pattern, graph, _ = hub_and_path()
+    with mock.patch.object(tree, "LOOK", np.inf), mock.patch.object(passes, "LOOK", np.inf):
+        blind = make_plan(pattern, graph)
+    plan = make_plan(pattern, graph)
+    assert plan.tree is not None
+    assert blind.tree is not None
+    rows = make_plan(pattern, graph, counting="never")
+    matches = HostExecutor(1).count(plan)
+    assert HostExecutor(1).count(blind) == matches
+    # As many as there are, but for a small factor; without looking, they are taken for a fraction.
+    assert matches / 3 < rows.steps[-1].estimate * rows.automorphisms < matches * 3
+    assert blind.steps[-1].estimate < matches / 4
+    assert blind.cost < plan.cost / 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dear_trees_give_way_to_sums(seed: int) -> None:
+    """And who walks along no trees plans a sum himself; both find what the tree does."""
+    graph, known = labelled_graph(seed, 60, 4.0, 4)
+    wanted = nx.minimum_spanning_tree(known.subgraph(list(nx.bfs_tree(known, max(known, key=known.degree)))[:8]))
+    pattern = labelled_pattern(wanted, known, rows=False)
+    plan = make_plan(pattern, graph)
+    if plan.tree is None:
+        pytest.skip("symmetry serves this one better")
+    other = plan.tree.otherwise()
+    assert other is plan.tree.otherwise()
+    with mock.patch.object(passes, "DEAR", 0.0), mock.patch.object(tree, "LOOK", -1.0):
+        counting = make_plan(pattern, graph)
+        dear = replace(plan.tree, cost=1e12)
+        with mock.patch.object(passes, "_tree", return_value=dear):
+            sums = make_plan(pattern, graph)
+    found = {HostExecutor(1).count(each) for each in (plan, counting, sums)}
+    if other is not None:
+        found.add(HostExecutor(1).count(replace(plan, tree=None, counting=other)))
+    assert len(found) == 1
 
 
 def test_a_memory_limit_leaves_the_search() -> None:

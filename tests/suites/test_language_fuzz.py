@@ -1,6 +1,6 @@
 """Random statements of the whole language, and openCypher's scenarios with words changed: all end as they should.
 
-That is: within their time, with rows or with an error of ours that has its place and is told in our words; and the
+That is: in time, with rows or with an error of ours that has its place and is told in our words; and the
 database is as usable afterwards, and where the statement failed as it was before.  ``GRAPHDB_FUZZ`` multiplies the
 number of examples (``GRAPHDB_FUZZ=100`` runs for half an hour or so); each statement then is a new one.
 """
@@ -24,6 +24,10 @@ from tests.suites.test_query_fuzz import DOCUMENTED, LEAKS, MORE, small_graph
 
 ARGUMENTS = {"one": 1, "text": "Ada", "list": [1, None, "x"], "map": {"name": "Ada", "age": 3}}
 TIMEOUT = 5.0
+"""Seconds after which a statement is stopped: some of what is written has more matches than anyone could count."""
+
+LATE = 2.0
+"""Seconds of CPU time that it may take beyond that to stop."""
 
 PLACED = (graphdb.ParseError, graphdb.BindError, graphdb.TypeMismatchError, graphdb.NotSupportedError)
 """Errors that always have a place in the text."""
@@ -71,15 +75,15 @@ def _ends_as_it_should(db: graphdb.Database, text: str) -> None:
     before = _census(db)
     wanted = {name: value for name, value in ARGUMENTS.items() if f"${name}" in text}
     db.sql("BEGIN")
-    started, failure = time.monotonic(), None
+    started, failure = time.process_time(), None
     try:
         db.query(text, wanted, timeout=TIMEOUT).fetchall()
     except graphdb.GraphDBError as error:
         failure = error
-    taken = time.monotonic() - started
+    taken = time.process_time() - started
     db.sql("ROLLBACK")
     told = str(failure or "")
-    assert taken < TIMEOUT, f"{text}\ntook {taken:.1f} s {told}"
+    assert taken < TIMEOUT + LATE, f"{text}\ntook {taken:.1f} s {told}"
     if not (_is_sql(text) or any(words in told for words in DOCUMENTED)):
         assert not [words for words in LEAKS if words in told], f"{text}\n{told}"
     if isinstance(failure, PLACED):

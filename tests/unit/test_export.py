@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import GraphDBError, StorageError
+from graphdb.errors import GraphDBError, LoadError, StorageError
 from tests.suites.test_w3c_rdf import _quads
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
@@ -32,8 +32,11 @@ literals = st.builds(
 )  # fmt: skip
 triples = st.builds(" ".join, st.tuples(nodes, keys, nodes | literals))
 reified = st.builds(
-    lambda name, triple, more: [f"{triple} .", f"{name} {REIFIES} <<( {triple} )>> .", *(f"{name} {m} ." for m in more)],
-    st.sampled_from(["_:r", "<e:r>", "_:s"]), st.builds(" ".join, st.tuples(nodes, st.just("<e:p>"), nodes)),
+    lambda asserted, name, triple, more: [
+        *([f"{triple} ."] if asserted else []), f"{name} {REIFIES} <<( {triple} )>> .", *(f"{name} {m} ." for m in more)
+    ],
+    st.booleans(), st.sampled_from(["_:r", "<e:r>", "_:s"]),
+    st.builds(" ".join, st.tuples(nodes, st.sampled_from(["<e:p>", TYPE]), nodes | literals)),
     st.lists(st.builds(" ".join, st.tuples(st.sampled_from(["<e:since>", "<urn:graphdb:w>"]), literals)), max_size=2),
 )  # fmt: skip
 graphs = st.builds(
@@ -106,6 +109,67 @@ def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
     drawn = networkx.read_graphml(tmp_path / "g.graphml")
     assert _edges(drawn) == _edges(graph)
     assert drawn.nodes["1"] == {"name": "Ada & <co>", "age": 36, "labels": "Author;Person"}
+    with graphdb.connect() as other, _people(tmp_path) as db:
+        other.load(tmp_path / "g.graphml")
+        assert canonical(other, False) == canonical(db, False)
+
+
+names = st.sampled_from(["1", "a b", "é&<", "http://x/y"])
+values = st.one_of(st.integers(-9, 9), st.booleans(), st.floats(allow_nan=False, allow_infinity=False), text.filter(
+    lambda value: value.isprintable() and value.strip() == value))  # fmt: skip
+
+
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    st.dictionaries(names, st.dictionaries(st.sampled_from(["p", "q", "http://x/n"]), values, max_size=3), min_size=1),
+    st.lists(st.tuples(names, names, st.sampled_from(["knows", "http://x/e"]), values), max_size=4),
+)
+def test_graphml_of_others(vertices: dict[str, dict[str, Any]], edges: list[tuple[Any, ...]]) -> None:
+    """What NetworkX writes as GraphML, and what we write of it, is the graph that NetworkX holds."""
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.MultiDiGraph()
+    kinds: dict[str, type] = {}
+    for name, held in vertices.items():  # GraphML has one type for a key
+        kept = {key: value for key, value in held.items() if kinds.setdefault(key, type(value)) is type(value)}
+        graph.add_node(name, **kept)
+    for start, end, label, value in edges:
+        if start in vertices and end in vertices:
+            same = kinds.setdefault("w", type(value)) is type(value)
+            graph.add_edge(start, end, type=label, **({"w": value} if same else {}))
+    folder = pathlib.Path(tempfile.mkdtemp())
+    try:
+        networkx.write_graphml(graph, folder / "theirs.graphml")
+        with graphdb.connect() as expected, graphdb.connect() as theirs, graphdb.connect() as ours:
+            expected.load(graph)
+            expected.export(folder / "ours.graphml.gz")
+            theirs.load(folder / "theirs.graphml")
+            ours.load(folder / "ours.graphml.gz")
+            assert canonical(theirs, False) == canonical(expected, False)
+            assert canonical(ours, False) == canonical(expected, False)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "line"),
+    [
+        ("<graphml>\n<graph><node id='1'/>", "no element found", 2),
+        ("<gexf/>", "expected the element graphml", 1),
+        ("<graphml>\n<key id='k' attr.type='int'/>\n<graph><node id='1'><data key='k'>x</data></node></graph></graphml>",
+         "'x' is no int", 3),
+        ("<graphml><graph>\n<node id='1'><data key='k'>x</data></node></graph></graphml>", "no key 'k'", 2),
+        ("<graphml><graph>\n<edge source='1'/></graph></graphml>", "this edge has no target", 2),
+        ("<graphml><graph>\n<hyperedge/></graph></graphml>", "a hyperedge cannot be loaded", 2),
+        ("<graphml>\n<graph><node id='\x00'/></graph></graphml>", "not well-formed", 2),
+    ],
+)  # fmt: skip
+def test_graphml_that_cannot_be_read(tmp_path: pathlib.Path, written: str, message: str, line: int) -> None:
+    (tmp_path / "bad.graphml").write_text(written)
+    with graphdb.connect() as db:
+        with pytest.raises(LoadError, match=message) as found:
+            db.load(tmp_path / "bad.graphml")
+        assert found.value.line == line
+        assert db.sql("SELECT count(*) FROM _graphdb.triple").scalar() == 0
 
 
 def test_prefixes_are_written(tmp_path: pathlib.Path) -> None:

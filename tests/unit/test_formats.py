@@ -297,3 +297,28 @@ def test_lines_without_end(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BLOCK", 1 << 16)
     refused(db, write("a.nt", '<e:a> <e:b> "' + "x" * (2 << 20)), "longer than 1 MiB")
     refused(db, ".", "is a directory")
+
+
+def test_load_says_what_the_python_call_says(tmp_path: pathlib.Path) -> None:
+    """The options of LOAD are those of ``load``: a base, the headers of columns, labels for all vertices and edges."""
+    (tmp_path / "a.ttl").write_text("<x> <p> <#y> .")
+    (tmp_path / "who.csv").write_text("person,full name,age\n1,Ada,36\n")
+    (tmp_path / "knows.csv").write_text("from,to,since\n1,2,1999\n")
+    columns = {"person": ":ID(Person)", "full name": "name", "age": "age:int"}
+    ends = {"from": ":START_ID(Person)", "to": ":END_ID(Person)", "since": "since:int"}
+    with graphdb.connect() as said, graphdb.connect() as called:
+        said.query(f"""
+            LOAD '{tmp_path}/a.ttl' BASE <http://b/c>;
+            LOAD '{tmp_path}/who.csv' COLUMNS {{person: ':ID(Person)', "full name": 'name', age: 'age:int'}} LABEL Person;
+            LOAD '{tmp_path}/knows.csv' TYPE knows
+                COLUMNS {{`from`: ':START_ID(Person)', to: ':END_ID(Person)', since: 'since:int'}}
+        """)
+        called.load(tmp_path / "a.ttl", base="http://b/c")
+        called.load(tmp_path / "who.csv", columns=columns, label="Person")
+        called.load(tmp_path / "knows.csv", columns=ends, type="knows")
+        rows = [sorted(db.sql("FROM triples").fetchall(), key=str) for db in (said, called)]
+        assert rows[0] == rows[1]
+        assert ("http://b/x", "http://b/p", "http://b/c#y", None, None) in rows[0]
+        assert said.query("MATCH (a:Person)-[e:knows]->() RETURN a.name, a.age, e.since").fetchall() == [
+            ("Ada", 36, 1999)
+        ]

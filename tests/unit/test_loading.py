@@ -423,7 +423,7 @@ def test_paths(db: Loaded) -> None:
     _refused(db, db.write("", "data.bin"), "tells the file's format", "FORMAT ntriples")
     _refused(db, db.write("", "data.hdt"), "HDT files cannot", error=NotSupportedError)
     _refused(db, db.write("", "data.n3.gz"), "Notation3 files cannot", error=NotSupportedError)
-    _refused(db, folder / "people.nt", "GraphML", error=NotSupportedError, format="graphml")
+    _refused(db, folder / "people.nt", "GEXF", error=NotSupportedError, format="gexf")
     _refused(db, folder / "people.nt", "unknown format", "ntriples", format="ntripels")
     _refused(db, folder / "people.nt", "on_error", on_error="ignore")
     assert load(db.connection, db.catalog, str(folder / "p*.nt*")).files == 2

@@ -386,6 +386,17 @@ def test_spans_reproduce_the_source() -> None:
             Load((r"C:\new\it's.ttl", "b"), "turtle", "skip"),
         ),
         ("load 'a' on error stop;", Load(("a",), None, "stop")),
+        (
+            "LOAD 'a' COLUMNS {person: ':ID(P)', 'is friend': 'since:int'} TYPE knows LABEL <x:P> BASE <x:/> FORMAT csv",
+            Load(
+                ("a",),
+                "csv",
+                base="x:/",
+                columns=(("person", ":ID(P)"), ("is friend", "since:int")),
+                label="x:P",
+                type="knows",
+            ),
+        ),
     ],
 )
 def test_prefix_and_load(text: str, expected: object) -> None:

@@ -7,9 +7,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -264,13 +267,53 @@ def test_progress_of_a_load(tmp_path: Path) -> None:
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         status = _Status(stream)
         status._start -= 10
-        status.loading(25, 100, 5_000_000, "parsing")
+        status.hear(25, 100, 5_000_000, "parsing")
         status.tick()
         assert ("parsing: 25%, 5,000,000 triples" in stream.getvalue()) is shown
         assert ("left" in stream.getvalue()) is shown
     (tmp_path / "a.nt").write_text("<e:a> <e:p> <e:b> .\n")
-    calls: list[tuple[int, int, int, str]] = []
-    with graphdb.connect() as db:
-        db.progress = lambda *call: calls.append(call)
+    calls: list[tuple[float, float, int, str]] = []
+    with graphdb.connect(progress=lambda *call: calls.append(call)) as db:
         db.query(f"LOAD '{tmp_path / 'a.nt'}'")
-    assert calls[-1][2:] == (1, "done")
+        assert calls[-1][2:] == (1, "done")
+        calls.clear()
+        db.load(tmp_path / "a.nt", progress=False)
+        assert not calls
+
+
+def test_progress_of_a_query() -> None:
+    """Whoever asks is told the share of a long match, rising to the whole."""
+    calls: list[tuple[float, float, int, str]] = []
+    pairs = np.unique(np.random.default_rng(1).integers(0, 600, (20_000, 2)), axis=0).astype(str)
+    edges = pa.table({":START_ID": pairs[:, 0], ":END_ID": pairs[:, 1]})
+    with graphdb.connect(progress=lambda *call: calls.append(call), threads=1) as db:
+        db.load(edges, type="e")
+        calls.clear()
+        db.query("MATCH (a)-[:e]->(b)-[:e]->(c)-[:e]->(d) WHERE a < d RETURN count(*)")
+    assert calls
+    assert {call[1:] for call in calls} == {(1.0, 0, "matching")}
+    assert all(0 < call[0] <= 1 for call in calls)
+
+
+def test_bars() -> None:
+    """A bar shows phase, share and rate, on terminals and in notebooks; elsewhere there is nothing to call."""
+    from rich.console import Console
+
+    from graphdb import progress
+
+    with progress.watching(True) as told:
+        assert told is None, "nobody sees the tests' standard error"
+    shown = io.StringIO()
+    with progress.bar(0, Console(file=shown, force_terminal=True, width=150)) as told:
+        assert told is not None
+        told(25 << 20, 100 << 20, 5_000_000, "parsing")
+        told(50 << 20, 100 << 20, 9_000_000, "parsing")
+        time.sleep(0.15)
+    assert "parsing" in shown.getvalue()
+    assert "9,000,000 triples" in shown.getvalue()
+    assert "52.4/104.9 MB" in shown.getvalue()
+    shown = io.StringIO()
+    with progress.bar(60, Console(file=shown, force_terminal=True)) as told:
+        assert told is not None
+        told(0.5, 1.0, 0, "matching")
+    assert not shown.getvalue(), "what is done soon needs no bar"

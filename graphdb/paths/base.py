@@ -1,0 +1,196 @@
+"""What both ways of finding paths share: the query's parts, and rows that are kept until SQL goes on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from graphdb.errors import NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
+from graphdb.pattern.rename import rewritten
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.query import Prepared, QueryRun
+from graphdb.relation import bindings_of
+from graphdb.rows import Parameters
+from graphdb.shape import Shaper, Wanted
+from graphdb.typed import Typed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Node = TypeVar("Node")
+
+FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
+"""The views of what a plan matched, and of the rows of all versions or of a path step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A plain pattern with its plan, and SQL from its bindings (:data:`FIXED`) to rows of the query."""
+
+    bound: BoundPattern
+    plan: PhysicalPlan
+    needs: Wanted
+    sql: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPaths(Prepared):
+    """A query with paths that is ready to run."""
+
+    def describe(self, label: Callable[[int], str]) -> Iterator[str]:
+        """How the paths are found, for EXPLAIN; ``label`` writes edge labels."""
+        raise NotImplementedError
+
+
+class Kept:
+    """Rows that wait: in memory, or beyond ``most`` bytes in a temporary table, which DuckDB may spill."""
+
+    def __init__(self, run: PathBase, name: str, empty: pa.Table, most: int) -> None:
+        self._run, self._name, self._most = run, name, most
+        self._tables, self._bytes, self._spilled = [empty], 0, False
+        self.rows = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Keep the rows of a table."""
+        self._tables.append(table)
+        self._bytes += table.nbytes
+        self.rows += table.num_rows
+        if self._bytes > self._most:
+            self._spill()
+
+    def _spill(self) -> None:
+        import pyarrow as pa
+
+        connection = self._run._snapshot.connection
+        table = pa.concat_tables(self._tables, promote_options="permissive")
+        with connection.view("_graphdb_block", table), connection.guard(self._run._left()) as raw:
+            if self._spilled:
+                raw.execute(f"INSERT INTO temp.{self._name} BY NAME FROM _graphdb_block")
+            else:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {self._name} AS FROM _graphdb_block")
+        self._tables, self._bytes, self._spilled = [table.slice(0, 0)], 0, True
+
+    @contextmanager
+    def visible(self) -> Iterator[None]:
+        """Show the rows to SQL under their name."""
+        import pyarrow as pa
+
+        connection = self._run._snapshot.connection
+        if not self._spilled:
+            with connection.view(self._name, pa.concat_tables(self._tables, promote_options="permissive")):
+                yield
+            return
+        try:
+            self._spill()
+            yield
+        finally:
+            connection.rows(f"DROP TABLE IF EXISTS temp.{self._name}")
+
+
+class PathBase(QueryRun):
+    """A query run that knows how to keep rows."""
+
+    def _shaper(
+        self,
+        bound: BoundPattern,
+        source: str,
+        further: Mapping[str, Typed] | None = None,
+        parameters: Parameters | None = None,
+        outer: BoundPattern | None = None,
+        *,
+        counted: bool = False,
+    ) -> Shaper:
+        """Return the shaper of rows in ``source``, with their numbers of matches where they are ``counted``.
+
+        ``further`` are variables besides the pattern's; ``outer`` is the pattern that pattern predicates refer to.
+        """
+        around = outer or bound
+        relation = bindings_of(bound, source)
+        variables = {**relation.variables, **(further or {})}
+        return Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            replace(relation, variables=variables, matches="b.n" if counted else None),
+            lambda predicate, variables: self._exists(predicate, around, variables),
+            parameters=parameters,
+        )
+
+    def _matched(self, part: Part) -> Kept:
+        """Run the plan of a part, and keep its bindings."""
+        import pyarrow as pa
+
+        self.control = control = self.new_control()
+        needs, bound = part.needs, part.bound
+        counted = needs.duplicates == "count"
+        columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
+        columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
+        names = [*(columns or ["one"]), *(["n"] if counted else [])]
+        empty = pa.table({name: pa.array([], pa.int64()) for name in names})
+        kept = Kept(self, FIXED, empty, self._bindings_bytes // 4)
+        if not columns:
+            count = self.executor.count(part.plan, control)
+            rows = count if needs.duplicates == "keep" else min(count, 1)
+            found = {"one": np.zeros(rows, np.int64)}
+            kept.add(pa.table(found | ({"n": np.full(rows, count)} if counted else {})))
+            return kept
+        literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
+        for block in self.executor.run(part.plan, control):
+            kept.add(self._terms(block, columns, literals))
+        return kept
+
+
+def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:
+    """Return what is returned, ``*`` written out in the order of the names."""
+    items = returns.items
+    if returns.star:
+        items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in sorted(names)) + items
+    columns = [item.alias or item.text for item in items]
+    if len(set(columns)) < len(columns):
+        raise NotSupportedError("two columns of one name are not supported in SQL")
+    return items
+
+
+def without(
+    matches: tuple[ast.MatchClause, ...], names: set[str]
+) -> tuple[tuple[ast.MatchClause, ...], tuple[ast.Expression, ...]]:
+    """Return MATCH clauses without the conditions that mention some names, and those conditions."""
+    after: list[ast.Expression] = []
+    found = []
+    for match in matches:
+        kept: list[ast.Expression] = []
+        for condition in conjuncts(match.where):
+            (after if variables_in(condition) & names else kept).append(condition)
+        where = ast.Boolean("AND", tuple(kept), match.span) if len(kept) > 1 else (kept[0] if kept else None)
+        found.append(replace(match, where=where))
+    return tuple(found), tuple(after)
+
+
+def with_lengths(node: Node, paths: set[str]) -> Node:
+    """Return syntax in which ``length(p)`` of some paths is a variable of its own, :func:`length_name`."""
+
+    def change(part: object) -> object:
+        if isinstance(part, ast.FunctionCall) and part.name.lower() == "length" and len(part.arguments) == 1:
+            (argument,) = part.arguments
+            if isinstance(argument, ast.Variable) and argument.name in paths:
+                return ast.Variable(length_name(argument.name), part.span)
+        return None
+
+    return rewritten(node, change)
+
+
+def length_name(path: str) -> str:
+    """Return the variable that holds the length of a path."""
+    return f"#length of {path}"
+
+
+def unnamed(names: Any) -> set[str]:
+    """Return the names that a user gave."""
+    return {name for name in names if not name.startswith("#")}

@@ -1,0 +1,343 @@
+"""A path with a selector (``ANY SHORTEST``, ``SHORTEST 2`` …): a step of its own, joined to what is around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.candidates import Candidates
+from graphdb.errors import NotSupportedError
+from graphdb.execute.paths import Found, Paths
+from graphdb.functions import edges_of
+from graphdb.grammar import syntax as ast
+from graphdb.paths.base import (
+    FIXED,
+    FOUND,
+    Kept,
+    Part,
+    PathBase,
+    PreparedPaths,
+    items_of,
+    length_name,
+    unnamed,
+    with_lengths,
+    without,
+)
+from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
+from graphdb.plan.passes import make_plan
+from graphdb.plan.paths import Mode, PathStep
+from graphdb.relational.lower import refuse_described
+from graphdb.shape import Wanted, wanted, window_of
+from graphdb.spelled import path_array
+from graphdb.storage.pcsr import Direction
+from graphdb.typed import Typed
+from graphdb.values import INTEGER, PATH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+Matches = tuple[ast.MatchClause, ...]
+
+_FEW_PAIRS = 64
+"""Pairs of ends, of two sets, up to which each is searched for from both sides."""
+_MOST_PAIRS = 1 << 16
+"""Pairs beyond which paths that are not the shortest are not looked for one pair after the other."""
+
+_DIRECTIONS: dict[ast.Direction, Direction] = {
+    ast.Direction.OUT: "out",
+    ast.Direction.IN: "in",
+    ast.Direction.BOTH: "both",
+}
+_DEFAULT: dict[ast.MatchMode, Mode] = {
+    ast.MatchMode.DIFFERENT_EDGES: "TRAIL",
+    ast.MatchMode.REPEATABLE_ELEMENTS: "WALK",
+    ast.MatchMode.DIFFERENT_NODES: "ACYCLIC",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selected(PreparedPaths):
+    """A query with a step that finds paths.
+
+    Attributes
+    ----------
+    around
+        What is matched around the path; None where that is nothing.
+    source, target
+        The pattern vertices at its ends.
+    starts, ends
+        The candidates of an end that ``around`` does not bind; None for all vertices.
+    """
+
+    step: PathStep
+    around: Part | None
+    source: int
+    target: int
+    starts: Ids | None
+    ends: Ids | None
+
+    def describe(self, label: Callable[[int], str]) -> Iterator[str]:
+        """The step in words."""
+        yield self.step.describe(label)
+
+
+class SelectedRun(PathBase):
+    """Prepares and runs queries with one path that has a selector."""
+
+    def prepare_selected(self, matches: Matches, returns: ast.ReturnClause) -> Selected:
+        """Plan the step and what is around it, and write the SQL after them."""
+        number, path, edge = _the_path(matches)
+        match = matches[number]
+        nodes = [
+            node if node.variable else replace(node, variable=ast.Variable(name, node.span))
+            for node, name in zip(path.nodes, ("#left", "#right"), strict=True)
+        ]
+        left, right = (node.variable.name for node in nodes if node.variable is not None)
+        if left == right:
+            raise NotSupportedError("a selected path from a vertex to itself is not supported in SQL")
+        others = tuple(other for other in match.patterns if other is not path)
+        patterns = others + tuple(ast.PathPattern((node,), (), path.span) for node in nodes)
+        matches = (*matches[:number], replace(match, patterns=patterns), *matches[number + 1 :])
+        named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
+        matches, after = without(matches, named)
+        bound = bind(matches, self._snapshot.names, self._text)
+        refuse_described(self._snapshot, bound)
+        items = items_of(returns, unnamed(bound.variables) | named)
+        paths = {path.variable.name} if path.variable is not None else set()
+        items, returns, after = with_lengths((items, returns, after), paths)
+        bound.residual += after
+        window = window_of(returns, self._arguments, self._text)
+        needs = wanted(returns, items, bound, window)
+        if needs.count_only:
+            needs = replace(needs, count_only=False, duplicates="count")
+        used = variables_in((items, returns.order_by, after))
+        spelled = bool(used & named)
+        step = self._step(path, edge, match, [e for e in bound.edges if e.clause == number], spelled)
+        if needs.duplicates == "drop" and step.single and not spelled:
+            step = replace(step, groups=False)
+        source, target = bound.vertex_of[left], bound.vertex_of[right]
+        step = replace(step, source=left, target=right)
+        measured = spelled or not used.isdisjoint(map(length_name, paths))
+        selected = self._ends(bound, step, needs, source, target, measured)
+
+        further = {length_name(name): Typed("CAST(b.length AS BIGINT)", INTEGER) for name in paths}
+        further |= dict.fromkeys(paths, Typed("b.path", PATH))
+        if edge.variable is not None:
+            further[edge.variable.name] = edges_of("b.path")
+        free = [pair for pair in bound.unequal if {source, target} & {*pair}]
+        joined = _joined(selected, needs, free)
+        shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
+        shaped = shaper.shape(returns, items, window)
+        self._refuse_exact(shaped)
+        return replace(selected, shaped=shaped, bound=bound, reusable=not self._views)
+
+    def _step(
+        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+    ) -> PathStep:
+        """The step of a path; ``beside`` are the other edges of its clause."""
+        assert path.selector is not None
+        assert edge.repeat is not None
+        node = ast.NodePattern(span=edge.span)
+        plain = ast.EdgePattern(edge.direction, None, edge.labels, span=edge.span)
+        clause = ast.MatchClause((ast.PathPattern((node, node), (plain,), edge.span),), span=edge.span)
+        labels = bind((clause,), self._snapshot.names, self._text).edges[0].labels
+        known = self._snapshot.names.edge_labels
+        if any(known[label].kinds for label in labels or () if label in known):
+            raise NotSupportedError("paths to literals are not supported in SQL")
+        asked = self._snapshot.described if spelled else self._snapshot.parallel
+        if asked if labels is None else asked.intersection(labels):
+            raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
+        mode = _DEFAULT[match.mode] if path.mode is None else _mode(path.mode)
+        if match.mode is ast.MatchMode.DIFFERENT_NODES and (
+            path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
+        ):
+            raise NotSupportedError("such paths are not supported in SQL beside vertices that differ")
+        if match.mode is ast.MatchMode.DIFFERENT_EDGES and mode != "WALK":
+            for other in beside:
+                if other.labels is None or labels is None or {*other.labels} & {*labels}:
+                    raise NotSupportedError("a path beside edges that it may take is not supported in SQL")
+        selector, repeat = path.selector, edge.repeat
+        direction = _DIRECTIONS[edge.direction]
+        return PathStep(
+            "", "", labels, direction, repeat.low, repeat.high, mode, selector.count, selector.groups, spelled
+        )
+
+    def _ends(
+        self, bound: BoundPattern, step: PathStep, needs: Wanted, source: int, target: int, measured: bool
+    ) -> Selected:
+        """Find out what is known of the ends; ``measured``: more than they are wanted."""
+        candidates = Candidates(
+            self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
+        )
+        vertices = candidates.vertices(bound)
+        joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
+        free = {source, target} - joined
+        if any(free & {test.source, test.target} for test in bound.edge_tests):
+            raise NotSupportedError("edges as conditions between the ends of a path are not supported in SQL")
+        starts, ends = (vertices[end].candidates if end in free else None for end in (source, target))
+        if len(free) == 2 and starts is None and ends is None:
+            starts = self._snapshot.graph.universe()
+        pairs = _MOST_PAIRS + 1 if starts is None or ends is None else len(starts) * len(ends)
+        known = not free or (len(free) == 2 and pairs <= (_FEW_PAIRS if step.single else _MOST_PAIRS))
+        if not (step.single or known):
+            raise NotSupportedError("paths beyond the shortest are supported in SQL between known ends only")
+        around = self._beside(bound, vertices, needs, free, {source, target})
+        step = replace(step, bound=known)
+        if len(free) == 2 and needs.duplicates == "drop" and step.single and not (measured or bound.unequal):
+            if set(needs.vertices) == {target} and starts is not None:
+                step = replace(step, bound=False, only="target")
+            elif set(needs.vertices) == {source} and ends is not None:
+                step = replace(step, bound=False, only="source")
+        return Selected(None, needs, None, bound, False, step, around, source, target, starts, ends)  # type: ignore[arg-type]
+
+    def _beside(
+        self, bound: BoundPattern, vertices: Sequence[PatternVertex], needs: Wanted, free: set[int], ends: set[int]
+    ) -> Part | None:
+        """Plan what is around the path: the pattern without those of its ends that nothing else holds."""
+        kept = [number for number in range(len(vertices)) if number not in free]
+        if not kept:
+            return None
+        new = {number: i for i, number in enumerate(kept)}
+        outputs = sorted(({*needs.vertices} | ends) - free) or kept[:1]
+        own = Wanted(tuple(outputs), needs.edges, False, None, needs.duplicates)
+        names = [vertices[v].name for v in outputs] + [bound.edges[e].name for e in needs.edges]
+        pattern = PatternGraph(
+            tuple(vertices[number] for number in kept),
+            tuple(replace(e, source=new[e.source], target=new[e.target]) for e in bound.edges),
+            tuple(Clause(clause.mode, tuple(new[v] for v in clause.vertices if v in new)) for clause in bound.clauses),
+            tuple(replace(test, source=new[test.source], target=new[test.target]) for test in bound.edge_tests),
+            tuple((new[a], new[b]) for a, b in bound.unequal if a in new and b in new),
+            tuple(names),
+            duplicates=needs.duplicates,
+        )
+        return Part(bound, make_plan(pattern, self._snapshot.graph), own, "", {})
+
+    # --- running
+
+    @contextmanager
+    def selected(self, prepared: Selected) -> Iterator[None]:
+        """Match what is around the path, find the paths, and keep both visible to SQL."""
+        with ExitStack() as stack:
+            if prepared.around is not None:
+                stack.enter_context(self._matched(prepared.around).visible())
+            control = self.new_control()
+            paths = Paths(self._snapshot.graph, prepared.step, control)
+            found = Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
+            limit = prepared.wanted.limit if prepared.around is None else None
+            for block in self._found(prepared, paths):
+                found.add(self._table(prepared, block))
+                if limit is not None and found.rows >= limit:
+                    break
+            stack.enter_context(found.visible())
+            yield
+
+    def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
+        """Yield the paths between all ends that there are."""
+        source, target, starts, ends = prepared.source, prepared.target, prepared.starts, prepared.ends
+        known = [] if prepared.around is None else [e for e in (source, target) if e in prepared.around.needs.vertices]
+        if known:
+            columns = ", ".join(f"v{end}" for end in known)
+            order = ", ".join(f"v{end} ASC" for end in known)
+            rows = self._snapshot.connection.columns(f"SELECT DISTINCT {columns} FROM {FIXED} ORDER BY {order}")
+            if len(known) == 2:
+                yield from paths.between(rows[f"v{source}"], rows[f"v{target}"])
+                return
+            if source in known:
+                starts = rows[f"v{source}"]
+            else:
+                ends = rows[f"v{target}"]
+        elif prepared.step.only:
+            yield paths.reached(starts, ends)
+            return
+        elif prepared.step.bound:
+            assert starts is not None
+            assert ends is not None
+            yield from paths.between(np.repeat(starts, len(ends)), np.tile(ends, len(starts)))
+            return
+        yield from paths.across(starts, ends)
+
+    def _table(self, prepared: Selected, found: Found) -> pa.Table:
+        """Rows of the step as a table."""
+        import pyarrow as pa
+
+        step = prepared.step
+        columns: dict[str, Any] = {
+            f"v{prepared.source}": pa.array(found.sources),
+            f"v{prepared.target}": pa.array(found.targets),
+            "length": pa.array(found.lengths),
+        }
+        if _counts(step):
+            ones = np.ones(len(found), np.int64)
+            columns["n"] = pa.array(ones if found.counts is None else found.counts)
+        if step.spelled:
+            columns["path"] = path_array(found.starts, found.walks, found.codes)
+        return pa.table(columns)
+
+
+_NOTHING = Found(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def _counts(step: PathStep) -> bool:
+    """Whether a row of the step may stand for several paths."""
+    return not step.spelled and (step.groups or step.count > 1)
+
+
+def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -> str:
+    """The bindings of the query, as SQL over what is around the path and the paths."""
+    step, around = selected.step, selected.around
+    ends = {selected.source, selected.target}
+    columns = [f"r.v{end}" for end in sorted(ends)] + ["r.length"] + (["r.path"] if step.spelled else [])
+    sources = f"{FOUND} r"
+    counts = ["r.n"] if _counts(step) else []
+    if around is not None:
+        columns += [f"f.v{v}" for v in around.needs.vertices if v not in ends]
+        columns += [f"f.e{e}" for e in around.needs.edges]
+        on = " AND ".join(f"f.v{end} = r.v{end}" for end in sorted(ends) if end in around.needs.vertices)
+        sources = f"{FIXED} f JOIN {sources} ON {on or 'TRUE'}"
+        counts += ["f.n"] if needs.duplicates == "count" else []
+    if needs.duplicates == "count":
+        columns.append(f"{' * '.join(counts) or '1'} AS n")
+    elif needs.duplicates == "keep" and _counts(step):
+        sources += ", LATERAL (SELECT unnest(range(r.n)))"
+    where = " AND ".join(f"{_side(selected, a)} <> {_side(selected, b)}" for a, b in unequal)
+    return f"(SELECT {', '.join(columns)} FROM {sources}{f' WHERE {where}' if where else ''})"
+
+
+def _side(selected: Selected, vertex: int) -> str:
+    return f"{'r' if vertex in (selected.source, selected.target) else 'f'}.v{vertex}"
+
+
+def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern]:
+    """The one path that has a selector, in which clause, and its edge; all else must be plain."""
+    found = [(i, path) for i, match in enumerate(matches) for path in match.patterns if not path.plain]
+    (number, path), *more = found
+    if more or path.selector is None or len(path.edges) != 1 or matches[number].mode is ast.MatchMode.INDUCED:
+        raise NotSupportedError("such paths are not supported in SQL")
+    (edge,) = path.edges
+    if (
+        not isinstance(edge, ast.EdgePattern)
+        or edge.repeat is None
+        or edge.properties is not None
+        or edge.where is not None
+        or (edge.repeat.high is not None and edge.repeat.high < edge.repeat.low)
+    ):
+        raise NotSupportedError("conditions on the edges of a selected path are not supported in SQL")
+    return number, path, edge
+
+
+def _mode(mode: ast.PathMode) -> Mode:
+    match mode:
+        case ast.PathMode.WALK:
+            return "WALK"
+        case ast.PathMode.TRAIL:
+            return "TRAIL"
+        case ast.PathMode.SIMPLE:
+            return "SIMPLE"
+    return "ACYCLIC"

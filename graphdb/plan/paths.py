@@ -1,0 +1,70 @@
+"""A step of a plan that finds shortest paths along one repeated edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from graphdb.storage.pcsr import Direction
+
+Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC"]
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """The shortest paths of ``low`` to ``high`` edges between two vertices (``high`` None: of any length).
+
+    Attributes
+    ----------
+    labels, direction
+        The partition that the path goes along, seen from its source.
+    count, groups
+        For each two ends so many paths, or with ``groups`` all paths of so many lengths.
+    spelled
+        Whether their vertices and edges are wanted; without, lengths and numbers are.
+    bound
+        Whether both ends are known together, pair by pair.
+    only
+        The one end that is wanted, in no matter how many ways it is reached; "" where both are.
+    """
+
+    source: str
+    target: str
+    labels: tuple[int, ...] | None
+    direction: Direction
+    low: int
+    high: int | None
+    mode: Mode
+    count: int = 1
+    groups: bool = False
+    spelled: bool = False
+    bound: bool = False
+    only: Literal["", "source", "target"] = ""
+
+    @property
+    def single(self) -> bool:
+        """Whether the shortest walks will do, one length for each two ends."""
+        return self.count == 1 and self.low <= 1
+
+    def describe(self, label: Callable[[int], str]) -> str:
+        """The step in words, for EXPLAIN."""
+        left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[self.direction]
+        labels = "" if self.labels is None else ":" + "|".join(map(label, self.labels))
+        high = "" if self.high is None else self.high
+        edge = f"({self.source}){left}[{labels}]{right}{{{self.low},{high}}}({self.target})"
+        many = "" if self.count == 1 else f" {self.count} lengths of" if self.groups else f" {self.count}"
+        wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
+        if self.only:
+            return (
+                f"reachability {self.mode} {edge}: one search from all {'ends' if self.only == 'source' else 'starts'}"
+            )
+        if self.single and not self.bound:
+            how = "frontier: breadth first from each start to all ends"
+        elif self.single and not self.groups:
+            how = "bidirectional: breadth first from both ends"
+        elif self.single:
+            how = "frontier: breadth first back from each end"
+        else:
+            how = "deepening: breadth first back from each end, then longer and longer paths that still reach it"
+        return f"{'all ' if self.groups else ''}shortest{many} {self.mode} {edge}, {wanted}; {how}"

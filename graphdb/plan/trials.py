@@ -1,0 +1,50 @@
+"""Which of several ways to take for a plan: by what each is expected to take, until it is known what it took.
+
+Estimates err by factors; a plan that runs again (a prepared query) need not.  What a way needs first (copies on a
+device, a compiled kernel) is paid for once others have taken longer by that much without it, as one buys skis
+when what was paid for hired ones would have bought them: never more than twice what knowing the future would cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DOUBT = 2.0
+"""A way that was not tried must promise to be so many times faster than one whose time is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Seconds that a way is expected to take, and to get ready first."""
+
+    seconds: float
+    first: float = 0.0
+
+
+@dataclass(slots=True)
+class Trials:
+    """What the runs of one plan took, by the way they went."""
+
+    taken: dict[str, float] = field(default_factory=dict)
+    """Seconds of the last run of each way but the first, which gets ready meanwhile."""
+    tried: set[str] = field(default_factory=set)
+    missed: dict[str, float] = field(default_factory=dict)
+    """Seconds that runs of other ways took longer than this one would have, had it been ready."""
+
+    def choose(self, ways: Mapping[str, Expected], *, runs: bool = False) -> str:
+        """The way to go now; ``runs`` says that it will be gone."""
+        doubt = DOUBT if self.taken else 1.0
+        seconds = {way: self.taken.get(way, doubt * expected.seconds) for way, expected in ways.items()}
+        now = min(ways, key=lambda way: seconds[way] + ways[way].first)
+        best = min(ways, key=seconds.__getitem__)
+        missed = self.missed.get(best, 0.0) + seconds[now] - seconds[best]
+        if best != now and runs:
+            self.missed[best] = missed
+        return best if missed >= ways[best].first else now
+
+    def note(self, way: str, seconds: float) -> None:
+        """A run went this way, and took so long."""
+        if way in self.tried:
+            self.taken[way] = seconds
+        self.tried.add(way)

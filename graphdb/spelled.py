@@ -1,0 +1,107 @@
+"""Paths of a result: from their columns of ids to :class:`~graphdb.elements.Path`, all that share parts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.elements import Node, Path, Relationship
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = NDArray[np.int64]
+
+
+def path_type() -> pa.DataType:
+    """Return the type of paths in Arrow: see :data:`graphdb.values.PATH`."""
+    import pyarrow as pa
+
+    return pa.struct([("vertices", pa.list_(pa.int64())), ("codes", pa.list_(pa.int64()))])
+
+
+def path_array(starts: Ints, walks: Ints, codes: Ints) -> pa.StructArray:
+    """Return paths as a column; ``starts`` says where each begins in ``walks``, one code fewer than vertices each."""
+    import pyarrow as pa
+
+    first = starts - np.arange(len(starts))
+    lists = [
+        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(items))
+        for offsets, items in ((starts, walks), (first, codes))
+    ]
+    return pa.StructArray.from_arrays(lists, ["vertices", "codes"])
+
+
+class Names(Protocol):
+    """Who knows how labels are written."""
+
+    def written(self, labels: set[int]) -> dict[int, str]:
+        """Return edge labels as a user would write them."""
+
+
+class Spelled:
+    """A column of paths (null where there is none): lists of vertex ids, and of codes of the edges between them."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        import pyarrow.compute as pc
+
+        flat = column.combine_chunks()
+        self._present: list[bool] = flat.is_valid().to_pylist()
+        flat = flat.drop_null()
+        lists = flat.field("vertices")
+        self._starts = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy()))
+        self._walks = lists.flatten().to_numpy()
+        self._codes = flat.field("codes").flatten().to_numpy()
+
+    @classmethod
+    def of(cls, values: list[Any]) -> Spelled:
+        """Return the column of paths that are structs in Python already."""
+        import pyarrow as pa
+
+        return cls(pa.chunked_array([pa.array(values, path_type())]))
+
+    @property
+    def vertices(self) -> list[int]:
+        """The vertices of all paths."""
+        found: list[int] = np.unique(self._walks).tolist()
+        return found
+
+    def paths(self, names: Names, nodes: Mapping[int, Node]) -> list[Path | None]:
+        """Return the paths; ``nodes`` holds their vertices."""
+        vertices, at = np.unique(self._walks, return_inverse=True)
+        all_nodes = [nodes[vertex] for vertex in vertices.tolist()]
+        spelled = [all_nodes[i] for i in at.tolist()]
+        edges = self._relationships(names, all_nodes, at)
+        starts = self._starts.tolist()
+        made = iter(
+            [
+                Path(tuple(spelled[begin:end]), tuple(edges[begin - i : end - i - 1]))
+                for i, (begin, end) in enumerate(pairwise(starts))
+            ]
+        )
+        return [next(made) if present else None for present in self._present]
+
+    def _relationships(self, names: Names, nodes: Sequence[Node], at: Ints) -> list[Relationship]:
+        """The edges of all paths, each made once."""
+        if not len(self._codes):
+            return []
+        inner = np.ones(len(at), bool)
+        inner[self._starts[1:] - 1] = False  # a path's last vertex has no edge after it
+        left = np.flatnonzero(inner)
+        before, after = at[left], at[left + 1]
+        backwards = (self._codes & 1).astype(bool)
+        start, end = np.where(backwards, after, before), np.where(backwards, before, after)
+        labels, which = np.unique(self._codes >> 1, return_inverse=True)
+        count = len(nodes)
+        keys, edge = np.unique((which * count + start) * count + end, return_inverse=True)
+        written = names.written(set(labels.tolist()))
+        types = [written[label] for label in labels.tolist()]
+        made = [
+            Relationship(types[key // count // count], nodes[key // count % count].iri, nodes[key % count].iri)
+            for key in keys.tolist()
+        ]
+        return [made[i] for i in edge.tolist()]

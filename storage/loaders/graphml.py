@@ -1,0 +1,242 @@
+"""GraphML to node and edge tables, which are read as all tables are.
+
+A node's ``labels`` or ``label`` are its vertex labels (separated by ``;``), an edge's ``type`` or ``label`` is its edge
+label, else ``edge``; all other data are properties, of the type that their key declares.  Identifiers and names are
+IRIs, or live in the database's own namespace.  A key that the export marked as one with several values holds JSON
+lists.
+Nested graphs are read as one; hyperedges and ports are not.
+
+Expat parses, in constant memory; the rows go to Parquet files in the spill directory, some thousand at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+from graphdb.errors import LoadError
+from graphdb.storage.loaders.files import DataFile
+from graphdb.storage.loaders.formats import PARQUET
+from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
+from graphdb.storage.loaders.tables import ROWS, Mapping, read_table
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+LIST = "urn:x-graphdb:list"
+"""The attribute of a key whose data are JSON lists: of this namespace, with this name."""
+
+_TYPES = {"boolean": "boolean", "int": "int", "long": "int", "float": "double", "double": "double", "string": "string"}
+"""The words of table headers, by GraphML's types."""
+
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def read_graphml(
+    file: DataFile, number: int, mapping: Mapping, skip: bool, put: Put, folder: str, memory: int = 1 << 30
+) -> None:
+    """Hand on the triples of a GraphML file as blocks of N-Triples; see :func:`~.tables.read_table`.
+
+    Raises
+    ------
+    LoadError
+        Where the file cannot be read, is no GraphML or, unless ``skip``, has a value that its key does not allow.
+    """
+    reader = _Reader(file, mapping, skip, put, Path(folder))
+    try:
+        reader.read()
+        tables = [table for table in (reader.nodes, reader.edges) if table.close()]
+        for table in tables:
+            made = DataFile(table.path, table.path.stat().st_size, None, PARQUET)
+            read_table(made, file.name, number, Mapping(), skip, put, folder, memory)
+    finally:
+        for table in (reader.nodes, reader.edges):
+            table.close()
+            table.path.unlink(missing_ok=True)
+    put(Block(b"", file.size))
+
+
+class _Table:
+    """Rows of one sort of element, on their way to a Parquet file."""
+
+    def __init__(self, path: Path, columns: dict[str, str]) -> None:
+        self.path = path
+        self.columns = dict(columns)
+        self._rows: list[dict[str, Any]] = []
+        self._writer: pyarrow.parquet.ParquetWriter | None = None
+        self._schema: Any = None
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take a row; from the first written one on, the columns are as they are."""
+        self._rows.append(row)
+        if len(self._rows) >= ROWS:
+            self._write()
+
+    def close(self) -> bool:
+        """Write what is left; return whether there were any rows."""
+        if self._rows:
+            self._write()
+        if self._writer is None:
+            return False
+        self._writer.close()
+        return True
+
+    def _write(self) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        if self._writer is None:
+            types = {"boolean": pa.bool_(), "int": pa.int64(), "double": pa.float64(), "string": pa.string()}
+            types |= {"string[]": pa.list_(pa.string())}
+            self._schema = pa.schema([(name, types[type]) for name, type in self.columns.items()])
+            self._writer = parquet.ParquetWriter(self.path, self._schema)
+        self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+        self._rows.clear()
+
+
+class _Reader:
+    """What a GraphML file says, element by element."""
+
+    def __init__(self, file: DataFile, mapping: Mapping, skip: bool, put: Put, folder: Path) -> None:
+        self._file = file
+        self._mapping = mapping
+        self._skip = skip
+        self._put = put
+        self.nodes = _Table(folder / "nodes.parquet", {":ID": "string", ":LABEL": "string[]"})
+        self.edges = _Table(folder / "edges.parquet", {":START_ID": "string", ":TYPE": "string", ":END_ID": "string"})
+        self._keys: dict[str, tuple[str, str, str]] = {}
+        """By identifier: the column, or one of its own role; its type; for which element."""
+        self._defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}
+        self._open: list[str] = []
+        self._rows: list[dict[str, Any]] = []
+        self._text: list[str] | None = None
+        self._key = ""
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = lambda text: None if self._text is None else self._text.append(text)
+
+    def read(self) -> None:
+        """Read the file."""
+        try:
+            for chunk, consumed in chunks(self._file):
+                self._parser.Parse(chunk, False)
+                self._put(Block(b"", consumed // 2))  # the other half of the work comes after
+            self._parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            message = expat.ErrorString(error.code)
+            raise LoadError(message, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
+
+    def _bad(self, message: str, hint: str | None = None) -> None:
+        """Say what is wrong where the parser is."""
+        place = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        bad = BadLine(self._file.name, *place, message, hint, None)
+        if not self._skip:
+            raise bad.error()
+        self._put(Block(b"", 0, [bad]))
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        element = name.rpartition(" ")[2]
+        if not self._open and element != "graphml":
+            self._bad(f"expected the element graphml, found {element}", "is this a GraphML file?")
+        self._open.append(element)
+        match element:
+            case "key":
+                self._declare(attributes)
+            case "node":
+                self._rows.append({":ID": self._needed(attributes, "id")})
+            case "edge":
+                ends = (self._needed(attributes, end) for end in ("source", "target"))
+                self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)))
+            case "data":
+                self._key, self._text = attributes.get("key", ""), []
+            case "default":
+                self._text = []
+            case "hyperedge" | "port":
+                self._bad(f"a {element} cannot be loaded", "vertices and edges between two of them can")
+
+    def _needed(self, attributes: dict[str, str], name: str) -> str | None:
+        if name not in attributes:
+            self._bad(f"this {self._open[-1]} has no {name}")
+        return attributes.get(name)
+
+    def _declare(self, attributes: dict[str, str]) -> None:
+        """Make a key a column of its table, or of both."""
+        self._key = attributes.get("id", "")
+        name = attributes.get("attr.name", self._key)
+        type = attributes.get("attr.type", "string")
+        if type not in _TYPES:
+            self._bad(f"there is no type '{type}'", f"the types are {', '.join(_TYPES)}")
+        word = "string[]" if attributes.get(f"{LIST} list") == "true" else _TYPES.get(type, "string")
+        wanted = attributes.get("for", "all")
+        self._keys[self._key] = (name, word, wanted)
+        for element, table in (("node", self.nodes), ("edge", self.edges)):
+            if wanted in (element, "all") and not _role(element, name):
+                table.columns[f"{name}:{word}"] = word
+
+    def _end(self, name: str) -> None:
+        element = self._open.pop()
+        match element:
+            case "default" if self._key in self._keys:
+                name, word, wanted = self._keys[self._key]
+                for owner in self._defaults:
+                    if wanted in (owner, "all"):
+                        self._set(self._defaults[owner], owner, name, word)
+            case "data" if self._open and self._open[-1] in ("node", "edge"):
+                if self._key in self._keys:
+                    self._set(self._rows[-1], self._open[-1], *self._keys[self._key][:2])
+                else:
+                    self._bad(f"no key '{self._key}' is declared", "keys stand before the graph")
+            case "node":
+                row = {":LABEL": [self._mapping.label] if self._mapping.label else [], **self._defaults["node"]}
+                self.nodes.add(row | self._rows.pop())
+            case "edge":
+                row = {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]}
+                self.edges.add(row | self._rows.pop())
+        if element in ("data", "default"):
+            self._text = None
+
+    def _set(self, row: dict[str, Any], element: str, name: str, word: str) -> None:
+        """Put the text that was read where it belongs."""
+        text = "".join(self._text or ())
+        role = _role(element, name)
+        if role:
+            row[role] = [label for label in text.split(";") if label] if role == ":LABEL" else text
+            return
+        try:
+            row[f"{name}:{word}"] = _value(text, word)
+        except ValueError:
+            self._bad(f"'{text[:100]}' is no {word.removesuffix('[]')}, as the key of '{name}' says")
+
+
+def _role(element: str, name: str) -> str | None:
+    """The column of a table's own that a name stands for."""
+    if element == "node":
+        return ":LABEL" if name in ("labels", "label") else None
+    return ":TYPE" if name in ("type", "label") else None
+
+
+def _value(text: str, word: str) -> Any:
+    """A value of a key's type; ValueError where the text is none."""
+    match word:
+        case "int":
+            number = int(text)
+            if not -(1 << 63) <= number < 1 << 63:
+                raise ValueError(text)
+            return number
+        case "double":
+            return float(text)
+        case "boolean":
+            if text.strip().lower() not in _BOOLEANS:
+                raise ValueError(text)
+            return _BOOLEANS[text.strip().lower()]
+        case "string[]":
+            found = json.loads(text)
+            if not isinstance(found, list):
+                raise ValueError(text)
+            return [item if isinstance(item, str) else json.dumps(item) for item in found]
+    return text

@@ -1,0 +1,111 @@
+"""Paths as steps of a plan against the interpreter, which searches exhaustively, path by path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.errors import NotSupportedError
+from graphdb.paths.run import PathRun
+
+SOME = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+triples = st.sets(st.tuples(st.integers(0, 4), st.sampled_from("EF"), st.integers(0, 4)), min_size=2, max_size=9)
+
+QUERIES = """MATCH (a)-[:E*1..3]->(b) RETURN count(*)
+MATCH (a:N)-[:E|F*0..2]->(b) WHERE a.half < 2 RETURN a.id, b.id, count(*)
+MATCH p = (a)-[:E*1..2]-(b) RETURN p, length(p)
+MATCH p = (a)<-[r:E*2..3]-(b:N) RETURN a, r, b.id
+MATCH (a)-[:E]->(b)-[*1..2]-(c) WHERE a.id <> c.id RETURN a.id, c.id
+MATCH (a)-[:E*1..2]->(b), (b)-[:F]->(c) RETURN DISTINCT a.id, c.id
+MATCH REPEATABLE ELEMENTS (a)-[*0..3]->(b) RETURN a.id, b.id, count(*)
+MATCH DIFFERENT NODES (a)-[:E*1..3]-(b) RETURN count(*)
+MATCH ACYCLIC (a)-[:E|F]-{1,3}(b) RETURN a.id, count(b)
+MATCH p = WALK (a)-[:E]-{0,3}(b), (b)-[:F]->(c) WHERE length(p) > 1 RETURN length(p), c.id, count(*)
+MATCH p = (a) ((x)-[:E]->(y:N WHERE y.half = 1)){1,3} (b) RETURN p
+MATCH (a) ((x)-[e]->()-[:F]->(y) WHERE x.id <= y.id){1,2} (b) RETURN a.id, b.id
+MATCH p = (a)-[:E]->(b) RETURN p, nodes(p), relationships(p) LIMIT 100
+MATCH p = (a)-[:E*0..1]->(b)-[:F*0..1]->(c) RETURN p
+MATCH (a)-[:E*1..2]->(b) MATCH (b)-[:E*1..2]->(c) RETURN a.id, c.id, count(*)
+MATCH (a {id: 0})-[:E*1..4]->(b) RETURN DISTINCT b.id
+MATCH p = (a)-[:E*1..2]->(a) RETURN p
+MATCH p = ANY SHORTEST (a)-[:E]->+(b) RETURN a.id, b.id, length(p)
+MATCH p = ANY SHORTEST (a)-[:E|F]-*(b) RETURN a.id, b.id, length(p)
+MATCH p = ANY SHORTEST (a:N {id: 0})<-[:E]-{1,3}(b) RETURN b.id, length(p)
+MATCH p = ALL SHORTEST (a)-[:E|F]-+(b) RETURN p
+MATCH p = ALL SHORTEST (a)-[:E|F]->*(b) RETURN a.id, b.id, count(p)
+MATCH p = ALL SHORTEST (a {id: 0})-[]-{0,3}(b {id: 1}) RETURN p
+MATCH p = ALL SHORTEST WALK (a)-[:E]-+(b) RETURN a.id, b.id, count(*)
+MATCH p = SHORTEST 2 GROUPS (a {id: 0})-[:E|F]->{0,4}(b {id: 1}) RETURN p
+MATCH p = SHORTEST 3 (a {id: 0})-[:E|F]->{1,4}(b {id: 0}) RETURN length(p)
+MATCH p = SHORTEST 2 ACYCLIC GROUPS (a {id: 0})-[:E|F]-{0,4}(b) WHERE b.id < 3 RETURN length(p), b.id, count(*)
+MATCH p = SHORTEST 2 SIMPLE GROUPS (a {id: 0})-[:E|F]-{1,4}(b) WHERE b.id < 3 RETURN p
+MATCH p = SHORTEST 4 WALK (a {id: 0})-[:E]-{2,5}(b {id: 1}) RETURN length(p)
+MATCH p = ALL SHORTEST (a {id: 0})-[:E|F]->{2,4}(b {id: 1}) RETURN p
+MATCH (x)-[:F]->(a) MATCH p = ANY SHORTEST (a)-[:E]->*(b) WHERE length(p) > 0 RETURN x.id, b.id, length(p)
+MATCH (x)-[:F]->(a), p = ALL SHORTEST (a)-[:E]-+(b), (b)-[:F]->(y) RETURN x.id, y.id, length(p)
+MATCH (x)-[:F]->(y) MATCH p = ALL SHORTEST (x)-[:E]-*(y) RETURN p
+MATCH p = ANY SHORTEST (a)-[:E]->+(b) WHERE a <> b AND a.half = b.half RETURN length(p)
+MATCH p = ALL SHORTEST (a)-[:E]-+(b) RETURN DISTINCT a.id
+MATCH p = shortestPath((a:N {id: 0})-[:E*]-(b:N {id: 2})) RETURN length(p)
+MATCH p = allShortestPaths((a)-[:E*..2]->(b)) WHERE a.id < b.id RETURN nodes(p)
+MATCH p = ALL SHORTEST (a {id: 0})-[r:E]-+(b {id: 2}) RETURN r, length(p)
+MATCH ANY (a {id: 0})-[:E]->*(b) RETURN count(*)
+MATCH (a)-[:E*]->(b) RETURN DISTINCT b.id
+MATCH (a)-[:E|F*]-(b) WHERE b.id < 3 RETURN DISTINCT a.id
+MATCH (a)-[:E*1..2]-(b) WHERE b.half = 0 RETURN count(DISTINCT a)
+MATCH (a {id: 0})-[:E*0..3]-(b:N) RETURN max(b.id)
+MATCH (x)-[:F]->(a)-[:E*]->(b) RETURN DISTINCT x.id, b.id
+MATCH (a) WHERE EXISTS { (a)-[:E*]->(b {id: 1}) } RETURN a.id
+MATCH (a)-[:F]->(c) WHERE NOT EXISTS { MATCH (b)-[:E*0..2]->(a) WHERE b.half = 1 } RETURN a.id, c.id
+MATCH (a:N) WHERE (a)-[:E|F*]-(:N {id: 1}) AND a.id > 0 RETURN count(*)
+MATCH p = (a)-[:E*1..2]->(b) WHERE EXISTS { (b)-[:F*]-() } RETURN p""".splitlines()
+
+
+def plain(value: Any) -> Any:
+    return tuple(map(plain, value)) if isinstance(value, list) else value
+
+
+def rows(database: graphdb.Database, text: str) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(map(plain, row)) for row in database.query(text))
+
+
+def refuse(*_: object) -> None:
+    raise NotSupportedError("to compare")
+
+
+def created(edges: set[tuple[int, str, int]]) -> graphdb.Database:
+    database = graphdb.connect(threads=1)
+    database.query("UNWIND range(0, 4) AS i CREATE (:N {id: i, half: i / 2})")
+    for label in "EF":
+        database.query(
+            f"UNWIND $edges AS e MATCH (a:N {{id: e[0]}}), (b:N {{id: e[1]}}) CREATE (a)-[:{label}]->(b)",
+            edges=[[a, b] for a, name, b in edges if name == label],
+        )
+    return database
+
+
+@SOME
+@given(triples)
+def test_planned_paths_are_those_of_the_search(edges: set[tuple[int, str, int]]) -> None:
+    with created(edges) as database:
+        planned = {text: rows(database, text) for text in QUERIES}
+        database.query("PREFIX forget: <http://what.was/prepared>")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PathRun, "prepare", refuse)
+            for text, found in planned.items():
+                assert found == rows(database, text), text
+
+
+def test_these_queries_are_planned() -> None:
+    with created({(0, "E", 1), (1, "F", 2), (2, "E", 0)}) as database:
+        for text in QUERIES:
+            assert "interpreted" not in database.explain(text), text
+            table = f"CREATE OR REPLACE TABLE kept AS {text}"
+            count = len(database.query(text))
+            database.query(table)
+            assert len(database.sql("FROM kept")) == count

@@ -1,0 +1,35 @@
+"""The choice between ways whose times are expected, and then known."""
+
+from __future__ import annotations
+
+from graphdb.plan.trials import DOUBT, Expected, Trials
+
+
+def test_what_is_expected_to_be_done_first_is_chosen() -> None:
+    assert Trials().choose({"a": Expected(2.0), "b": Expected(1.0)}) == "b"
+    assert Trials().choose({"a": Expected(2.0), "b": Expected(1.0, first=1.5)}) == "a"
+    assert Trials().choose({"a": Expected(2.0), "b": Expected(1.0, first=0.5)}) == "b"
+
+
+def test_what_a_way_needs_first_is_paid_for_once_it_was_missed_for_as_long() -> None:
+    trials, ways = Trials(), {"a": Expected(2.0), "b": Expected(1.0, first=3.5)}
+    assert [trials.choose(ways, runs=True) for _ in range(5)] == ["a", "a", "a", "b", "b"]
+    assert Trials().choose(ways) == "a"
+
+
+def test_asking_alone_misses_nothing() -> None:
+    trials, ways = Trials(), {"a": Expected(2.0), "b": Expected(1.0, first=3.5)}
+    assert [trials.choose(ways) for _ in range(9)] == ["a"] * 9
+
+
+def test_measured_beats_expected_but_for_the_first_run() -> None:
+    trials, ways = Trials(), {"a": Expected(1.0), "b": Expected(4.0)}
+    trials.note("a", 100.0)  # with all that it had to make ready
+    assert trials.choose(ways) == "a"
+    trials.note("a", 4.0 * DOUBT - 0.5)
+    assert trials.choose(ways) == "a"  # what was never tried must promise more
+    trials.note("a", 4.0 * DOUBT + 0.5)
+    assert trials.choose(ways) == "b"
+    trials.note("b", 100.0)
+    trials.note("b", 9.0)
+    assert trials.choose(ways) == "a"
