@@ -395,7 +395,7 @@ def _check_reading(query: ast.Composite) -> None:
                 raise NotSupportedError("writing is not for SQL")
     for node in walk(query.parts):
         if isinstance(node, ast.PathPattern) and not node.plain:
-            raise NotSupportedError("paths are not supported in SQL")
+            raise NotSupportedError("paths beside such clauses are not supported in SQL")
 
 
 def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
