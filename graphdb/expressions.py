@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from graphdb import functions, lists
 from graphdb.constants import constant
-from graphdb.errors import BindError, GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
+from graphdb.errors import (
+    BindError,
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    TypeMismatchError,
+    nearest,
+    with_place,
+)
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
@@ -397,7 +405,11 @@ class Compiler:
         if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
             return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
         if a is b is Base.INTEGER:
-            return Typed(f"({left.sql} {'//' if op == '/' else op} {right.sql})", INTEGER)
+            computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
+            if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
+                told = self.rows.parameters.add(with_place("division by zero", node.span.start))
+                computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) ELSE {computed} END"
+            return Typed(computed, INTEGER)
         scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
         scale = sum(scales) if op == "*" else max(scales)
         if scale > 30:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.constants import list_sql
-from graphdb.errors import NotSupportedError
+from graphdb.errors import NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import variables_in
 from graphdb.typed import Typed, unified
@@ -249,15 +249,28 @@ def _tail(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"({value.sql})[2:]", value.type)
 
 
+LONGEST = 10_000_000
+"""The items that ``range`` makes at most."""
+
+
 def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
-    bounds = [_whole(c, argument) for argument in node.arguments]
-    absent = " OR ".join(f"{bound} IS NULL" for bound in bounds)
-    told = c.rows.parameters.add("range needs integers, found null")
-    still = c.rows.parameters.add("range needs a step other than 0")
-    zero = f"WHEN {bounds[2]} = 0 THEN error({still})" if len(bounds) == 3 else ""
-    return Typed(
-        f"CASE WHEN {absent} THEN error({told}) {zero} ELSE generate_series({', '.join(bounds)}) END", list_of(INTEGER)
-    )
+    first, last, *rest = [_whole(c, argument) for argument in node.arguments]
+    step = rest[0] if rest else "1"
+    at = node.span.start
+
+    def fails(condition: str, message: str) -> str:
+        return f"WHEN {condition} THEN error({c.rows.parameters.add(with_place(message, at))})"
+
+    cases = [
+        fails(f"{first} IS NULL OR {last} IS NULL OR {step} IS NULL", "range needs integers, found null"),
+        fails(f"{step} = 0", "range needs a step other than 0"),
+        # As floats, which do not overflow.
+        fails(
+            f"(CAST({last} AS DOUBLE) - {first}) / {step} >= {LONGEST}",
+            f"a range of more than {LONGEST:,} items is too long",
+        ),
+    ]
+    return Typed(f"CASE {' '.join(cases)} ELSE generate_series({first}, {last}, {step}) END", list_of(INTEGER))
 
 
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:

@@ -18,6 +18,7 @@ from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
 from graphdb.errors import (
     BindError,
+    ExecutionError,
     GraphDBError,
     MemoryLimitError,
     NotSupportedError,
@@ -26,6 +27,7 @@ from graphdb.errors import (
     QueryTimeout,
     TypeMismatchError,
     nearest,
+    placed,
 )
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.executor import Control
@@ -82,6 +84,8 @@ class Statements:
                     f"the statement ran longer than its timeout of {timeout:g} s",
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
+            except ExecutionError as error:
+                raise placed(error, text) from None
         return Result(self._state, None) if result is None else result
 
     @contextmanager

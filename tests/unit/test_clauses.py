@@ -180,6 +180,16 @@ def test_a_condition_may_hold_without_the_property(db: graphdb.Database, conditi
     assert db.query(f"UNWIND [{{one: 1}}] AS one MATCH (a) WHERE {condition} RETURN count(*)").scalar() == count
 
 
+@pytest.mark.parametrize(
+    "text", ["UNWIND [2, 0] AS x RETURN 1 / x", "MATCH (a) WHERE a.age = 5 RETURN 7 % (a.age - 5)"]
+)
+def test_what_fails_while_sql_runs_has_its_place(db: graphdb.Database, text: str) -> None:
+    with pytest.raises(graphdb.ExecutionError, match=r"division by zero \(line 1, column") as failure:
+        db.query(text)
+    assert failure.value.column == text.index("RETURN ") + 8
+    assert db.query("UNWIND [-7] AS x RETURN x / 2 + x % 2 AS y").scalar() == -4
+
+
 # --- EXPLAIN ---------------------------------------------------------------------------------------------------
 
 
