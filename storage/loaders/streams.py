@@ -58,13 +58,6 @@ class Block:
     bad: list[BadLine] = field(default_factory=list)
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def lines(self) -> int:
-        """How many line ends (LF, CR, CR LF) it has."""
-        text = bytes(self.text)
-        feeds, returns = text.count(b"\n"), text.count(b"\r")
-        return feeds + returns - text.count(b"\r\n") if returns else feeds
-
 
 class Stopped(Exception):
     """Nobody waits for more blocks."""
@@ -127,7 +120,7 @@ def read_lines(file: DataFile, put: Put, size: int | None = None) -> None:
     for chunk, consumed in chunks(file, size or BLOCK):
         cut = _cut(chunk)
         if cut:
-            put(Block(b"".join([*pieces, chunk[:cut]]), consumed))
+            put(Block(b"".join([*pieces, memoryview(chunk)[:cut]]), consumed))
             pieces, length = [], 0
         pieces.append(chunk[cut:])
         length += len(chunk) - cut

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.data import GEOGRAPHY
-from graphdb.storage import terms as kernels
-from graphdb.storage.loaders.ntriples import Parser
+from tests.reading import Reader, terms
 
 Term = tuple[str, str, str]
 """What it is, its text, its annotation."""
@@ -78,24 +77,11 @@ def serialise(term: Term, dice: random.Random) -> str:
 
 def read(data: bytes) -> list[tuple[Term, ...]] | None:
     """The triples of ``data``, or None where it is refused."""
-    parser = Parser()
+    parser = Reader()
     parser.open("data.nt", 3)
     if parser.feed(data):
         return None
-    batch = parser.take()
-    texts = batch.text.to_pylist()
-    names = {
-        kernels.IRI: "iri",
-        kernels.BLANK: "blank",
-        kernels.PLAIN: "plain",
-        kernels.TAGGED: "tagged",
-        kernels.TYPED: "typed",
-    }
-    found = [
-        (names.get(int(kind), ""), value, texts[annotation] if annotation >= 0 else "")
-        for kind, value, annotation in zip(batch.kinds, texts, batch.annotations.tolist(), strict=True)
-    ]
-    return [tuple(found[number] for number in triple) for triple in batch.triples.tolist()]
+    return [tuple((*term, "")[:3] for term in triple) for triple in terms(parser.take())]
 
 
 @settings(max_examples=300, deadline=None)
