@@ -29,6 +29,7 @@ from graphdb.interpret.temporal import (
     at_instant,
 )
 from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
+from graphdb.lists import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
 """Functions of a vertex that is a literal, too, and not of its value."""
 
 _INT64 = range(-(2**63), 2**63)
-LONGEST = 10_000_000
-"""Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ ex:Robot rdfs:subClassOf ex:Agent .
 EX, RDF = "http://ex.org/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
-WAYS = ["", "UNWIND [1] AS one "]
-"""What stands before a query: nothing, and then it is SQL; or a clause that makes it interpreted."""
+WAYS = ["", "UNWIND [1] AS one ", "UNWIND [{one: 1}] AS one "]
+"""What stands before a query: nothing, or rows that it starts from, and then it is SQL; or what makes it interpreted."""
 
 
 @pytest.fixture(scope="module")
