@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from graphdb.elements import Node
-from graphdb.errors import ParameterError
+from graphdb.errors import NotSupportedError, ParameterError
 from graphdb.rows import Rows
 from graphdb.typed import Typed, unified
 from graphdb.values import (
