@@ -67,8 +67,8 @@ class State:
         self.subclasses = subclasses
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
-        self.batch = min(budget.bindings // 4, 256 << 20)
-        """Bytes that a load collects before they go to DuckDB."""
+        self.batch = budget.graph + budget.bindings
+        """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""

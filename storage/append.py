@@ -1,7 +1,7 @@
 """Appending to the graph: terms and triples in, numbered and without repeats, within the caller's transaction.
 
 What writes triples goes this way: a load, statements that create, patches.  An :class:`Appender` is given batches of
-terms with triples of their numbers (:class:`Batch`: what parsers make), rows of text as the view ``triples`` shows them
+terms with triples of their codes (:class:`Batch`: what loads collect), rows of text as the view ``triples`` shows them
 (:meth:`Appender.add_rows`), or triples of ids that are known (:meth:`Appender.add_ids`), in any order and as often as
 one likes; :meth:`Appender.finish` appends those that are new, sorted by (label, subject, object), and brings the
 statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
@@ -14,18 +14,18 @@ the table ``reifier`` keeps which resource it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
+from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
-from graphdb.storage.terms import BLANK, IRI, LITERAL_BASE, PLAIN, RDF, TAGGED, TYPED, XSD
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:
     import duckdb
@@ -98,41 +98,10 @@ plain AS (
 SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
 """
 
+_TEXT = 64 << 20
+"""Bytes of texts that are numbered at a time."""
+
 Ids = NDArray[np.int64]
-Numbers = NDArray[np.int32]
-
-
-def _none(width: int) -> Numbers:
-    return np.empty((0, width), np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Distinct terms, and triples as numbers of those terms.
-
-    Parameters
-    ----------
-    text
-        The terms' strings, as an Arrow array (large_string).
-    kinds : uint8[terms]
-        What each is: IRI, BLANK, PLAIN, TAGGED, TYPED or, for notes of literals, DATATYPE and LANGUAGE; see
-        :mod:`graphdb.storage.terms`.  A blank node's string begins with ``_:``.
-    annotations : int32[terms]
-        The number of a literal's datatype or language (in lower case), else -1.
-    triples : int32[triples, 3]
-        Subjects, predicates, objects of the triples in the default graph.
-    quads : int32[quads, 4]
-        Subjects, predicates, objects, graphs of those in named graphs.
-    reified : int32[reified, 4]
-        Reifiers, and the subjects, predicates and objects that they reify; these triples need not be in the graph.
-    """
-
-    text: pa.LargeStringArray
-    kinds: NDArray[np.uint8]
-    annotations: Numbers
-    triples: Numbers
-    quads: Numbers = field(default_factory=lambda: _none(4))
-    reified: Numbers = field(default_factory=lambda: _none(4))
 
 
 class Appender:
@@ -151,10 +120,12 @@ class Appender:
 
     def add(self, batch: Batch) -> None:
         """Number the batch's terms and stage its triples."""
-        ids = _ids(self.terms, batch)
-        self.add_ids(*(ids[column] for column in batch.triples.T))
-        self.add_quads(*(ids[column] for column in batch.quads.T))
-        self.add_reifiers(*(ids[column] for column in batch.reified.T))
+        ids = _Ids(self.terms, batch)
+        for triples in batch.rows():
+            self.add_ids(*(ids.of(column) for column in triples.T))
+        reified = batch.others[:, 4] >= 0
+        self.add_quads(*(ids.of(column) for column in batch.others[~reified, :4].T))
+        self.add_reifiers(*(ids.of(column) for column in batch.others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
@@ -310,21 +281,37 @@ class Appender:
         return int(appended)
 
 
-def _ids(terms: Numbering, batch: Batch) -> Ids:
-    """Return the dictionary's id of each term of ``batch`` (int64[terms]; -1 for notes)."""
-    import pyarrow as pa
-    from pyarrow import compute
+class _Ids:
+    """The dictionary's ids of a batch's terms."""
 
-    def text(numbers: pa.Array) -> pa.Array:
-        # Arrow's own pool would keep such large pieces for itself.
-        return compute.take(batch.text, numbers, memory_pool=pa.system_memory_pool())
+    def __init__(self, terms: Numbering, batch: Batch) -> None:
+        import pyarrow as pa
 
-    ids = np.full(len(batch.kinds), -1, np.int64)
-    resources = np.flatnonzero((batch.kinds == IRI) | (batch.kinds == BLANK))
-    ids[resources] = terms.resources(text(pa.array(resources)))
-    literals = np.flatnonzero((batch.kinds >= PLAIN) & (batch.kinds <= TYPED))
-    kinds, annotations = batch.kinds[literals], batch.annotations[literals]
-    datatype = text(pa.array(annotations, mask=kinds != TYPED))
-    language = text(pa.array(annotations, mask=kinds != TAGGED))
-    ids[literals] = terms.literals(text(pa.array(literals)), datatype, language)
-    return ids
+        resources = [
+            terms.resources(pa.chunked_array([texts.array() for texts in some])) for some in _groups(batch.resources)
+        ]
+        literals = []
+        for some in _groups(batch.literals):
+            columns = zip(*map(batch.literal_columns, some), strict=True)
+            literals.append(terms.literals(*map(pa.chunked_array, columns)))
+        none = np.empty(0, np.int64)
+        self._resources, self._literals = (np.concatenate([none, *found]) for found in (resources, literals))
+
+    def of(self, codes: NDArray[np.integer[Any]]) -> Ids:
+        """Return the ids (int64) of codes."""
+        literal = codes >= LITERAL
+        ids = np.empty(len(codes), np.int64)
+        ids[~literal] = self._resources[codes[~literal]]
+        ids[literal] = self._literals[codes[literal] - LITERAL]
+        return ids
+
+
+def _groups(pieces: Sequence[Texts]) -> Iterator[Sequence[Texts]]:
+    """Yield pieces, so many at a time that their texts take little memory."""
+    size = 0
+    begin = 0
+    for number, piece in enumerate(pieces, 1):
+        size += piece.data.shape[0]
+        if size >= _TEXT or number == len(pieces):
+            yield pieces[begin:number]
+            begin, size = number, 0

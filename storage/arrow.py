@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,6 +56,15 @@ class _Window:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)  # type: ignore[union-attr]
+
+
+def numbers(array: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return the integers of an array, NULL where not ``valid``; unlike ``pyarrow.array`` without importing pandas."""
+    import pyarrow as pa
+
+    type = pa.from_numpy_dtype(array.dtype)
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(type, len(array), [bits, pa.py_buffer(np.ascontiguousarray(array))])
 
 
 def string_bytes(array: pa.Array) -> memoryview:

@@ -50,20 +50,30 @@ _FINE = r"\.[0-9]{6}[0-9]*[1-9]"
 _ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
 
 
-def _typed_literals(source: str) -> str:
+def typed_literals(source: str) -> str:
     """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` with the columns of the table literal.
 
     First the one value that the datatype calls for, NULL where the lexical form is not one of its own; then the
-    kind follows from which value there is.
+    kind follows from which value there is.  Rows pass one by one and keep their order: nothing is joined or sorted.
     """
-    ranges = ", ".join(
-        f"('{XSD}{name}', {'NULL' if low is None else low}::HUGEINT, {'NULL' if high is None else high}::HUGEINT)"
-        for name, (low, high) in _INTEGER_RANGES.items()
+    names = ", ".join(f"'{XSD}{name}'" for name in _INTEGER_RANGES)
+    low, high = (
+        " ".join(
+            f"WHEN '{XSD}{name}' THEN {limits[end]}::HUGEINT"
+            for name, limits in _INTEGER_RANGES.items()
+            if limits[end] is not None
+        )
+        for end in (0, 1)
     )
     return f"""
-    WITH integer_type(name, low, high) AS (VALUES {ranges}),
+    WITH ranged AS (
+        SELECT *, coalesce(datatype IN ({names}), false) AS is_integer,
+            CASE WHEN is_integer THEN CASE datatype {low} END END AS low,
+            CASE WHEN is_integer THEN CASE datatype {high} END END AS high
+        FROM {source}
+    ),
     checked AS (
-        SELECT term.*, integer_type.name IS NOT NULL AS is_integer,
+        SELECT *,
             CASE
                 WHEN datatype IS NULL OR NOT starts_with(datatype, '{XSD}') THEN NULL
                 WHEN is_integer THEN regexp_full_match(lexical, '{_INTEGER}')
@@ -72,7 +82,7 @@ def _typed_literals(source: str) -> str:
                 WHEN datatype = '{XSD}decimal' THEN regexp_full_match(lexical, '{_DECIMAL}')
                 WHEN datatype IN ('{XSD}double', '{XSD}float') THEN regexp_full_match(lexical, '{_DOUBLE}')
             END AS is_number
-        FROM {source} AS term LEFT JOIN integer_type ON datatype = integer_type.name
+        FROM ranged
     ),
     valued AS (
         SELECT *,
@@ -118,7 +128,7 @@ def _typed_literals(source: str) -> str:
             ELSE {Kind.OTHER:d}
         END)::UTINYINT AS kind,
         integer, number, decimal, boolean, date, datetime, zoned, time
-    FROM valued ORDER BY id
+    FROM valued
     """
 
 
@@ -140,14 +150,19 @@ class Numbering:
         """Resources from this id on are of this transaction."""
         return self._before.get("resource", LITERAL_BASE)
 
-    def resources(self, iris: pa.Array) -> Ids:
+    def resources(self, iris: pa.Array | pa.ChunkedArray) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
         import pyarrow as pa
 
         terms = pa.table({"position": np.arange(len(iris)), "iri": iris})
         return self._number(terms, "resource", 0, "known.iri = term.iri")
 
-    def literals(self, lexical: pa.Array, datatype: pa.Array, language: pa.Array) -> Ids:
+    def literals(
+        self,
+        lexical: pa.Array | pa.ChunkedArray,
+        datatype: pa.Array | pa.ChunkedArray,
+        language: pa.Array | pa.ChunkedArray,
+    ) -> Ids:
         """Return the ids (int64) of distinct literals: three string arrays of one length.
 
         ``datatype`` is NULL for xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.
@@ -168,7 +183,7 @@ class Numbering:
         if "resource" in self._next:
             self._connection.execute("INSERT INTO _graphdb.resource SELECT id, iri FROM temp._graphdb_new_resource")
         if "literal" in self._next:
-            rows = _typed_literals("temp._graphdb_new_literal")
+            rows = typed_literals("temp._graphdb_new_literal")
             self._connection.execute(f"INSERT INTO _graphdb.literal {rows}")
         for table in self._next:
             self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")

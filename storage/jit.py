@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -83,6 +84,33 @@ def _word(typing_context: Any, address: Any) -> Any:
     return types.uint64(types.int64), generate
 
 
+def _mix(typing_context: Any, left: Any, right: Any) -> Any:
+    """``mix(left, right)``: the upper and lower half of the product of two uint64, one xor the other."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        half = ir.IntType(64)
+        upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), half)
+        return builder.xor(upper, builder.trunc(product, half))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def _fetch(typing_context: Any, address: Any) -> Any:
+    """``fetch(address)``: have the cache line at ``address`` brought, to be there when it is read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], context.get_value_type(types.uint8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+        builder.call(prefetch, [pointer, *(ir.Constant(number, told) for told in (0, 3, 1))])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
 def _copy(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
     """``copy(target, source, count)``: copy ``count`` bytes between two addresses; they do not overlap."""
 
@@ -102,4 +130,6 @@ store = cast("Callable[[int, int, int, Any], None]", intrinsic(_store))
 ones = cast("Callable[[int], int]", intrinsic(_ones))
 lowest = cast("Callable[[int], int]", intrinsic(_lowest))
 word = cast("Callable[[int], np.uint64]", intrinsic(_word))
+mix = cast("Callable[[np.uint64, np.uint64], np.uint64]", intrinsic(_mix))
+fetch = cast("Callable[[int], None]", intrinsic(_fetch))
 copy = cast("Callable[[int, int, int], None]", intrinsic(_copy))

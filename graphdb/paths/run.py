@@ -19,6 +19,7 @@ from graphdb.paths.selected import Selected, SelectedRun
 from graphdb.paths.unrolled import Unrolled, UnrolledRun
 from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.query import Prepared
+from graphdb.relational.program import Program
 from graphdb.result import Counted
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -40,7 +41,7 @@ class PathRun(UnrolledRun, SelectedRun):
         super().__init__(*arguments, **named)
         self._sets: dict[str, Ids] = {}
 
-    def prepare(self, query: ast.Query | ast.Composite) -> Prepared:
+    def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
         found = _match_and_return(query)
         if found is None:
@@ -116,7 +117,7 @@ class PathRun(UnrolledRun, SelectedRun):
 
     # --- running
 
-    def run(self, prepared: Prepared) -> pa.Table | Counted:
+    def run(self, prepared: Prepared | Program) -> pa.Table | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if isinstance(prepared, Unrolled) and prepared.wanted.count_only:
             shaped = prepared.shaped
@@ -130,7 +131,7 @@ class PathRun(UnrolledRun, SelectedRun):
         return super().run(prepared)
 
     @contextmanager
-    def bindings(self, prepared: Prepared) -> Iterator[None]:
+    def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
         """Run the match, and keep its rows visible to the shaped SQL."""
         match prepared:
             case Unrolled():

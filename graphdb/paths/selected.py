@@ -32,6 +32,7 @@ from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
+from graphdb.relational.lower import refuse_described
 from graphdb.shape import Wanted, wanted, window_of
 from graphdb.spelled import path_array
 from graphdb.storage.pcsr import Direction
@@ -110,7 +111,7 @@ class SelectedRun(PathBase):
         named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
         matches, after = without(matches, named)
         bound = bind(matches, self._snapshot.names, self._text)
-        self._refuse_described(bound)
+        refuse_described(self._snapshot, bound)
         items = items_of(returns, unnamed(bound.variables) | named)
         paths = {path.variable.name} if path.variable is not None else set()
         items, returns, after = with_lengths((items, returns, after), paths)
@@ -134,8 +135,9 @@ class SelectedRun(PathBase):
         if edge.variable is not None:
             further[edge.variable.name] = edges_of("b.path")
         free = [pair for pair in bound.unequal if {source, target} & {*pair}]
-        shaper = self._shaper(bound, _joined(selected, needs, free), further)
-        shaped = replace(shaper.shape(returns, items, window, needs.duplicates), direct=None)
+        joined = _joined(selected, needs, free)
+        shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
+        shaped = shaper.shape(returns, items, window)
         self._refuse_exact(shaped)
         plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
         columns = {left: f"v{source}", right: f"v{target}"}

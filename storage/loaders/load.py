@@ -1,11 +1,13 @@
 """A load: files and tables in, one transaction, all or nothing.
 
 Whatever the format, a thread reads ahead and turns what it reads into lines of N-Triples (:mod:`.streams`); these are
-parsed into batches of distinct terms and triples (:mod:`.ntriples`), which are numbered against the dictionary and
-staged (:mod:`graphdb.storage.append`).  At the end the new ones among them are appended, sorted by (label, subject,
-object), and the statistics of their labels recomputed.
+parsed by several threads (:mod:`.ntriples`) and collected into a batch of distinct terms and triples (:mod:`.collect`).
+Where the graph was empty and one batch is all there is, it is written at once (:mod:`graphdb.storage.bulk`).  Else each
+batch is numbered against the dictionary and staged (:mod:`graphdb.storage.append`); at the end the new triples among
+them are appended, sorted by (label, subject, object), and the statistics of their labels brought up to date.
 
-A batch grows until it takes :data:`BATCH` bytes, so memory does not grow with the files.
+A batch grows until it takes :data:`BATCH` bytes, and texts and triples are spilled, so memory does not grow with the
+files.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
 from tempfile import TemporaryDirectory
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.errors import LoadError
 from graphdb.progress import Progress
+from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import find
@@ -36,13 +39,14 @@ from graphdb.storage.loaders.tables import Mapping
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.storage.batch import Batch
     from graphdb.storage.changes import Changes
-    from graphdb.storage.loaders.ntriples import Parser
+    from graphdb.storage.loaders.ntriples import Parsed, Parser
 
 T = TypeVar("T")
 
 BATCH = 256 << 20
-"""Bytes of terms and triples that are collected before they go to DuckDB, where nothing else is said."""
+"""Bytes of memory for what is collected before it goes to DuckDB, where nothing else is said."""
 
 _LANES = 4
 """Threads that parse, at most."""
@@ -52,9 +56,6 @@ _TICK = 0.1
 
 _WIDEST = 10_000
 """Characters of a bad line that are kept."""
-
-_STAGED = "SELECT DISTINCT label, subject, object FROM temp._graphdb_staged"
-_SORTED = "ORDER BY label ASC, subject ASC, object ASC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Options:
     spill
         The directory for what does not fit into memory.
     batch
-        Bytes of terms and triples that are collected before they go to DuckDB.
+        Bytes of memory for what is collected before it goes to DuckDB.
     """
 
     format: str | None = None
@@ -159,7 +160,7 @@ def load(
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options, progress, cancel)
+        loading = _Load(connection, catalog, sources, options, folder, progress, cancel)
         try:
             try:
                 new = loading.run()
@@ -196,7 +197,7 @@ def _spill(folder: str | None) -> Iterator[str]:
 def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     """Say how each thing that is given is read."""
     skip = options.on_error == "skip"
-    memory = max(4 * (options.batch or BATCH), 128 << 20)
+    memory = max((options.batch or BATCH) // 2, 128 << 20)
 
     def table(thing: Any, name: str, size: int) -> _Source:
         from graphdb.storage.loaders.tables import read_table
@@ -237,9 +238,8 @@ def _put_to(read: Callable[..., None], put: Put) -> None:
 class _Load:
     """One load under way.
 
-    Blocks are dealt out to lanes, each a thread with a parser of its own; their results are taken in the order of the
-    file.  One more thread stores the batches that are full, in DuckDB, while the lanes go on.  This thread deals,
-    reports, and stops them.
+    Blocks are dealt out to lanes, each a thread with a parser of its own; this thread deals, collects what they make of
+    them in the order of the file, reports, and stops them.  One more thread works with DuckDB.
     """
 
     def __init__(
@@ -248,9 +248,11 @@ class _Load:
         catalog: Catalog,
         sources: list[_Source],
         options: Options,
+        folder: str,
         progress: Progress | None,
         cancel: threading.Event | None,
     ) -> None:
+        from graphdb.storage.loaders.collect import Collector, secret
         from graphdb.storage.loaders.ntriples import Parser
 
         self._connection = connection
@@ -263,12 +265,17 @@ class _Load:
         self._total = sum(source.size for source in sources)
         self._reported = 0.0
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
-        lanes = min(int(threads), _LANES)
-        self._lanes = [_Lane(Parser(stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)]
+        lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
+        key = secret()
+        self._lanes = [
+            _Lane(Parser(key, stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)
+        ]
         self._store = ThreadPoolExecutor(1, "graphdb-store")
+        self._memory = options.batch or BATCH
+        self._collector = Collector(folder, self._memory)
+        self._first = bulk.is_empty(connection)
         self._appender = Appender(connection)
         self._stored: Future[Any] | None = None
-        self._batch = (options.batch or BATCH) // lanes
         self.triples = 0
         self.errors = 0
 
@@ -280,6 +287,7 @@ class _Load:
             self._connection.interrupt()
             wait([self._stored], _TICK)
         self._store.shutdown()
+        self._collector.close()
 
     @property
     def changes(self) -> Changes | None:
@@ -296,55 +304,63 @@ class _Load:
                 lane.parser.open(source.name, first if source.table else number, quads=source.quads)
             in_source = self.triples
             self._read(source, before)
-            self._settle("storing terms")
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        for lane in self._lanes:
-            self._take(lane)
-        self._settle("storing terms")
-        new = self._work("sorting triples", self._appender.append)
-        self._work("counting", self._appender.count)
+        batch = self._collector.take()
+        new = self._write(batch) if self._first and not len(batch.others) else self._append(batch)
         self._report("done", force=True)
         return new
 
+    def _write(self, batch: Batch) -> int:
+        """Write the one batch of a graph that was empty."""
+        writer = bulk.Bulk(self._connection, batch, self._memory // 2)
+        self._work("storing terms", writer.write_terms)
+        new = self._work("sorting triples", writer.write_triples)
+        self._work("counting", writer.write_statistics)
+        batch.close()
+        return new
+
+    def _append(self, batch: Batch) -> int:
+        """Append the last batch, and what is staged."""
+        self._stage(batch)
+        new = self._work("sorting triples", self._appender.append)
+        self._work("counting", self._appender.count)
+        return new
+
+    def _stage(self, batch: Batch) -> None:
+        """Hand a batch over to DuckDB."""
+        self._first = False
+        self._work("storing terms", partial(self._appender.add, batch))
+        batch.close()
+
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
-        dealt: deque[tuple[_Lane, Block, Future[list[BadLine]]]] = deque()
-        line = 0
+        dealt: deque[tuple[Block, Future[Parsed]]] = deque()
+        lines, first = 0, True
         for block, lane in zip(blocks(source.produce), cycle(self._lanes)):
             if len(dealt) == len(self._lanes):
-                self._parsed(*dealt.popleft(), source, before)
+                lines += self._parsed(*dealt.popleft(), source, before, lines)
             if block.bad:
                 self._note(block.bad)
             if block.prefixes:
-                self._settle("storing terms")
                 self._catalog.add_prefixes(dict(block.prefixes))
-            dealt.append((lane, block, lane.thread.submit(lane.parser.feed, block.text, line)))
-            line += block.lines
+            dealt.append((block, lane.thread.submit(lane.parser.parse, block.text, first=first)))
+            first = False
         while dealt:
-            self._parsed(*dealt.popleft(), source, before)
+            lines += self._parsed(*dealt.popleft(), source, before, lines)
 
-    def _parsed(self, lane: _Lane, block: Block, future: Future[list[BadLine]], source: _Source, before: int) -> None:
-        """Take what a lane has made of a block."""
-        bad = self._wait("parsing", future)
+    def _parsed(self, block: Block, future: Future[Parsed], source: _Source, before: int, lines: int) -> int:
+        """Collect what a lane has made of a block, which comes after ``lines`` lines; return how many it has."""
+        parsed = self._wait("parsing", future)
         self._bytes = before + min(block.consumed, source.size)
-        self.triples += lane.parser.fresh
-        if bad:
-            self._note(bad)
-        if lane.parser.size > self._batch:
-            self._take(lane)
-
-    def _take(self, lane: _Lane) -> None:
-        """Store a lane's batch, once the one before is stored."""
-        self._settle("storing terms")
-        self._stored = self._store.submit(self._appender.add, lane.parser.take())
-
-    def _settle(self, phase: str) -> None:
-        """Wait until nothing is being stored: DuckDB's connection is free then."""
-        if self._stored is not None:
-            self._wait(phase, self._stored)
-            self._stored = None
+        self.triples += len(parsed.rows)
+        if parsed.bad:
+            self._note([replace(bad, line=lines + (bad.line or 0)) for bad in parsed.bad])
+        self._collector.add(parsed)
+        if self._collector.full or (self._collector.spilled and not self._first):
+            self._stage(self._collector.take())
+        return parsed.lines
 
     def _note(self, bad: list[BadLine]) -> None:
         """Stop at the first bad line, or write all of them to the table ``load_errors``."""
@@ -352,7 +368,6 @@ class _Load:
 
         if not self._skip:
             raise bad[0].error()
-        self._settle("storing terms")
         self.errors += len(bad)
         self._catalog.create_load_errors()
         columns = {

@@ -1,14 +1,16 @@
-"""N-Triples to batches of numbered terms: the state around the kernel, and words for what it finds wrong.
+"""N-Triples to terms and rows: the state around the kernel, and words for what it finds wrong.
 
-A :class:`Parser` takes blocks of whole lines, of one file after another, and collects distinct terms and triples
-over them in a :class:`Batch`; the caller takes the batch when it is big enough for his memory, or at the end.
+A :class:`Parser` takes blocks of whole lines, of one file after another; what it makes of each (:class:`Parsed`) is
+collected by :mod:`.collect`.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from graphdb.storage.append import Batch
+import numpy as np
+from numpy.typing import NDArray
+
 from graphdb.storage.loaders import ntriples_kernels as kernels
 from graphdb.storage.loaders import scan_kernels as scan
 from graphdb.storage.loaders.streams import BadLine
@@ -63,28 +65,56 @@ _MESSAGES: dict[int, tuple[str, str | None]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a block of lines holds: views of its parser's arrays, to be read before it parses the next.
+
+    Attributes
+    ----------
+    text, beside
+        uint8: the bytes that the terms are in.
+    terms
+        int64[terms, 4]: see :data:`.ntriples_kernels.PLACE` and its neighbours.
+    rows
+        int32[n, 4]: see :func:`.ntriples_kernels.parse`.
+    lines
+        How many lines it has, up to the first bad one where the parser stops there.
+    bad
+        The bad lines, numbered from the block's first, which is 1.
+    """
+
+    text: NDArray[np.uint8]
+    beside: NDArray[np.uint8]
+    terms: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    lines: int
+    bad: list[BadLine]
+
+
 class Parser:
-    """Collects the triples of N-Triples text.
+    """Reads N-Triples text.
 
     Parameters
     ----------
+    key
+        int64[4]: secret numbers for fingerprints, the same for all parsers of a load.
     stop
-        End each :meth:`feed` at the first bad line; else go on behind it.
+        End each block at its first bad line; else go on behind it.
     """
 
-    def __init__(self, *, stop: bool = True) -> None:
-        self._state = np.zeros(6, np.int64)
-        self._spans = np.zeros((2, scan.SPANS), np.int64)
-        self._errors = np.empty((1 if stop else 4096, 5), np.int64)
+    def __init__(self, key: NDArray[np.int64], *, stop: bool = True) -> None:
+        self._key = key
         self._stop = stop
-        self._lines = self._before = 0
         self._prefix = np.empty(0, np.uint8)
         self._source = ""
-        self._triples = np.empty((1 << 16, 4), np.int32)
-        self._pool = np.empty(1 << 20, np.uint8)
+        self._state = np.zeros(7, np.int64)
+        self._spans = np.empty((2, scan.SPANS), np.int64)
+        self._errors = np.empty((1 if stop else 4096, 5), np.int64)
+        self._rows = np.empty((1 << 15, 4), np.int32)
         self._terms = np.empty((1 << 15, 4), np.int64)
-        self._slots = np.empty(1 << 17, np.int32)
-        self._begin()
+        self._habits = np.empty((1 << 15, 2), np.int32)
+        self._recent = np.empty(kernels.RECENT, np.int32)
+        self._beside = np.empty(1 << 16, np.uint8)
 
     def open(self, source: str, number: int, *, quads: bool = False) -> None:
         """Go on to another file: its name for messages, its number for the names of its blank nodes.
@@ -94,116 +124,58 @@ class Parser:
         self._source = source
         self._state[kernels.QUADS] = quads
         self._prefix = np.frombuffer(f"_:f{number}_".encode(), np.uint8)
-        self._lines = 0
 
-    @property
-    def fresh(self) -> int:
-        """Triples that the last block added."""
-        return self.triples - self._before
-
-    @property
-    def triples(self) -> int:
-        """Triples in the batch so far, repeated ones included."""
-        return int(self._state[kernels.TRIPLES])
-
-    @property
-    def size(self) -> int:
-        """Bytes that the batch takes, roughly."""
-        terms = int(self._state[kernels.TERMS])
-        return int(self._terms[terms, kernels.START]) + 50 * terms + 16 * self.triples
-
-    def feed(self, block: bytes | memoryview, lines: int | None = None) -> list[BadLine]:
-        """Parse whole lines and return the bad ones.
-
-        ``lines`` says how many lines come before it in its file; by default those that this parser has seen.
-        """
-        if lines is not None:
-            self._lines = lines
+    def parse(self, block: bytes | memoryview, *, first: bool = True) -> Parsed:
+        """Parse whole lines; ``first`` says that they are the first of their file."""
         text = np.frombuffer(block, np.uint8)
-        self._state[kernels.POSITION] = 0
-        self._state[kernels.LINE] = self._lines
-        self._reserve(len(text) + len(text) // 3 * (1 + len(self._prefix)))
-        self._before = self.triples
-        bad: list[BadLine] = []
+        self._begin(len(text))
+        state, bad = self._state, list[BadLine]()
         while True:
-            self._state[kernels.ERRORS] = 0
+            state[kernels.ERRORS] = 0
             status = kernels.parse(
                 text,
                 self._prefix,
-                self._state,
+                state,
                 self._spans,
-                self._triples,
+                self._rows,
                 self._errors,
-                self._pool,
+                self._beside,
                 self._terms,
-                self._slots,
+                self._habits,
+                self._recent,
+                self._key,
             )
-            bad += [self._describe(block, row) for row in self._errors[: self._state[kernels.ERRORS]].tolist()]
+            bad += [self._describe(block, row, first) for row in self._errors[: state[kernels.ERRORS]].tolist()]
             if status == kernels.DONE or (bad and self._stop):
                 break
             if status == kernels.TERMS_FULL:
-                self._grow_terms()
-            elif status == kernels.TRIPLES_FULL:
-                self._triples = np.concatenate([self._triples, np.empty_like(self._triples)])
-        self._lines = int(self._state[kernels.LINE])
-        return bad
+                self._terms = np.concatenate([self._terms, np.empty_like(self._terms)])
+                self._habits = np.concatenate([self._habits, np.empty_like(self._habits)])
+            elif status == kernels.ROWS_FULL:
+                self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        terms, rows = self._terms[: state[kernels.TERMS]], self._rows[: state[kernels.ROWS]]
+        return Parsed(text, self._beside, terms, rows, int(state[kernels.LINE]), bad)
 
-    def take(self) -> Batch:
-        """Return what was collected, and begin anew.  The arrays are the caller's."""
-        import pyarrow as pa
+    def _begin(self, size: int) -> None:
+        """Forget the block before, but for the datatype that the kernel needs to know: xsd:string is term 0."""
+        width = len(_XSD_STRING)
+        most = width + size + size // 3 * len(self._prefix)
+        if most > len(self._beside):
+            self._beside = np.empty(most, np.uint8)
+        self._state[[kernels.POSITION, kernels.LINE, kernels.ROWS]] = 0
+        self._state[[kernels.TERMS, kernels.BESIDE]] = 1, width
+        self._spans.fill(-1)
+        self._recent.fill(-1)
+        self._beside[:width] = _XSD_STRING
+        self._habits[0] = -1
+        name = kernels.fingerprint(self._beside.ctypes.data, width, DATATYPE, DATATYPE, self._key.ctypes.data)
+        self._terms[0] = width, DATATYPE | kernels.ASIDE, *name
 
-        terms = int(self._state[kernels.TERMS])
-        tags = self._terms[:terms, kernels.TAG]
-        offsets = self._terms[: terms + 1, kernels.START].copy()
-        pool = self._pool[: offsets[-1]].copy()
-        text = pa.LargeStringArray.from_buffers(terms, pa.py_buffer(offsets), pa.py_buffer(pool))
-        rows = self._triples[: self.triples]
-        (reifying,) = np.nonzero(rows[:, 1] == kernels.REIFIED)
-        reified = np.column_stack([rows[reifying, :1], rows[reifying + 1, :3]])
-        rows = np.delete(rows, np.concatenate([reifying, reifying + 1]), axis=0) if len(reifying) else rows.copy()
-        named = rows[:, 3] >= 0
-        batch = Batch(
-            text,
-            (tags & 7).astype(np.uint8),
-            ((tags >> 3) - 1).astype(np.int32),
-            np.ascontiguousarray(rows[~named, :3]),
-            rows[named],
-            reified,
-        )
-        self._begin()
-        return batch
-
-    def _begin(self) -> None:
-        """Empty the batch, but for the datatype that the kernel needs to know: xsd:string is term 0."""
-        self._state[kernels.TRIPLES] = 0
-        self._slots.fill(-1)
-        size = len(_XSD_STRING)
-        self._pool[:size] = _XSD_STRING
-        self._terms[:2, kernels.START] = 0, size
-        self._terms[0, kernels.TAG] = DATATYPE
-        self._terms[0, kernels.HASH] = kernels.hash_bytes(self._pool.ctypes.data, size, DATATYPE)
-        self._state[kernels.TERMS] = 1
-        kernels.rehash(self._terms, 1, self._slots)
-
-    def _reserve(self, more: int) -> None:
-        """Make room for ``more`` bytes in the pool."""
-        used = int(self._terms[self._state[kernels.TERMS], kernels.START])
-        if used + more > len(self._pool):
-            pool = np.empty(max(used + more, 2 * len(self._pool)), np.uint8)
-            pool[:used] = self._pool[:used]
-            self._pool = pool
-
-    def _grow_terms(self) -> None:
-        """Make room for twice as many terms."""
-        self._terms = np.concatenate([self._terms, np.empty_like(self._terms)])
-        self._slots = np.full(2 * len(self._slots), -1, np.int32)
-        kernels.rehash(self._terms, int(self._state[kernels.TERMS]), self._slots)
-
-    def _describe(self, block: bytes | memoryview, row: list[int]) -> BadLine:
+    def _describe(self, block: bytes | memoryview, row: list[int], first: bool) -> BadLine:
         line, start, end, place, error = row
         message, hint = _MESSAGES[error]
         before = bytes(block[start:place]).decode("utf-8", "replace")
-        if line == 1 and bytes(block[start : start + 3]) == b"\xef\xbb\xbf" and place == start:
+        if first and line == 1 and bytes(block[start : start + 3]) == b"\xef\xbb\xbf" and place == start:
             hint = "the file begins with a byte order mark; remove it"
         text = bytes(block[start:end]).decode("utf-8", "replace")
         return BadLine(self._source, line, len(before) + 1, message, hint, text)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.jit import kernel, load, store
+from graphdb.storage.jit import kernel, load, lowest, store, word
 from graphdb.storage.terms import BLANK, DATATYPE, IRI, LANGUAGE, PLAIN, RDF_REIFIES, TAGGED, TYPED
 
 SUBJECT_AT, PREDICATE_AT, OBJECT_AT, NOTE_AT, GRAPH_AT, TERM_AT = 0, 4, 8, 12, 16, 20
@@ -22,6 +22,9 @@ language.  From TERM_AT on, the subject, predicate, object and note of a triple 
 
 SPANS = 36
 """Numbers that the spans of a line take."""
+
+AGAIN = 2
+"""In place of ``escaped``: the term that was guessed."""
 
 (
     OK,
@@ -102,6 +105,61 @@ def _span(spans: int, at: int, start: int, end: int, what: int, escaped: int) ->
     store(spans, at + 1, end, _I64)
     store(spans, at + 2, what, _I64)
     store(spans, at + 3, escaped, _I64)
+
+
+# --- terms that come again ---------------------------------------------------------------------------------------
+
+
+@kernel
+def same_bytes(left: int, right: int, limit: int) -> int:
+    """Return how many of the first ``limit`` bytes at two addresses are the same, up to the first that differs."""
+    k = 0
+    while k + 8 <= limit:
+        different = word(left + k) ^ word(right + k)
+        if different:
+            return k + (lowest(int(np.int64(different))) >> 3)
+        k += 8
+    while k < limit and byte(left, k) == byte(right, k):
+        k += 1
+    return k
+
+
+@kernel
+def _length(guess: int, at: int) -> int:
+    """Return how many bytes the term takes that ``guess`` shows."""
+    return load(guess, at + 1, _I64) - load(guess, at, _I64)
+
+
+@kernel
+def _common(text: int, i: int, end: int, guess: int, at: int) -> int:
+    """Return how many bytes at ``i`` are as in the term that ``guess`` shows."""
+    if load(guess, at + 2, _I64) < 0:
+        return 0
+    return same_bytes(text + i, text + load(guess, at, _I64), min(_length(guess, at), end - i))
+
+
+@kernel
+def _repeats(text: int, i: int, end: int, guess: int, at: int) -> bool:
+    """Does the term that ``guess`` shows stand at ``i``?"""
+    length = _length(guess, at)
+    if load(guess, at + 2, _I64) < 0 or _common(text, i, end, guess, at) < length:
+        return False
+    if load(guess, at + 2, _I64) != BLANK:
+        return True
+    behind = byte(text, i + length) if i + length < end else _LF  # a label may go on
+    return behind in (_SPACE, _TAB, _LESS)
+
+
+@kernel
+def _again(i: int, spans: int, at: int, guess: int, guessed: int) -> int:
+    """Note that the term that ``guess`` shows stands at ``i``, and return the position behind it."""
+    behind = i + _length(guess, guessed)
+    what = load(guess, guessed + 2, _I64)
+    if what == BLANK:
+        _span(spans, at, i + 2, behind, what, AGAIN)
+    else:
+        _span(spans, at, i + 1, behind - 1, what, AGAIN)
+    return behind
 
 
 # --- characters ------------------------------------------------------------------------------------------------
@@ -191,10 +249,12 @@ def _absolute(text: int, i: int, end: int) -> bool:
 
 
 @kernel
-def _scan_iri(text: int, start: int, end: int, spans: int, at: int) -> tuple[int, int]:
-    """IRIREF, whose ``<`` stands at ``start``."""
+def _scan_iri(text: int, start: int, end: int, spans: int, at: int, known: int) -> tuple[int, int]:
+    """IRIREF, whose ``<`` stands at ``start``; its first ``known`` bytes are those of one without escapes."""
     escaped = 0
-    i = start + 1
+    i = start + max(known, 1)
+    while i > start + 1 and byte(text, i - 1) >= 0x80:  # the last of them may be half a character
+        i -= 1
     while i < end:
         found = byte(text, i)
         if _IN_IRI[found]:
@@ -336,12 +396,15 @@ def line_end(text: int, i: int, end: int) -> int:
 
 
 @kernel
-def _scan_object(text: int, start: int, end: int, spans: int, at: int) -> tuple[int, int]:
+def _scan_object(text: int, start: int, end: int, spans: int, at: int, guess: int) -> tuple[int, int]:
     """An IRI, a blank node or a literal; the span of its note follows its own."""
     store(spans, at + 6, -1, _I64)
     first = byte(text, start) if start < end else _LF
     if first == _LESS:
-        return _scan_iri(text, start, end, spans, at)
+        known = _common(text, start, end, guess, OBJECT_AT)
+        if known > 0 and known == _length(guess, OBJECT_AT):
+            return _again(start, spans, at, guess, OBJECT_AT), OK
+        return _scan_iri(text, start, end, spans, at, known)
     if first == _UNDERSCORE:
         return _scan_blank(text, start, end, spans, at)
     if first != _QUOTE:
@@ -360,8 +423,10 @@ def _scan_object(text: int, start: int, end: int, spans: int, at: int) -> tuple[
         i = blanks(text, behind + 2, end)
         if i >= end or byte(text, i) != _LESS:
             return i, DATATYPE_IRI
-        i, error = _scan_iri(text, i, end, spans, at + 4)
         store(spans, at + 2, TYPED, _I64)
+        if _repeats(text, i, end, guess, NOTE_AT):
+            return _again(i, spans, at + 4, guess, NOTE_AT), OK
+        i, error = _scan_iri(text, i, end, spans, at + 4, 0)
         store(spans, at + 6, DATATYPE, _I64)
     return i, error
 
@@ -371,7 +436,7 @@ def _scan_subject(text: int, i: int, end: int, spans: int, at: int) -> tuple[int
     """An IRI or a blank node."""
     first = byte(text, i) if i < end else _LF
     if first == _LESS:
-        return _scan_iri(text, i, end, spans, at)
+        return _scan_iri(text, i, end, spans, at, 0)
     if first == _UNDERSCORE:
         return _scan_blank(text, i, end, spans, at)
     return i, DIRECTIVE if first == _AT else LITERAL_SUBJECT if first == _QUOTE else SUBJECT
@@ -382,7 +447,7 @@ def _scan_predicate(text: int, i: int, end: int, spans: int, at: int) -> tuple[i
     """An IRI."""
     first = byte(text, i) if i < end else _LF
     if first == _LESS:
-        return _scan_iri(text, i, end, spans, at)
+        return _scan_iri(text, i, end, spans, at, 0)
     return i, PREDICATE_NOT_IRI if first in (_UNDERSCORE, _QUOTE) else PREDICATE
 
 
@@ -393,7 +458,7 @@ def _opens_term(text: int, i: int, end: int) -> bool:
 
 
 @kernel
-def _scan_term(text: int, start: int, end: int, spans: int) -> tuple[int, int]:
+def _scan_term(text: int, start: int, end: int, spans: int, guess: int) -> tuple[int, int]:
     """A triple term (RDF 1.2 N-Triples, §2.4) whose ``<<(`` stands at ``start``, behind the predicate rdf:reifies."""
     begin, behind = load(spans, PREDICATE_AT, _I64), load(spans, PREDICATE_AT + 1, _I64)
     if behind - begin != len(_REIFIES):
@@ -408,7 +473,7 @@ def _scan_term(text: int, start: int, end: int, spans: int) -> tuple[int, int]:
         i = blanks(text, i, end)
         if _opens_term(text, i, end):
             return i, NESTED
-        i, error = _scan_object(text, i, end, spans, TERM_AT + OBJECT_AT)
+        i, error = _scan_object(text, i, end, spans, TERM_AT + OBJECT_AT, guess)
     if error != OK:
         return i, error
     i = blanks(text, i, end)
@@ -418,28 +483,38 @@ def _scan_term(text: int, start: int, end: int, spans: int) -> tuple[int, int]:
 
 
 @kernel
-def scan_line(text: int, start: int, end: int, spans: int, quads: int) -> tuple[int, int]:
+def scan_line(text: int, start: int, end: int, spans: int, guess: int, quads: int) -> tuple[int, int]:
     """Scan one line into ``spans`` (int64[SPANS]); return the position of its end or of its error, and the error.
 
     The third number of a span is -1 where there is no such term: of the subject for a line without a triple.
-    ``quads`` says that a fourth term may follow, which names a graph.
+    ``guess`` (int64[SPANS]) shows terms elsewhere in ``text`` that are likely to come again, IRIs with their brackets
+    and blank nodes with their mark: where one does, its bytes need no scan, and the fourth number of the span is
+    :data:`AGAIN`.  ``quads`` says that a fourth term may follow, which names a graph.
     """
     store(spans, SUBJECT_AT + 2, -1, _I64)
     store(spans, GRAPH_AT + 2, -1, _I64)
     store(spans, TERM_AT + 2, -1, _I64)
     i = blanks(text, start, end)
     if i < end and byte(text, i) != _LF and byte(text, i) != _CR and byte(text, i) != _HASH:
-        i, error = _scan_subject(text, i, end, spans, SUBJECT_AT)
-        if error != OK:
-            return i, error
-        i, error = _scan_predicate(text, blanks(text, i, end), end, spans, PREDICATE_AT)
-        if error != OK:
-            return i, error
+        error = OK
+        if _repeats(text, i, end, guess, SUBJECT_AT):
+            i = _again(i, spans, SUBJECT_AT, guess, SUBJECT_AT)
+        else:
+            i, error = _scan_subject(text, i, end, spans, SUBJECT_AT)
+            if error != OK:
+                return i, error
+        i = blanks(text, i, end)
+        if _repeats(text, i, end, guess, PREDICATE_AT):
+            i = _again(i, spans, PREDICATE_AT, guess, PREDICATE_AT)
+        else:
+            i, error = _scan_predicate(text, i, end, spans, PREDICATE_AT)
+            if error != OK:
+                return i, error
         i = blanks(text, i, end)
         if _opens_term(text, i, end):
-            i, error = _scan_term(text, i, end, spans)
+            i, error = _scan_term(text, i, end, spans, guess)
         else:
-            i, error = _scan_object(text, i, end, spans, OBJECT_AT)
+            i, error = _scan_object(text, i, end, spans, OBJECT_AT, guess)
         if error != OK:
             return i, error
         i = blanks(text, i, end)

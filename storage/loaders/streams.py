@@ -24,6 +24,9 @@ BLOCK = 4 << 20
 LONGEST_LINE = 64 << 20
 """Bytes that a line may have."""
 
+LONGEST_TOKEN = 16 << 20
+"""Bytes that a tag or a text in XML may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
@@ -57,13 +60,6 @@ class Block:
     consumed: int
     bad: list[BadLine] = field(default_factory=list)
     prefixes: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def lines(self) -> int:
-        """How many line ends (LF, CR, CR LF) it has."""
-        text = bytes(self.text)
-        feeds, returns = text.count(b"\n"), text.count(b"\r")
-        return feeds + returns - text.count(b"\r\n") if returns else feeds
 
 
 class Stopped(Exception):
@@ -127,7 +123,7 @@ def read_lines(file: DataFile, put: Put, size: int | None = None) -> None:
     for chunk, consumed in chunks(file, size or BLOCK):
         cut = _cut(chunk)
         if cut:
-            put(Block(b"".join([*pieces, chunk[:cut]]), consumed))
+            put(Block(b"".join([*pieces, memoryview(chunk)[:cut]]), consumed))
             pieces, length = [], 0
         pieces.append(chunk[cut:])
         length += len(chunk) - cut
@@ -166,6 +162,11 @@ class _Counted(io.RawIOBase):
         count: int = self._raw.readinto(buffer)  # type: ignore[attr-defined]
         self.count += count
         return count
+
+    def read(self, size: int = -1) -> bytes:  # what RawIOBase makes of readinto copies twice
+        data = self._raw.read(size)
+        self.count += len(data)
+        return data
 
 
 def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:

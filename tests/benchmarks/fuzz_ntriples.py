@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyoxigraph
 
-from graphdb.storage.loaders.ntriples import Parser
+from tests.reading import Reader
 
 STRICTER = (
     "Invalid IRI percent encoding",
@@ -81,7 +81,7 @@ def run(
     dice = random.Random(seed)
     told: Counter[str] = Counter()
     differences: list[tuple[bytes, str]] = []
-    parser = Parser(stop=False)
+    parser = Reader(stop=False)
     for start in range(0, count, block):
         mutants = [mutant(lines, dice) for _ in range(min(block, count - start))]
         parser.open("mutants", 0)

@@ -8,33 +8,16 @@ from functools import partial
 
 import pytest
 
-from graphdb.storage import terms as kernels
-from graphdb.storage.append import Batch
 from graphdb.storage.loaders.files import find
-from graphdb.storage.loaders.ntriples import Parser
 from graphdb.storage.loaders.streams import BadLine, blocks, read_lines
-
-Term = tuple[str, ...]
+from tests.reading import Reader, Term, terms
 
 S, P, O = "<http://a/s>", "<http://a/p>", "<http://a/o>"
 SPO = (("iri", "http://a/s"), ("iri", "http://a/p"), ("iri", "http://a/o"))
 
 
-def terms(batch: Batch) -> list[tuple[Term, ...]]:
-    """The triples of a batch as tuples of Python terms."""
-    text = batch.text.to_pylist()
-
-    def term(number: int) -> Term:
-        kind, annotation = batch.kinds[number], batch.annotations[number]
-        if kind in (kernels.TYPED, kernels.TAGGED):
-            return ("typed" if kind == kernels.TYPED else "tagged", text[number], text[annotation])
-        return ({kernels.IRI: "iri", kernels.BLANK: "blank", kernels.PLAIN: "plain"}[int(kind)], text[number])
-
-    return [tuple(term(number) for number in triple) for triple in batch.triples.tolist()]
-
-
 def parse(data: str | bytes, *, stop: bool = True) -> tuple[list[tuple[Term, ...]], list[BadLine]]:
-    parser = Parser(stop=stop)
+    parser = Reader(stop=stop)
     parser.open("data.nt", 7)
     bad = parser.feed(data.encode() if isinstance(data, str) else data)
     return terms(parser.take()), bad
@@ -104,15 +87,16 @@ def test_blank_node_label_leaves_its_last_dots() -> None:
 
 def test_one_term_however_it_is_written() -> None:
     """Escapes, letter case of language tags and xsd:string do not make another term; kind and annotation do."""
-    parser = Parser()
+    parser = Reader()
     for line in (
         r'<a:é> <a:p> "café"@en-gb . ',
         r'<a:\u00E9> <a:p> "caf\u00e9"@EN-GB . ',
         r'<a:\U000000e9> <a:p> "caf\U000000E9"@en-GB .',
     ):
         assert not parser.feed(line.encode())
-    triples = parser.take().triples
-    assert (triples == triples[0]).all()
+    triples = terms(parser.take())
+    assert len(triples) == 3
+    assert len(set(triples)) == 1
     different = [
         '"a"',
         '"a"@en',
@@ -128,7 +112,8 @@ def test_one_term_however_it_is_written() -> None:
     ]
     parser.open("x", 7)
     assert not parser.feed("".join(f"<a:s> <a:p> {term} .\n" for term in different).encode())
-    assert len(set(parser.take().triples[:, 2].tolist())) == len(different)
+    [rows] = parser.take().rows()
+    assert len(set(rows[:, 2].tolist())) == len(different)
 
 
 @pytest.mark.parametrize(
@@ -224,13 +209,14 @@ def test_byte_order_mark_is_named() -> None:
 
 
 def test_bad_lines_leave_no_terms() -> None:
-    parser = Parser(stop=False)
+    parser = Reader(stop=False)
     bad = parser.feed(b'<a:only> <a:here> "and"@here ..\n<a:s> <a:p> <a:o> .\r<a:s> <a:p>\r\n\n<x> .')
     assert [b.line for b in bad] == [1, 3, 5]
     batch = parser.take()
-    assert "a:only" not in batch.text.to_pylist()
-    assert "here" not in batch.text.to_pylist()
-    assert len(batch.triples) == 1
+    assert [texts.array().to_pylist() for texts in batch.resources] == [["a:s", "a:p", "a:o"]]
+    assert not batch.literals
+    assert "here" not in batch.notes.array().to_pylist()
+    assert len(terms(batch)) == 1
 
 
 def test_more_terms_triples_and_errors_than_first_reserved() -> None:
@@ -262,7 +248,7 @@ def test_blocks_do_not_matter(tmp_path: pathlib.Path, end: str, size: int, suffi
     else:
         data_on_disk = data
     file.write_bytes(data_on_disk)
-    parser = Parser(stop=False)
+    parser = Reader(stop=False)
     parser.open("data.nt", 7)
     bad: list[BadLine] = []
     texts = []

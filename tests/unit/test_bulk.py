@@ -1,0 +1,131 @@
+"""The first load of an empty graph: the same database as by the general way, whatever threads, memory and blocks."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.config import Budget
+from graphdb.data import GEOGRAPHY
+from graphdb.storage import bulk, statistics
+from graphdb.storage.batch import Batch
+from graphdb.storage.loaders import collect, streams
+from graphdb.storage.loaders import load as load_module
+
+TABLES = {
+    "resource": "id",
+    "literal": "id",
+    "triple": "label, subject, object",
+    "edge_label": "id",
+    "vertex_label": "id",
+    "degree": "label, direction, bucket",
+    "label_pair": "label, class, direction",
+}
+
+
+def contents(db: graphdb.Database, *tables: str) -> dict[str, list[Any]]:
+    """The rows of tables, in order."""
+    rows = db._state.connection.rows
+    return {name: rows(f"SELECT * FROM _graphdb.{name} ORDER BY {TABLES[name]}") for name in tables or TABLES}
+
+
+def recounted(db: graphdb.Database) -> dict[str, list[Any]]:
+    """The statistics as SQL counts them."""
+    names = list(TABLES)[3:]
+    with db._state.connection.guard() as raw:
+        labels = raw.execute("SELECT id FROM _graphdb.edge_label").fetchnumpy()["id"]
+        raw.begin()
+        for name in names:
+            raw.execute(f"DELETE FROM _graphdb.{name}")
+        statistics.refresh(raw, labels.astype(np.int64))
+        found = contents(db, *names)
+        raw.rollback()
+    return found
+
+
+def loaded(data: Any, **options: Any) -> dict[str, list[Any]]:
+    with graphdb.connect(**options) as db:
+        db.load(data)
+        return contents(db)
+
+
+def test_statistics_are_those_that_sql_counts() -> None:
+    with graphdb.connect() as db:
+        db.load(GEOGRAPHY)
+        assert contents(db, *list(TABLES)[3:]) == recounted(db)
+
+
+def test_threads_do_not_matter() -> None:
+    """Ids are those of the first occurrence in the file."""
+    assert loaded(GEOGRAPHY, threads=1) == loaded(GEOGRAPHY, threads=4)
+
+
+@pytest.mark.parametrize("way", ["spilled", "several batches", "as if there were more"])
+def test_every_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Texts and triples on disk; terms that do not fit, so that DuckDB finds them; and DuckDB from the start."""
+    expected = loaded(GEOGRAPHY)
+    monkeypatch.setattr(streams, "BLOCK", 50_000)
+    monkeypatch.setattr(collect, "_PIECE", 5_000)
+    taken: list[bool] = []
+
+    def take(self: collect.Collector) -> Batch:
+        taken.append(self.spilled)
+        return whole(self)
+
+    whole = collect.Collector.take
+    monkeypatch.setattr(collect.Collector, "take", take)
+    if way == "spilled":
+        monkeypatch.setattr(Budget, "of", lambda limit: Budget(1 << 30, 1 << 22, 100))
+        monkeypatch.setattr(collect.Collector, "full", False)
+    elif way == "several batches":
+        monkeypatch.setattr(collect, "_SLOTS", 1_000)
+        monkeypatch.setattr(Budget, "of", lambda limit: Budget(1 << 30, 10_000, 10_000))
+    else:
+        monkeypatch.setattr(bulk, "is_empty", lambda connection: False)
+    assert loaded(GEOGRAPHY) == expected
+    assert taken[0] == (way != "as if there were more")
+    assert (len(taken) > 1) == (way == "several batches")
+
+
+terms = st.sampled_from([f"<a:{name}>" for name in "stuvw"])
+labels = st.sampled_from(["<a:p>", "<a:q>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"])
+values = st.sampled_from(['"x"', '"x"@en', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"y"^^<a:t>', "_:b"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(terms | st.just("_:b"), labels, terms | values), max_size=40), st.integers(1, 200))
+def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, ...]], memory: int) -> None:
+    """A few labels at a time, as memory allows, are all labels."""
+    file = tmp_path_factory.mktemp("random") / "data.nt"
+    file.write_text("".join(" ".join(triple) + " .\n" for triple in triples))
+    with graphdb.connect() as db, pytest.MonkeyPatch.context() as patch:
+        whole = bulk.Bulk
+        patch.setattr(load_module.bulk, "Bulk", lambda connection, batch, _: whole(connection, batch, memory))
+        report = db.load(file)
+        assert report.new_triples == len({(s, p, o) for s, p, o in triples})
+        assert contents(db, *list(TABLES)[3:]) == recounted(db)
+        rows = db.sql("SELECT subject, predicate, object FROM triples").fetchall()
+        assert len(set(rows)) <= len(rows) == report.new_triples
+
+
+def test_more_pairs_of_labels_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "data.nt"
+    dice = random.Random(5)
+    of_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    lines = [f"<a:{i}> {of_type} <a:C{dice.randrange(9)}> .\n" for i in range(50)]
+    lines += [f"<a:{dice.randrange(50)}> <a:p{dice.randrange(5)}> <a:{dice.randrange(50)}> .\n" for _ in range(100)]
+    file.write_text("".join(lines))
+    for module in (bulk, statistics):
+        monkeypatch.setattr(module, "PAIRS", 20)
+    with graphdb.connect() as db:
+        db.load(file)
+        found = contents(db, "label_pair")
+        assert len(found["label_pair"]) == 20
+        assert found["label_pair"] == recounted(db)["label_pair"]
