@@ -62,9 +62,7 @@ class HostExecutor:
         self.block_rows = block_rows
         self.yield_work = yield_work
         self.inline_cost = inline_cost
-        self._sizes = Sizes(
-            block_rows, yield_work, _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
-        )
+        self._spare_bytes = _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the CPU."""
@@ -182,6 +180,10 @@ class HostExecutor:
     def _deal(self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None) -> Alone | Dealt:
         control.threads = self._workers(plan)
         return (Alone if control.threads == 1 else Dealt)(plan, self._sizes, control, counting, limit)
+
+    @property
+    def _sizes(self) -> Sizes:
+        return Sizes(self.block_rows, self.yield_work, self._spare_bytes)
 
     def _fits(self, tree: TreeCount) -> bool:
         """Whether the memory limit has room for all workers of a count along a tree."""

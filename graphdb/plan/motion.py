@@ -26,7 +26,12 @@ def shared_prefixes(joins: Mapping[int, Lists], position: Mapping[int, int]) -> 
     found = {}
     for i, lists in ordered.items():
         # What a later step shares is worth sharing here, though it changes with every binding of the predecessor.
-        again = lists in prefixes or any(lists == other for j, other in ordered.items() if j > i)
+        again = lists in prefixes or any(_same(lists, other) for j, other in ordered.items() if j > i)
         shared = len(lists) if again else early[i]
         found[i] = (lists, shared if shared > 1 else 0)
     return found
+
+
+def _same(lists: Lists, others: Lists) -> bool:
+    """Whether they are equal; most differ already in where they end."""
+    return len(lists) == len(others) and (not lists or lists[-1].of == others[-1].of) and lists == others

@@ -52,8 +52,6 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
-    if pattern.count_only and counting == "auto":
-        pattern = without_matches(pattern) or pattern
     draft = Draft(pattern, graph, counting)
     for run in PASSES:
         run(draft)
@@ -179,8 +177,8 @@ def _tree(draft: Draft, cost: float) -> TreeCount | None:
     if draft.tree is None or draft.chosen_edges or not draft.differ:
         return None  # where nothing must differ, counting along edges is faster still
     # The tree was planned before it was known which vertices must differ so that edges do: it would count them too.
-    told = {Unequal(*pair) for pair in unequal_vertices(draft.pattern)}
-    if not told.issuperset(draft.differ):
+    told = unequal_vertices(draft.pattern)
+    if not all(isinstance(check, Unequal) and (check.left, check.right) in told for check in draft.differ):
         return None
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)

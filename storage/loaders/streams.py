@@ -24,6 +24,9 @@ BLOCK = 4 << 20
 LONGEST_LINE = 64 << 20
 """Bytes that a line may have."""
 
+LONGEST_TOKEN = 16 << 20
+"""Bytes that a tag or a text in XML may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadLine:

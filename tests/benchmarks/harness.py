@@ -31,10 +31,11 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 LONG = 1.0
 """Seconds: a cell that takes longer is measured twice only."""
 
-TURN = 0.005
+TURN = float(os.environ.get("BENCH_TURN", "0.005"))
 """Seconds: in its turn an engine is asked the same several times in a row up to so long, and the median counts.
 
-A single call of 0.1 ms right after other engines had the cores measures how long its code takes to reach the caches.
+A single call of 0.1 ms right after other engines had the cores measures how long its code takes to reach the caches;
+``BENCH_TURN=0`` measures that.
 """
 MOST_IN_TURN = 20
 

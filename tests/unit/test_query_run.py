@@ -82,3 +82,15 @@ def test_time_that_is_spent_is_not_given_again(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(Statements, "_interpreted", lambda *_: pytest.fail("begun anew"))
         with pytest.raises(graphdb.errors.QueryTimeout):
             db.query("MATCH (a:Person) WITH a.name AS name RETURN name", timeout=1.0)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a:Country {name: 'nowhere'})-[:neighbour]->(b)", "(a:Country)-[:neighbour]->(b)-[:<urn:no:edge>]->(c)"],
+)
+def test_what_is_known_to_have_no_match_is_not_planned(db: graphdb.Database, pattern: str) -> None:
+    assert db.query(f"MATCH {pattern} RETURN count(*)").scalar() == 0
+    assert db.query(f"MATCH {pattern} RETURN count(*) AS n, count(*) AS m").fetchall() == [(0, 0)]
+    assert "\n  2 " not in db.explain(f"MATCH {pattern} RETURN count(*)")
+    assert "\n  2 " in db.explain(f"MATCH {pattern} RETURN a, b")
+    assert db.query(f"MATCH {pattern} RETURN a.name, b.name").fetchall() == []
