@@ -37,6 +37,9 @@ _DEAL = 8
 _MOST_PIECES = 4096
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
+DEAR = 4e10
+"""Elements that a search must be expected to go through, where the host has a tree, before sums are planned instead: it
+takes a device about as long as compiling does."""
 COMPILING = 0.4
 """Seconds in which a kernel is compiled."""
 RANKING = 1e-7
@@ -469,8 +472,8 @@ class Counter:
         """What a count is expected to take, and to rank and compile first; None where matches have to be found."""
         if plan.clique is not None and shape_for(plan.clique) is not None:
             return Expected(ANSWER, 0.0)
-        counting = plan.counting
-        if counting is None or counting.root >= 0:
+        counting = self._sums(plan)
+        if counting is None:
             return None
         ready = self._device.memory.kept("count", counting)
         if isinstance(ready, _Unable):
@@ -491,10 +494,8 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        counting = plan.counting
-        if counting is None and plan.tree is not None and plan.cost > COMPILING:
-            counting = plan.tree.otherwise()
-        if counting is None or counting.root >= 0:
+        counting = self._sums(plan)
+        if counting is None:
             return None
         prepared = self._prepared(counting)
         if isinstance(prepared, _Unable):
@@ -503,6 +504,13 @@ class Counter:
         self.milliseconds = prepared.milliseconds
         self._known.update(part for term in counting.terms for part in term.parts)
         return counted
+
+    def _sums(self, plan: PhysicalPlan) -> CountingPlan | None:
+        """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
+        found = plan.counting
+        if found is None and plan.tree is not None and plan.cost > DEAR:
+            found = plan.tree.otherwise()
+        return None if found is None or found.root >= 0 else found
 
     def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:
         """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""

@@ -222,6 +222,8 @@ def _hint(place: _Place) -> str | None:
         return "write AND"
     if ("=", ">") in adjoining:
         return "at least is written >=" if place.operand else "an edge is written -->"
+    if before == "(" and "LBRACE" in place.expected and not place.operand and _is_value(value):
+        return f"a vertex that is a value is asked for by a condition: (v WHERE v = {_shown(place)})"
     if place.is_word():
         words = _words(place.expected)
         close = nearest(value, words, 1)
@@ -235,6 +237,14 @@ def _hint(place: _Place) -> str | None:
         if value != closing:
             return f"the {opening.value} in column {_column(place, opening)} is not closed: is a {closing} missing?"
     return None
+
+
+def _is_value(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in ("'", '"', "$") or text in ("TRUE", "FALSE")
+
+
+def _shown(place: _Place) -> str:
+    return str(place.tokens[place.index].value)
 
 
 def _column(place: _Place, token: Token) -> int:

@@ -236,11 +236,11 @@ def _names_subquery(words: list[str]) -> bool:
 
 
 def _calls_procedure(words: list[str]) -> bool:
-    """The ``CALL`` of openCypher: of a subquery, without arguments, or with something after them."""
+    """The ``CALL`` of openCypher: of a subquery, of ``db.…``, without arguments, or with something after them."""
     at = 1
     while words[at + 1] == ".":
         at += 2
-    if words[1] in ("{", "(") or words[at + 1] != "(":
+    if words[1] in ("{", "(", "DB", "DBMS", "APOC") or words[at + 1] != "(":
         return True
     return words[_after_brackets(words, at + 1) :][:1] not in ([""], [])
 

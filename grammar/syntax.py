@@ -643,6 +643,12 @@ class Composite:
     keeps_all: bool = False
     span: Span = field(default=_HERE, compare=False)
 
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the graph."""
+        writing = (CreateClause, MergeClause, SetClause, RemoveClause, DeleteClause)
+        return any(isinstance(clause, writing) for part in self.parts for clause in part)
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 _LEAVES = {"int", "float", "str", "bool", "None", "Span"}
 """Types of fields (as they are annotated) that hold no nodes."""
@@ -31,6 +33,18 @@ def walk(node: object) -> list[object]:
                 if part is not None:
                     waiting.append(part)
     return found
+
+
+def replaced(node: Any, known: Mapping[Any, Any]) -> Any:
+    """Return a piece of syntax with other pieces in place of those that ``known`` has."""
+    if isinstance(node, tuple):
+        return tuple([replaced(item, known) for item in node])
+    inside = _fields(type(node))
+    if inside is None:
+        return node
+    if node in known:
+        return known[node]
+    return replace(node, **{name: replaced(getattr(node, name), known) for name in inside})
 
 
 _KNOWN: dict[type, tuple[str, ...] | None] = {}

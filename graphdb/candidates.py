@@ -40,7 +40,7 @@ _REMEMBERED = 100_000
 _SAID = 5
 """Labels below another one that EXPLAIN names."""
 
-_NOT_STRICT = (ast.IsNull, ast.LabelPredicate)
+_NOT_STRICT = (ast.IsNull, ast.LabelPredicate, ast.Case, ast.ListComprehension, ast.ListPredicate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Candidates:
             uses = sum(isinstance(part, ast.Variable) for part in parts)
             direct = sum(isinstance(part, ast.Property) for part in parts)
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
-            strict = not any(isinstance(part, _NOT_STRICT) for part in parts) and not calls & {
+            strict = not any(map(_knows_null, parts)) and not calls & {
                 "coalesce",
                 "lang",
                 "datatype",
@@ -301,6 +301,15 @@ class Candidates:
 
     def _source(self, node: ast.Expression | ast.LabelExpression) -> str:
         return " ".join(self._text[node.span.start : node.span.end].split())
+
+
+def _knows_null(part: object) -> bool:
+    """Whether a part of a condition may be known though a property in it is null."""
+    if isinstance(part, ast.ListLiteral):
+        return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
+    if isinstance(part, ast.Boolean):
+        return not all(any(isinstance(inner, ast.Property) for inner in walk(side)) for side in part.operands)
+    return isinstance(part, _NOT_STRICT)
 
 
 def _intersect(left: Ids, right: Ids) -> Ids:

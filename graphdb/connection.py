@@ -151,7 +151,10 @@ class Connection:
                 yield
             finally:
                 if not self.closed:
-                    self.raw.unregister(name)
+                    import duckdb
+
+                    with contextlib.suppress(duckdb.TransactionException):  # an error aborted it, and is on its way
+                        self.raw.unregister(name)
 
     def temporary(self) -> str:
         """Return a fresh name for a view or temporary table of ours."""
@@ -195,7 +198,7 @@ def _opening(path: str, error: Exception) -> StorageError:
 
 
 _PLAINER = (
-    (r"division by zero", "division by zero"),
+    (r"division by zero(?! at offset)", "division by zero"),
     (r"out of range|[Oo]verflow|too large", "a number is out of range"),
 )
 """What DuckDB says of SQL that the user did not write, and how to say it to the user."""

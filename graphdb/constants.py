@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from graphdb.elements import Node
 from graphdb.errors import NotSupportedError, ParameterError
 from graphdb.rows import Rows
-from graphdb.typed import Typed, as_union
+from graphdb.typed import Typed, unified
 from graphdb.values import (
     BOOLEAN,
     DATE,
@@ -16,21 +17,46 @@ from graphdb.values import (
     DECIMAL,
     FLOAT,
     INTEGER,
-    MEMBERS,
     NULL,
     STRING,
     TIME,
-    VALUE,
     ZONED,
-    Base,
     Type,
     list_of,
     sql_type,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _INT64 = range(-(2**63), 2**63)
-_PLAIN: dict[type, Type] = {bool: BOOLEAN, float: FLOAT, str: STRING, date: DATE}
+_PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
+
+_LONG = 1000
+"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one."""
+
+
+def long_column(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
+    import pyarrow as pa
+
+    if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1) or len(value) < _LONG:
+        return None
+    if isinstance(value, (list, tuple)) and len({type(item) for item in value} & {*_PLAIN}) != 1:
+        return None
+    try:
+        array = pa.array(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):  # told as any value is
+        return None
+    plain = {
+        pa.bool_(): BOOLEAN,
+        pa.int64(): INTEGER,
+        pa.float64(): FLOAT,
+        pa.string(): STRING,
+        pa.date32(): DATE,
+    }.get(array.type)
+    return None if plain is None else (array, plain)
 
 
 def constant(value: object, rows: Rows) -> Typed:
@@ -69,13 +95,17 @@ def constant(value: object, rows: Rows) -> Typed:
             return Typed(add(value, "DATE"), DATE)
         case time():
             if value.tzinfo is not None:
-                raise ParameterError("a time of day with a zone cannot be passed")
+                raise NotSupportedError("a time of day with a zone is not supported in SQL")
             return Typed(add(value, "TIME"), TIME)
         case Node():
             return rows.resource(value.iri)
+        case dict() | timedelta():
+            raise NotSupportedError("maps and durations are not supported in SQL")
         case list() | tuple() | set() | frozenset():
             items = list(value)
             plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
+            if plain is INTEGER and (min(items) not in _INT64 or max(items) not in _INT64):
+                raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
             if plain is STRING and not all(map(_encodes, items)):
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
@@ -95,14 +125,8 @@ def list_sql(items: list[Typed]) -> Typed:
     NotSupportedError
         They have none.
     """
-    types = {item.type for item in items if item.type.base is not Base.NULL}
-    if len({t.base for t in types}) > 1 or (len(types) > 1 and {t.base for t in types} == {Base.LIST}):
-        if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
-            raise NotSupportedError("lists of items this different are not supported yet")
-        items, element = [as_union(item) for item in items], VALUE
-    else:
-        element = max(types, key=lambda t: t.scale) if types else NULL
-    sql = f"CAST([{', '.join(item.sql for item in items)}] AS {sql_type(element)}[])"
+    values, element = unified(items)
+    sql = f"CAST([{', '.join(values)}] AS {sql_type(element)}[])"
     return Typed(sql, list_of(element))
 
 

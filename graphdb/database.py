@@ -10,6 +10,10 @@ The story of one query::
          ─ shape.Shaper ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings, run by DuckDB
          ─▶ Result
 
+A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of
+which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot type is interpreted
+(:mod:`graphdb.interpret`), row by row after the match.
+
 What is not a pattern query is DuckDB's SQL, on the same connection and the same file.
 """
 

@@ -13,6 +13,7 @@ hint: close the node pattern
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 _WIDEST = 100
@@ -73,6 +74,22 @@ class GraphDBError(Exception):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+_PLACE = re.compile(r"(.*) at offset (\d+)", re.DOTALL)
+
+
+def with_place(message: str, position: int) -> str:
+    """Return a message for SQL to fail with, which tells where the statement is wrong; see :func:`placed`."""
+    return f"{message} at offset {position}"
+
+
+def placed(error: GraphDBError, text: str) -> GraphDBError:
+    """Return an error that SQL failed with as one that shows its place in the statement, if it knows one."""
+    found = _PLACE.fullmatch(error.message)
+    if found is None or error.line is not None:
+        return error
+    return type(error)(found[1], text=text, position=int(found[2]), hint=error.hint)
 
 
 class ParseError(GraphDBError):

@@ -8,11 +8,19 @@ in a condition holds if any of its values does; where one value is needed it mus
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from graphdb import functions
-from graphdb.constants import constant, list_sql
-from graphdb.errors import BindError, GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
+from graphdb import functions, lists
+from graphdb.constants import constant
+from graphdb.errors import (
+    BindError,
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    TypeMismatchError,
+    nearest,
+    with_place,
+)
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
@@ -48,6 +56,8 @@ class Scope:
     """Whether aggregates may stand here."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
+    order: str | None = None
+    """The column that says in which order the rows are; None where they have none."""
 
 
 class Compiler:
@@ -60,6 +70,7 @@ class Compiler:
         self.rows = rows
         self.scope = scope
         self._lambdas = 0
+        self._depth = 0
         self._at: ast.Expression | None = None
         """The comparison that is being written, for errors."""
 
@@ -71,9 +82,18 @@ class Compiler:
         if found is not None:
             return found
         method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
-        if method is None:
+        if method is not None:
+            return method(node)
+        of_lists = lists.COMPILED.get(type(node))
+        if of_lists is None:
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
-        return method(node)
+        return of_lists(self, node)
+
+    def within(self, scope: Scope) -> Compiler:
+        """Return the compiler of an expression inside the present one, where names stand for something else."""
+        found = Compiler(self.text, self.names, self.arguments, self.rows, scope)
+        found._depth = self._depth + 1
+        return found
 
     def condition(self, node: ast.Expression) -> str:
         """Return the SQL of a condition."""
@@ -81,7 +101,7 @@ class Compiler:
         if value.type.base is Base.VALUE and not value.many:
             return member(value, Base.BOOLEAN)
         if value.many and value.type.element in (BOOLEAN, VALUE):
-            return self._any(lambda v: Typed(member(v, Base.BOOLEAN), BOOLEAN), value).sql
+            return self.any_of(lambda v: Typed(member(v, Base.BOOLEAN), BOOLEAN), value).sql
         if value.type.base not in (Base.BOOLEAN, Base.NULL):
             raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
@@ -187,12 +207,6 @@ class Compiler:
             raise self.mismatch(f"{base.type} has no properties", node)
         return self.rows.value(base.sql, self.names.property(node.key.words, self.text))
 
-    def _listliteral(self, node: ast.ListLiteral) -> Typed:
-        try:
-            return list_sql([self.one(item) for item in node.items])
-        except NotSupportedError as error:
-            raise NotSupportedError(error.message, text=self.text, position=node.span.start) from None
-
     def _mapliteral(self, node: ast.MapLiteral) -> Typed:
         raise NotSupportedError("maps as values are not supported yet", text=self.text, position=node.span.start)
 
@@ -217,7 +231,7 @@ class Compiler:
         operands = [self.compile(operand) for operand in node.operands]
         self._at = node
         parts = [
-            self._any(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
+            self.any_of(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
             for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
         ]
         return Typed(f"({' AND '.join(parts)})", BOOLEAN)
@@ -265,7 +279,7 @@ class Compiler:
                 text=self.text,
                 position=self._at.span.start if self._at else None,
             )
-        pair = self._fresh()
+        pair = self.fresh()
         items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
         equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {self.compare('=', *items)})"
         return (
@@ -293,7 +307,7 @@ class Compiler:
             texts = [self._text_member(value) for value in (left, right)]
             return Typed(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
 
-        return self._any(test, self.compile(node.left), self.compile(node.right))
+        return self.any_of(test, self.compile(node.left), self.compile(node.right))
 
     def _text_member(self, value: Typed) -> str:
         """Return the string in a value, NULL if it is something else (openCypher's string predicates)."""
@@ -302,42 +316,6 @@ class Compiler:
         if value.type.base is Base.VALUE:
             return member(value, Base.STRING)
         return value.sql if value.type.base is Base.STRING else "CAST(NULL AS VARCHAR)"
-
-    def _in(self, node: ast.In) -> Typed:
-        item = self.compile(node.item)
-        collection = self.compile(node.collection)
-        if collection.type.base is Base.NULL:
-            return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
-        if collection.type.base is not Base.LIST or collection.many:
-            if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
-                return self._any(lambda a, b: Typed(self.compare("=", a, b), BOOLEAN), item, collection)
-            raise self.mismatch(f"IN needs a list, found {collection.type}", node.collection)
-        element = collection.type.element or NULL
-
-        def test(value: Typed) -> Typed:
-            if isinstance(node.collection, ast.ListLiteral):
-                if not node.collection.items:
-                    return Typed("FALSE", BOOLEAN)
-                parts = [self.compare("=", value, self.one(x)) for x in node.collection.items]
-                return Typed(f"({' OR '.join(parts)})", BOOLEAN)
-            name = self._fresh()
-            equal = self.compare("=", value, Typed(name, element))
-            found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
-            return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
-
-        def fast(value: Typed) -> Typed:
-            plain = element.base is value.type.base and element.base is not Base.LIST
-            if not plain or isinstance(node.collection, ast.ListLiteral):
-                return test(value)
-            return Typed(
-                f"CASE WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
-                f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
-                f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
-                "ELSE FALSE END",
-                BOOLEAN,
-            )
-
-        return self._any(fast, item)
 
     def _isnull(self, node: ast.IsNull) -> Typed:
         value = self.compile(node.operand)
@@ -385,14 +363,14 @@ class Compiler:
             )
         return self.scope.exists(node)
 
-    def _any(self, test: Callable[..., Typed], *values: Typed) -> Typed:
+    def any_of(self, test: Callable[..., Typed], *values: Typed) -> Typed:
         """Apply a condition to values, of which the multi-valued ones need one member that satisfies it."""
         lifted: list[tuple[str, Typed]] = []
         singles: list[Typed] = []
         for value in values:
             if value.many:
                 assert value.type.element is not None
-                name = self._fresh()
+                name = self.fresh()
                 lifted.append((name, value))
                 singles.append(Typed(name, value.type.element))
             else:
@@ -402,9 +380,10 @@ class Compiler:
             sql = f"list_bool_or(list_transform({value.sql}, lambda {name}: {sql}))"
         return Typed(sql, BOOLEAN)
 
-    def _fresh(self) -> str:
+    def fresh(self) -> str:
+        """Return a name for the item of a list that no expression around this one has."""
         self._lambdas += 1
-        return f"x{self._lambdas}"
+        return f"x{self._depth}_{self._lambdas}"
 
     # --- arithmetic and functions
 
@@ -426,7 +405,11 @@ class Compiler:
         if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
             return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
         if a is b is Base.INTEGER:
-            return Typed(f"({left.sql} {'//' if op == '/' else op} {right.sql})", INTEGER)
+            computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
+            if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
+                told = self.rows.parameters.add(with_place("division by zero", node.span.start))
+                computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) ELSE {computed} END"
+            return Typed(computed, INTEGER)
         scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
         scale = sum(scales) if op == "*" else max(scales)
         if scale > 30:
@@ -476,9 +459,7 @@ class Compiler:
         if aggregate is not None:
             self._aggregate_allowed(node.name, node)
             functions.check_arguments(self, node, 1, 1)
-            scope = Scope(self.scope.variables, exists=self.scope.exists, matches=self.scope.matches)
-            inner = Compiler(self.text, self.names, self.arguments, self.rows, scope)
-            return aggregate(inner, node)
+            return aggregate(self.within(replace(self.scope, aggregates=False)), node)
         if node.distinct:
             raise BindError(f"{node.name} takes no DISTINCT", text=self.text, position=node.span.start)
         function = functions.FUNCTIONS.get(name)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb import lists
 from graphdb.errors import BindError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, as_union, number
@@ -117,6 +118,17 @@ def _same(template: str) -> Compile:
 def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
     template = "substring({0}, {1} + 1, {2})" if len(node.arguments) == 3 else "substring({0}, {1} + 1)"
     return _string(template, STRING, (STRING, INTEGER, INTEGER))(c, node)
+
+
+def _reverse(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.LIST and not value.many:
+        return Typed(f"list_reverse({value.sql})", value.type)
+    return _string("reverse({0})")(c, node)
+
+
+def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"({c.compile(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
 
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -322,7 +334,8 @@ def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
 def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
     distinct = "DISTINCT " if node.distinct else ""
-    gathered = f"list({distinct}{value.sql}) FILTER (WHERE {value.sql} IS NOT NULL)"
+    order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
+    gathered = f"list({distinct}{value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
         flat = f"flatten({gathered})"
         return Typed(f"coalesce({f'list_distinct({flat})' if node.distinct else flat}, [])", value.type)
@@ -373,7 +386,7 @@ FUNCTIONS: dict[str, Function] = {
     "trim": Function(_string("trim({0})")),
     "ltrim": Function(_string("ltrim({0})")),
     "rtrim": Function(_string("rtrim({0})")),
-    "reverse": Function(_string("reverse({0})")),
+    "reverse": Function(_reverse),
     "replace": Function(_string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)), 3, 3),
     "split": Function(_string("string_split({0}, {1})", list_of(STRING), (STRING, STRING)), 2, 2),
     "left": Function(_string("left({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
@@ -404,6 +417,7 @@ FUNCTIONS: dict[str, Function] = {
     "localdatetime": Function(_cast(DATETIME)),
     "localtime": Function(_cast(TIME)),
     "coalesce": Function(_coalesce, 1, 99),
+    "exists": Function(_exists),
     "id": Function(_id),
     "elementid": Function(_id),
     "iri": Function(_iri),
@@ -417,6 +431,8 @@ FUNCTIONS: dict[str, Function] = {
     "lang": Function(_facet("language")),
     "datatype": Function(_facet("datatype")),
 }
+
+FUNCTIONS |= {name: Function(*known) for name, known in lists.FUNCTIONS.items()}
 
 AGGREGATES: dict[str, Compile] = {
     "count": _count,

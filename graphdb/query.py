@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,19 +20,22 @@ from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern, bind, bind_exists, conjuncts
+from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
+from graphdb.relation import BINDINGS, bindings_of
+from graphdb.relational.lower import Lowering, refuse_described
+from graphdb.relational.program import Program, Rows, Step
 from graphdb.result import Counted
-from graphdb.shape import BINDINGS, Shaped, Shaper, Wanted, expand_star, wanted, window_of
+from graphdb.shape import Shaped, Shaper, Wanted, expand_star, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN, EXACT_ONLY, Base
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
@@ -95,6 +97,8 @@ class QueryRun:
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
+        self.controls: list[tuple[Step, PhysicalPlan, Control | None]] = []
+        """The same of each match of a program."""
 
     def __enter__(self) -> QueryRun:
         self._snapshot.connection.deadline = self._deadline
@@ -107,12 +111,12 @@ class QueryRun:
 
     # --- preparing
 
-    def prepare(self, query: ast.Query | ast.Composite) -> Prepared:
+    def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
         if isinstance(query, ast.Composite):
-            return self._prepare_chain(query)
+            return self._prepare_program(query)
         bound = bind(query.matches, self._snapshot.names, self._text)
-        self._refuse_described(bound)
+        refuse_described(self._snapshot, bound)
         window = window_of(query.returns, self._arguments, self._text)
         items = expand_star(query.returns, bound, self._text)
         needs = wanted(query.returns, items, bound, window)
@@ -120,74 +124,65 @@ class QueryRun:
             self._snapshot,
             self._text,
             self._arguments,
-            bound,
+            replace(bindings_of(bound), matches="b.n" if needs.duplicates == "count" else None),
             lambda predicate, variables: self._exists(predicate, bound, variables),
+            bound,
         )
         # The SQL is written before the match runs, so that every mistake is told before any work is done.
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window, needs.duplicates)
+            shaped = shaper.shape(query.returns, items, window)
         self._refuse_exact(shaped)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
-    def _prepare_chain(self, query: ast.Composite) -> Prepared:
-        """Prepare ``MATCH … WITH … RETURN``: each clause after the match is one more SELECT around the one before.
+    def _prepare_program(self, query: ast.Composite) -> Program:
+        """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
 
         Raises
         ------
         GraphDBError
-            It is not of that shape, or SQL cannot type it, or it is a mistake: the interpreter will tell.
+            SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
-        (part,) = query.parts if len(query.parts) == 1 else ((),)
-        matches = tuple(takewhile(lambda clause: isinstance(clause, ast.MatchClause), part))
-        steps = part[len(matches) :]
-        if not matches or not steps or not all(isinstance(step, (ast.WithClause, ast.ReturnClause)) for step in steps):
-            raise NotSupportedError("only MATCH, WITH and RETURN are supported in SQL")
-        plain = [match for match in matches if isinstance(match, ast.MatchClause) and not match.optional]
-        if len(plain) < len(matches) or not all(path.plain for match in plain for path in match.patterns):
-            raise NotSupportedError("paths and optional matches are not supported in SQL")
-        if any(isinstance(node, ast.PatternPredicate) for node in walk(part)):
-            raise NotSupportedError("patterns as conditions beside WITH are not supported in SQL")
-        bound = bind(tuple(plain), self._snapshot.names, self._text)
-        self._refuse_described(bound)
-        shaper = Shaper(
-            self._snapshot,
-            self._text,
-            self._arguments,
-            bound,
-            lambda predicate, variables: self._exists(predicate, bound, variables),
-        )
-        needs, shaped = None, None
-        for number, step in enumerate(steps):
-            returns = step.returns if isinstance(step, ast.WithClause) else step
-            assert isinstance(returns, ast.ReturnClause)
-            if number < len(steps) - 1 and returns.order_by:
-                raise NotSupportedError("rows in order, to go on from, are not supported in SQL")
-            items = returns.items
-            if returns.star:
-                names = bound.variables if needs is None else shaper.names
-                items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in sorted(names)) + items
-            named = [item.alias or item.text for item in items]
-            unnamed = [item for item in items if item.alias is None and not isinstance(item.expression, ast.Variable)]
-            if len(set(named)) < len(named) or (unnamed and isinstance(step, ast.WithClause)):
-                raise NotSupportedError("columns without names of their own are not supported")
-            window = window_of(returns, self._arguments, self._text)
-            if needs is None:
-                needs = wanted(returns, items, bound, window)
-                if needs.count_only:
-                    needs = Wanted((), (), False, None, "count")
-                shaped = shaper.shape(returns, items, window, needs.duplicates)
-            else:
-                shaped = shaper.shape(returns, items, window)
-            where = step.where if isinstance(step, ast.WithClause) else None
-            shaper = shaper.after(shaped, list(conjuncts(where)))
-        assert needs is not None
-        assert shaped is not None
-        self._refuse_exact(shaped)
-        shaped = replace(shaped, direct=None)
-        return Prepared(self._plan(bound, needs), needs, shaped, bound, reusable=not self._views)
+        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern)
+        program = lowering.query(query)
+        self._refuse_exact(program.shaped)
+        self._prove(program)
+        with self._snapshot.graph.watched(self.new_control().check):
+            steps = tuple(
+                step if step.given else replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                for step in program.steps
+            )
+        return replace(program, steps=steps)
+
+    def _prove(self, program: Program) -> None:
+        """Have DuckDB bind the SQL of a program, over no rows: what it would refuse is refused before anything runs."""
+        import duckdb
+
+        with self._snapshot.connection.guard() as raw, ExitStack() as stack:
+            try:
+                self._show_lists(program, stack)
+                for step in program.steps:
+                    if step.rows is not None:
+                        self._keep_rows(raw, step.rows, "LIMIT 0")
+                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.rows.table}")
+                    columns = _columns(step.needs)
+                    if not step.needs.vertices or step.needs.duplicates == "count":
+                        columns |= {"one": "one", "n": "n"}
+                    empty = {name: np.empty(0, np.int64) for name in columns}
+                    stack.enter_context(self._snapshot.connection.view(step.view, empty))
+                    for given in step.given:
+                        raw.execute(f"SELECT id FROM ({given.sql}) LIMIT 0", dict(given.parameters)).fetchall()
+                shaped = program.shaped
+                raw.execute(f"SELECT * FROM ({shaped.sql}) LIMIT 0", dict(shaped.parameters)).fetchall()
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error as error:
+                raise NotSupportedError(f"DuckDB does not know it: {str(error).splitlines()[0]}") from None
+
+    def _keep_rows(self, raw: duckdb.DuckDBPyConnection, rows: Rows, limit: str = "") -> None:
+        raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
 
     def _refuse_exact(self, shaped: Shaped) -> None:
         """Leave vertices whose properties SQL does not hold (lists, exact times) to the interpreter."""
@@ -197,28 +192,21 @@ class QueryRun:
                 if {column.type.base, inner.base} & {Base.NODE, Base.TERM, Base.LIST}:
                     raise NotSupportedError("lists and exact times among properties are not supported in SQL")
 
-    def _refuse_described(self, bound: BoundPattern) -> None:
-        """Leave edges that their triples do not tell apart, or not in full, to the interpreter."""
-        described, parallel = self._snapshot.described, self._snapshot.parallel
-        if not described:
-            return
-        named = set(bound.edge_of.values())
-        for number, edge in enumerate(bound.edges):
-            asked = described if number in named else parallel
-            if asked if edge.labels is None else asked.intersection(edge.labels):
-                raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
-
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         with self._snapshot.graph.watched(self.new_control().check):
             return self._planned(bound, needs)
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        pattern = self._pattern(bound, needs)
+        return make_plan((without_matches(pattern) if pattern.count_only else None) or pattern, self._snapshot.graph)
+
+    def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )
         outputs = [bound.vertices[v].name for v in needs.vertices] + [bound.edges[e].name for e in needs.edges]
         count_only = needs.count_only or not outputs
-        pattern = PatternGraph(
+        return PatternGraph(
             candidates.vertices(bound),
             tuple(bound.edges),
             tuple(bound.clauses),
@@ -229,7 +217,6 @@ class QueryRun:
             needs.limit,
             "keep" if count_only else needs.duplicates,
         )
-        return make_plan((without_matches(pattern) if count_only else None) or pattern, self._snapshot.graph)
 
     # --- pattern predicates
 
@@ -275,7 +262,11 @@ class QueryRun:
         returns = ast.ReturnClause(items, distinct=True)
         needs = wanted(returns, items, inner, (0, None))
         shaper = Shaper(
-            self._snapshot, self._text, self._arguments, inner, lambda p, variables: self._exists(p, inner, variables)
+            self._snapshot,
+            self._text,
+            self._arguments,
+            bindings_of(inner),
+            lambda predicate, variables: self._exists(predicate, inner, variables),
         )
         shaped = shaper.shape(returns, items, (0, None))
         plan = self._plan(inner, needs)
@@ -285,8 +276,11 @@ class QueryRun:
 
     # --- running
 
-    def run(self, prepared: Prepared) -> pa.Table | Counted:
-        """Run the match and the SQL after it; the result in the engine's own terms."""
+    def run(self, prepared: Prepared | Program) -> pa.Table | Counted:
+        """Run the matches and the SQL after them; the result in the engine's own terms."""
+        if isinstance(prepared, Program):
+            with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
         if prepared.plan is not None and prepared.wanted.count_only:
             self.control = control = self.new_control()
             shaped = prepared.shaped  # what only counts needs no SQL
@@ -314,6 +308,50 @@ class QueryRun:
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
+    @contextmanager
+    def _steps(self, program: Program) -> Iterator[None]:
+        """Run the matches of a program in order, and keep visible to SQL what comes after them names."""
+        with ExitStack() as everything:
+            self._show_lists(program, everything)
+            alive: dict[str, ExitStack] = {}
+            for number, step in enumerate(program.steps):
+                for name in [name for name in alive if program.last_use(name) < number]:
+                    alive.pop(name).close()
+                if step.rows is not None and step.rows.table not in alive:
+                    alive[step.rows.table] = stack = everything.enter_context(ExitStack())
+                    stack.enter_context(self._kept(step.rows))
+                plan = step.plan or self._plan_from(step)
+                alive[step.view] = stack = everything.enter_context(ExitStack())
+                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, len(program.steps)))
+                self.controls.append((step, plan, self.control))
+            yield
+
+    def _show_lists(self, program: Program, stack: ExitStack) -> None:
+        for view, table in program.lists.items():
+            stack.enter_context(self._snapshot.connection.view(view, table))
+
+    @contextmanager
+    def _kept(self, rows: Rows) -> Iterator[None]:
+        with self._snapshot.connection.guard(self._left()) as raw:
+            self._keep_rows(raw, rows)
+        try:
+            yield
+        finally:
+            self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{rows.table}")
+
+    def _plan_from(self, step: Step) -> PhysicalPlan:
+        """Plan a match whose vertices its rows give."""
+        vertices = list(step.pattern.vertices)
+        for given in step.given:
+            found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
+            ids = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
+            known = vertices[given.vertex].candidates
+            if known is not None:
+                ids = np.intersect1d(known, ids, assume_unique=True)
+            vertices[given.vertex] = replace(vertices[given.vertex], candidates=ids)
+        with self._snapshot.graph.watched(self.new_control().check):
+            return make_plan(replace(step.pattern, vertices=tuple(vertices)), self._snapshot.graph)
+
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
         shaped = prepared.shaped
@@ -327,8 +365,12 @@ class QueryRun:
                 return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 
     @contextmanager
-    def bindings(self, prepared: Prepared) -> Iterator[None]:
-        """Run the match, and keep its bindings visible to the shaped SQL."""
+    def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
+        """Run the matches, and keep their bindings visible to the shaped SQL."""
+        if isinstance(prepared, Program):
+            with self._steps(prepared):
+                yield
+            return
         if prepared.plan is None:
             with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)}):
                 yield
@@ -337,12 +379,15 @@ class QueryRun:
             yield
 
     @contextmanager
-    def _bindings(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[None]:
+    def _bindings(
+        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+    ) -> Iterator[None]:
+        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait."""
         connection = self._snapshot.connection
         if needs.count_only:
             self.control = control = self.new_control()
             count = self.executor.count(plan, control)
-            with connection.view(BINDINGS, {"count": np.array([count], np.int64)}):
+            with connection.view(view, {"count": np.array([count], np.int64)}):
                 yield
             return
         if not needs.vertices:
@@ -352,32 +397,33 @@ class QueryRun:
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
             with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {BINDINGS} AS SELECT 1 AS one, {int(count)} AS n FROM {rows}")
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {int(count)} AS n FROM {rows}")
                 try:
                     yield
                 finally:
-                    raw.execute(f"DROP VIEW {BINDINGS}")
+                    raw.execute(f"DROP VIEW {view}")
             return
-        with self._gathered(plan, needs, bound) as gathered, self._visible(gathered):
+        with self._gathered(plan, needs, bound, view, shares) as gathered, self._visible(gathered, view):
             yield
 
     @contextmanager
-    def _visible(self, gathered: pa.Table | None) -> Iterator[None]:
+    def _visible(self, gathered: pa.Table | None, view: str = BINDINGS) -> Iterator[None]:
         """Show gathered bindings to SQL; those that spilled are a table already."""
         if gathered is None:
             yield
             return
-        with self._snapshot.connection.view(BINDINGS, gathered):
+        with self._snapshot.connection.view(view, gathered):
             yield
 
     @contextmanager
-    def _gathered(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern) -> Iterator[pa.Table | None]:
+    def _gathered(
+        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+    ) -> Iterator[pa.Table | None]:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         import pyarrow as pa
 
         self.control = control = self.new_control()
-        columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
-        columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
+        columns = _columns(needs, bound)
         literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
         batches: list[pa.Table] = []
         spilled, waiting = False, 0
@@ -386,12 +432,12 @@ class QueryRun:
                 table = self._terms(block, columns, literals)
                 batches.append(table)
                 waiting += table.nbytes
-                if waiting > (_STREAM if spilled else self._bindings_bytes // 2):
-                    self._spill(pa.concat_tables(batches), first=not spilled)
+                if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
+                    self._spill(pa.concat_tables(batches), view, first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
                 if batches:
-                    self._spill(pa.concat_tables(batches), first=False)
+                    self._spill(pa.concat_tables(batches), view, first=False)
                 yield None
                 return
             numbered = ["n"] if needs.duplicates == "count" else []
@@ -399,7 +445,7 @@ class QueryRun:
             yield pa.concat_tables(batches) if batches else empty
         finally:
             if spilled:
-                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{BINDINGS}")
+                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
 
     def _terms(self, block: Block, columns: Mapping[str, str], literals: set[str]) -> pa.Table:
         """A block of bindings as columns of term ids."""
@@ -415,13 +461,13 @@ class QueryRun:
             arrays["n"] = pa.array(block.matches)
         return pa.table(arrays)
 
-    def _spill(self, table: pa.Table, *, first: bool) -> None:
+    def _spill(self, table: pa.Table, view: str, *, first: bool) -> None:
         connection = self._snapshot.connection
         with connection.view("_graphdb_block", table), connection.guard(self._left()) as raw:
             if first:
-                raw.execute(f"CREATE OR REPLACE TEMP TABLE {BINDINGS} AS FROM _graphdb_block")
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {view} AS FROM _graphdb_block")
             else:
-                raw.execute(f"INSERT INTO temp.{BINDINGS} FROM _graphdb_block")
+                raw.execute(f"INSERT INTO temp.{view} FROM _graphdb_block")
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
@@ -435,6 +481,12 @@ class QueryRun:
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+
+
+def _columns(needs: Wanted, bound: BoundPattern | None = None) -> dict[str, str]:
+    """Return the columns of bindings: by their names in SQL, the names of the pattern's elements."""
+    vertices = {f"v{v}": bound.vertices[v].name if bound is not None else "" for v in needs.vertices}
+    return vertices | {f"e{e}": bound.edges[e].name if bound is not None else "" for e in needs.edges}
 
 
 def _unique(columns: list[Ids]) -> list[Ids]:

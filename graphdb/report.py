@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.execute.executor import Control
+    from graphdb.pattern.bind import BoundPattern
     from graphdb.pattern.names import Names
+    from graphdb.plan.physical import PhysicalPlan
     from graphdb.query import Prepared
+    from graphdb.relational.program import Program, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,34 @@ class Explanation:
         )
         return cls((*_match(prepared, names, executor, control), *_after(prepared), "", times))
 
+    @classmethod
+    def of_program(
+        cls,
+        program: Program,
+        names: Names,
+        describe: Callable[[PhysicalPlan], str],
+        ran: Sequence[tuple[Step, PhysicalPlan, Control | None]] = (),
+        seconds: tuple[float, float] | None = None,
+        rows: int = 0,
+    ) -> Explanation:
+        """Explain a query of several matches; with what each did, the seconds of planning and of all, if it ran."""
+        lines: list[str] = []
+        matching = 0.0
+        controls = {step.view: (plan, control) for step, plan, control in ran}
+        for step in program.steps:
+            plan, control = controls.get(step.view, (step.plan, None))
+            lines += _step(step, plan, names, describe, control)
+            matching += control.seconds if control is not None else 0.0
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql]
+        if seconds is not None:
+            planning, total = seconds
+            lines += [
+                "",
+                f"{total * 1000:,.1f} ms in all: {planning * 1000:,.1f} planning and candidates, "
+                f"{matching * 1000:,.1f} match, {(total - planning - matching) * 1000:,.1f} result; {rows:,} rows",
+            ]
+        return cls(tuple(lines))
+
     def to_table(self) -> pa.Table:
         """Return the lines as the one column ``plan``."""
         import pyarrow as pa
@@ -58,19 +89,46 @@ class Explanation:
 
 
 def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:
-    plan = prepared.plan
+    if isinstance(prepared, PreparedPaths):
+        yield from prepared.describe(_labels(names))
+    if prepared.plan is not None:
+        yield from _plan("match", prepared.plan, prepared.bound, names, executor, control)
+
+
+def _step(
+    step: Step,
+    plan: PhysicalPlan | None,
+    names: Names,
+    describe: Callable[[PhysicalPlan], str],
+    control: Control | None,
+) -> Iterator[str]:
+    """Explain one match of several: the rows that it starts from, and its plan once these are there."""
+    if step.rows is not None:
+        yield f"rows {step.rows.table}: {step.rows.sql}"
+    words = "match" if step.words == "match" else f"{step.words} with"
+    if plan is not None:
+        yield from _plan(f"{words} {step.view}", plan, step.bound, names, describe(plan), control)
+        return
+    given = dict.fromkeys(step.bound.vertices[given.vertex].name for given in step.given)
+    yield f"{words} {step.view}, planned when the rows give {', '.join(given)}"
+
+
+def _plan(
+    words: str, plan: PhysicalPlan, bound: BoundPattern, names: Names, executor: str, control: Control | None
+) -> Iterator[str]:
+    memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
+    yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
+    yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+
+
+def _labels(names: Names) -> Callable[[int], str]:
+    """Return what writes edge labels."""
 
     def label(id: int) -> str:
         found = names.edge_labels.get(id)
         return names.written(found.iri) if found is not None else "<absent>"
 
-    if isinstance(prepared, PreparedPaths):
-        yield from prepared.describe(label)
-    if plan is None:
-        return
-    memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
-    yield f"match on {executor} ({', '.join(c.mode.value for c in prepared.bound.clauses)}{memory})"
-    yield from ("  " + line for line in explain_text(plan, label, control).splitlines())
+    return label
 
 
 def _after(prepared: Prepared) -> Iterator[str]:

@@ -7,7 +7,9 @@ a vertex is its IRI.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
@@ -175,6 +177,10 @@ class Result:
 
     def _decoded(self, table: pa.Table) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
+        with without_collection():
+            return self._decode(table)
+
+    def _decode(self, table: pa.Table) -> list[list[Any]]:
         if self._shape is None:
             return [_plain(column) for column in table.columns]
         columns = [
@@ -273,6 +279,19 @@ class Result:
             return self.text(10)
         except StorageError:  # closed in the meantime
             return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Make very many values without Python's cycle collector going through all of them again and again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _gather(type: Type, values: list[Any], ids: set[int]) -> None:

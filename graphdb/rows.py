@@ -91,14 +91,13 @@ class Rows:
             f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
         )
         alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        return Typed(f"coalesce({alias}.value, [])", list_of(STRING))
+        return Typed(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
 
     def has_label(self, id_sql: str, labels: Sequence[int]) -> str:
-        """Whether the vertex has one of some labels."""
-        return (
-            f"({id_sql} IN (SELECT subject FROM _graphdb.triple "
-            f"WHERE label = {self._type_label} AND object IN ({', '.join(str(int(label)) for label in labels)})))"
-        )
+        """Whether the vertex has one of some labels; unknown where there is no vertex."""
+        any_of = ", ".join(str(int(label)) for label in labels)
+        found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object IN ({any_of})"
+        return f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
 
     def resource(self, iri: str) -> Typed:
         """The vertex with an IRI; NULL if there is none."""

@@ -1,19 +1,19 @@
 """RETURN and its kin: what follows the match becomes one SQL query over the bindings.
 
-The bindings are a table with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
-where equal bindings come once with their number.  The shaped
+The bindings are a relation with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
+where equal bindings come once with their number.  What a clause makes of them is a relation again.  The shaped
 query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which :func:`presented` turns into what a
 user of SQL sees (vertices as their IRIs).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from graphdb.candidates import Snapshot, variable
+from graphdb import lists
+from graphdb.candidates import Snapshot
 from graphdb.connection import quoted
 from graphdb.constants import from_numpy
 from graphdb.errors import BindError, NotSupportedError, ParameterError
@@ -24,12 +24,10 @@ from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.pattern.graph import Duplicates
 from graphdb.project import Direct
+from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import EDGE, Base, Column, Type, single_kind
-
-BINDINGS = "_bindings"
-"""The view that holds the bindings while the shaped query runs."""
+from graphdb.values import Base, Column, Type, single_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,8 @@ class Shaped:
     """SKIP and LIMIT, which stand in ``sql`` too."""
     direct: tuple[Direct, ...] | None = None
     """The same result without SQL, where it is that simple."""
+    ordered: bool = False
+    """Whether the rows are in an order."""
     grouped: str | None = None
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
@@ -59,6 +59,10 @@ class Wanted:
     """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
     duplicates: Duplicates = "keep"
     """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
+
+
+_LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
+"""Types whose values are equal if they are the same."""
 
 
 def is_aggregate(node: object) -> bool:
@@ -145,10 +149,18 @@ def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
 
 
 class Shaper:
-    """Writes the SQL of one RETURN clause.
+    """Writes the SQL of one clause over a relation.
 
-    ``exists`` compiles a pattern predicate over the given vertices' columns; ``further`` are variables besides the
-    pattern's, as columns of the bindings ``b``, and ``source`` is where those are.
+    Parameters
+    ----------
+    relation
+        The rows that the clause is given.
+    exists
+        Compiles a pattern predicate over the given vertices' columns; None where those are known or may not stand.
+    bound
+        The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
+    parameters
+        Those of the SQL that the relation is made by.
     """
 
     def __init__(
@@ -156,62 +168,27 @@ class Shaper:
         snapshot: Snapshot,
         text: str,
         arguments: Mapping[str, object],
-        bound: BoundPattern,
-        exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed],
-        further: Mapping[str, Typed] | None = None,
-        source: str = BINDINGS,
+        relation: Relation,
+        exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed] | None = None,
+        bound: BoundPattern | None = None,
         parameters: Parameters | None = None,
     ) -> None:
-        self._source = source
-        self._residual = bound.residual
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
+        self._relation = relation
         self._bound = bound
-        self._parameters = parameters or Parameters()
-        self._variables = self._variables_of(bound) | dict(further or {})
-        self._exists = exists
-
-    def after(self, shaped: Shaped, where: list[ast.Expression]) -> Shaper:
-        """Return the shaper of what follows WITH: its rows are those of ``shaped`` that fulfil ``where``."""
-        found = copy(self)
-        found._source = f"({shaped.sql})"
-        found._residual = where
-        found._variables = {
-            column.name: Typed(f"b.c{i}", column.type, column.many) for i, column in enumerate(shaped.columns)
-        }
-        return found
-
-    @property
-    def names(self) -> list[str]:
-        """The variables that can be named."""
-        return list(self._variables)
-
-    def _variables_of(self, bound: BoundPattern) -> dict[str, Typed]:
-        found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
-        for name, number in bound.edge_of.items():
-            edge = bound.edges[number]
-            source, target, code = f"b.v{edge.source}", f"b.v{edge.target}", f"CAST(b.e{number} AS BIGINT)"
-            start, end = source, target
-            if not edge.directed:
-                start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
-                end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
-            found[name] = Typed(
-                f'struct_pack(label := {code} >> 1, "start" := CAST({start} AS BIGINT), '
-                f'"end" := CAST({end} AS BIGINT))',
-                EDGE,
-            )
-        return found
+        self._parameters = Parameters() if parameters is None else parameters
+        self._variables = relation.variables
+        self._exists = None if exists is None else lambda predicate: exists(predicate, relation.variables)
 
     def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
-        """Return SQL for the bindings that fulfil the pattern's conditions; ``chosen`` names columns over them."""
+        """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
-        exists = Scope(self._variables, exists=lambda p: self._exists(p, self._variables))
-        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, exists)
-        where = [compiler.condition(condition) for condition in self._residual]
+        compiler = self._compiler(rows, Scope(self._variables, exists=self._exists))
+        where = [compiler.condition(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
-        filters = f" WHERE {' AND '.join(where)}" if where else ""
-        return f"SELECT {columns} FROM {self._source} b {rows.joins}{filters}"
+        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
 
     def counted(
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
@@ -228,68 +205,131 @@ class Shaper:
         returns: ast.ReturnClause,
         items: tuple[ast.ReturnItem, ...],
         window: tuple[int, int | None],
-        duplicates: Duplicates = "keep",
+        *,
+        also: Sequence[ast.Expression] = (),
     ) -> Shaped:
-        """Shape any RETURN clause over the bindings."""
-        rows = self._rows()
-        matches = "b.n" if duplicates == "count" else None
-        aggregated = any(is_aggregate(item.expression) for item in items)
+        """Shape any RETURN clause over the relation.
+
+        ``also`` are further conditions, which see what is returned beside what was there (those of WITH … WHERE).
+        """
+        rows, relation = self._rows(), self._relation
+        ordered = relation.variables.get(ORDER)
         scope = Scope(
-            self._variables, exists=lambda p: self._exists(p, self._variables), aggregates=True, matches=matches
+            self._variables,
+            relation.known,
+            exists=self._exists,
+            aggregates=True,
+            matches=relation.matches,
+            order=None if ordered is None else ordered.sql,
         )
-        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
-        conditions = Compiler(
-            self._text, self._snapshot.names, self._arguments, rows, Scope(self._variables, exists=scope.exists)
-        )
-        where = [conditions.condition(condition) for condition in self._residual]
+        compiler = self._compiler(rows, scope)
+        conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        where = [conditions.condition(condition) for condition in relation.where]
+        aggregated = any(is_aggregate(item.expression) for item in items)
         if aggregated:
             self._check_grouping(items)
         compiled = [(item, self._settled(compiler, compiler.compile(item.expression))) for item in items]
         columns = self._columns(compiled)
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
-        filters = f" WHERE {' AND '.join(where)}" if where else ""
         if not (aggregated or returns.distinct):
             known = {item.alias: value for item, value in compiled if item.alias}
-            order = self._order(returns, Scope(self._variables | known), rows, items)
-            sql = f"SELECT {chosen} FROM {self._source} b {rows.joins}{filters}{order}{self._window(window)}"
-            direct = None if where or order else self._direct(items)
-            return Shaped(sql, self._parameters.used(sql), columns, window, direct)
+            seen = Scope({**self._variables, **known}, relation.known)
+            where += [self._compiler(rows, seen).condition(condition) for condition in also]
+            order = self._order(returns, seen, rows, items)
+            if not order and ordered is not None:
+                order = f" ORDER BY {ordered.sql} ASC"
+            sql = f"SELECT {chosen} FROM {relation.source} b {rows.joins}{_where(where)}{order}{self._window(window)}"
+            direct = None if where or order or self._bound is None else self._direct(self._bound, items)
+            return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
         distinct = "DISTINCT " if returns.distinct else ""
-        inner = f"SELECT {distinct}{chosen} FROM {self._source} b {rows.joins}{filters}{group}"
+        inner = f"SELECT {distinct}{chosen} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
-        found = Shaped(sql, self._parameters.used(sql), columns, window)
-        if matches is None or filters or returns.distinct or not self._counts_pairs(items):
+        found = Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
+        grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
+        if not grouped:
             return found
         # The numbers of matches are a column already; sorting sees the same columns.
         chosen = ", ".join(
-            f"{'b.n' if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
+            f"{relation.matches if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
             for i, (item, value) in enumerate(compiled)
         )
-        inner = f"SELECT {chosen} FROM {self._source} b {rows.joins}"
+        inner = f"SELECT {chosen} FROM {relation.source} b {rows.joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
 
     def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
-        """Whether items are two vertices, and the numbers of matches of each pair of them."""
+        """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""
+        if self._bound is None:
+            return False
         keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
         vertices = [key for key in keys if isinstance(key, ast.Variable) and key.name in self._bound.vertex_of]
         return len(keys) == len(vertices) == 2
 
-    def _direct(self, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
+    def select(
+        self,
+        names: Iterable[str],
+        value: ast.Expression | None = None,
+        unwound: ast.UnwindClause | None = None,
+    ) -> tuple[str, Relation]:
+        """Return the SQL of the rows that fulfil the conditions, and what they are over the alias ``b``.
+
+        Parameters
+        ----------
+        names
+            The variables to keep, in columns ``c0 …`` (and all known expressions, in ``k0 …``).
+        value
+            An expression that becomes the variable :data:`~graphdb.relation.VALUE`.
+        unwound
+            A list, each item of which makes a row.
+
+        Raises
+        ------
+        NotSupportedError
+            SQL does not know what the list's items are.
+        """
+        rows, relation = self._rows(), self._relation
+        compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        where = [compiler.condition(condition) for condition in relation.where]
+        values = {name: relation.variables[name] for name in names}
+        if value is not None:
+            values[VALUE] = compiler.one(value)
+        if unwound is not None:
+            values[unwound.variable.name] = lists.items(compiler, unwound.source)
+        chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]
+        chosen += [f"{typed.sql} AS k{i}" for i, typed in enumerate(relation.known.values())]
+        sql = f"SELECT {', '.join(chosen) or '1 AS one'} FROM {relation.source} b {rows.joins}{_where(where)}"
+        made = {name: Typed(f"b.c{i}", typed.type, typed.many) for i, (name, typed) in enumerate(values.items())}
+        known = {node: Typed(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
+        return sql, Relation(f"({sql})", made, (), known)
+
+    def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
+        """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
+
+        None where comparing them is more than looking values up: of several types, or inexact.
+        """
+        column = self._snapshot.properties.column(self._snapshot.names.property(key.words, self._text))
+        rows = self._rows()
+        value = self._compiler(rows, Scope(self._variables, self._relation.known)).compile(expression)
+        if column.many or value.many or column.type != value.type or column.type.base not in _LOOKED_UP:
+            return None
+        values = f"SELECT {value.sql} FROM {self._relation.source} b {rows.joins}"
+        return f"SELECT p.subject AS id FROM {column.relation} p WHERE p.value IN ({values})"
+
+    def _direct(self, bound: BoundPattern, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
         """The items as columns of the bindings and properties of single values; None if there are others."""
         found = []
         for item in items:
             expression = item.expression
             base = expression.base if isinstance(expression, ast.Property) else expression
-            if not isinstance(base, ast.Variable) or base.name not in self._bound.vertex_of:
+            if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
                 return None
-            number = self._bound.vertex_of[base.name]
-            info = self._bound.vertices[number]
+            number = bound.vertex_of[base.name]
+            info = bound.vertices[number]
             if info.kinds:
                 kind = single_kind(info.kinds)
                 if info.resource or kind is None or base is not expression:
@@ -310,6 +350,9 @@ class Shaper:
         names |= {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
         return Scope(names, {item.expression: value for item, value in columns}, hidden=frozenset(self._variables))
 
+    def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
+        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties)
 
@@ -322,7 +365,7 @@ class Shaper:
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
     ) -> str:
-        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        compiler = self._compiler(rows, scope)
         aliased = {item.alias: item.expression for item in items if item.alias}
         keys = []
         for order in returns.order_by:
@@ -345,7 +388,7 @@ class Shaper:
 
     def _check_grouping(self, items: tuple[ast.ReturnItem, ...]) -> None:
         """Refuse an expression that mixes an aggregate with a variable that is no grouping key."""
-        keys = {item.expression for item in items if not is_aggregate(item.expression)}
+        keys = {item.expression for item in items if not is_aggregate(item.expression)} | self._relation.known.keys()
 
         def loose(node: object) -> ast.Variable | None:
             if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
@@ -376,6 +419,10 @@ class Shaper:
             alone = [other.lower() for other in keys].count(key.lower()) == 1
             columns.append(Column(name, key if alone else name.replace(".", "_"), value.type, value.many))
         return tuple(columns)
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _key(item: ast.ReturnItem) -> str:

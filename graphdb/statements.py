@@ -18,13 +18,16 @@ from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
 from graphdb.errors import (
     BindError,
+    ExecutionError,
     GraphDBError,
     MemoryLimitError,
     NotSupportedError,
     ParameterError,
+    ParseError,
     QueryTimeout,
     TypeMismatchError,
     nearest,
+    placed,
 )
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.executor import Control
@@ -35,6 +38,7 @@ from graphdb.grammar.walk import walk
 from graphdb.paths.run import PathRun
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
+from graphdb.relational.program import Program
 from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shape import presented
@@ -81,6 +85,8 @@ class Statements:
                     f"the statement ran longer than its timeout of {timeout:g} s",
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
+            except ExecutionError as error:
+                raise placed(error, text) from None
         return Result(self._state, None) if result is None else result
 
     @contextmanager
@@ -126,15 +132,7 @@ class Statements:
                         table = run.run(prepared)
                     return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
                 case ast.Composite():
-                    with self._query_run(text, arguments, timeout) as run:
-                        try:
-                            prepared = self._prepare(run, statement, text, arguments)
-                        except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
-                            raise
-                        except GraphDBError:  # the interpreter knows more, and what is wrong
-                            return self._interpreted(statement, text, arguments, timeout)
-                        table = run.run(prepared)
-                    return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
+                    return self._composite(statement, text, arguments, timeout)
                 case ast.CreateTable():
                     message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
@@ -154,6 +152,25 @@ class Statements:
                     if report.errors:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
             return Result(self._state, None, elapsed=time.perf_counter() - started, message=message)
+
+    def _composite(
+        self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        """Run a query of any clauses: as matches with SQL after them, or what SQL does not know by the interpreter."""
+        started = time.perf_counter()
+        if not query.writes:
+            with self._query_run(text, arguments, timeout) as run:
+                try:
+                    prepared = self._prepare(run, query, text, arguments)
+                except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                    raise
+                except GraphDBError:  # the interpreter knows more, and what is wrong
+                    pass
+                else:
+                    table = run.run(prepared)
+                    columns = prepared.shaped.columns
+                    return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+        return self._interpreted(query, text, arguments, timeout)
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.load import Options
@@ -233,8 +250,8 @@ class Statements:
         """
         if arguments or timeout is not None or self._executor is None or self._told is not None:
             return None
-        found: Prepared | None = self._state.prepared.get(_key(query, text, arguments))
-        if found is None or found.plan is None or not found.wanted.count_only:
+        found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
+        if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
             return None
         columns = found.shaped.columns
         count = self._executor.count(found.plan, Control(cancelled=self._cancelled))
@@ -243,18 +260,38 @@ class Statements:
 
     def _prepare(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared:
-        """Return the query ready to run: as it was prepared last time, while the data stays as it is."""
+    ) -> Prepared | Program:
+        """Return the query ready to run: as it was prepared last time, while the data stays as it is.
+
+        Raises
+        ------
+        GraphDBError
+            SQL cannot do it, or something is wrong with it; that is remembered, too.
+        """
         key = _key(query, text, arguments)
         try:
-            found: Prepared | None = self._state.prepared.get(key)
+            found: Prepared | Program | GraphDBError | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments
-            return run.prepare(query)
+            return self._new(run, query, text, arguments)
         if found is None:
-            found = run.prepare(query)
-            if found.reusable:
-                self._state.prepared.put(key, found, 0 if found.plan is None else found.plan.own_bytes)
+            try:
+                found = self._new(run, query, text, arguments)
+            except (NotSupportedError, TypeMismatchError, BindError) as refused:
+                found = refused
+            if isinstance(found, GraphDBError) or found.reusable:
+                self._state.prepared.put(key, found, _own_bytes(found))
+        if isinstance(found, GraphDBError):
+            raise found.with_traceback(None)
         return found
+
+    def _new(
+        self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Prepared | Program:
+        if isinstance(query, ast.Composite):
+            from graphdb.interpret.statement import check_query
+
+            check_query(self._state, run.executor, query, text, arguments, run.new_control)
+        return run.prepare(query)
 
     def _create_table(
         self,
@@ -272,7 +309,7 @@ class Statements:
         made = f"{create} {kind} {absent}{name} AS"
         with self._query_run(text, arguments, timeout) as run:
             try:
-                prepared = run.prepare(statement.query)
+                prepared = self._new(run, statement.query, text, arguments)
             except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
                 raise
             except GraphDBError as refused:
@@ -283,10 +320,7 @@ class Statements:
                 with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
                     count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
             else:
-                query = statement.query
-                last = query.clauses[-1] if isinstance(query, ast.Query) else query.parts[0][-1]
-                ordered = isinstance(last, ast.ReturnClause) and bool(last.order_by)
-                rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=ordered)
+                rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=prepared.shaped.ordered)
                 with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
                     # Not fetchone: an unfinished result would block the connection.
                     count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
@@ -303,12 +337,22 @@ class Statements:
         """Explain a query, or with ``profile`` run it and tell what happened."""
         with self._query_run(text, arguments, timeout) as run:
             started = time.perf_counter()
+            if isinstance(query, ast.Composite) and query.writes:
+                return self._explained(query, profile, text, arguments, timeout, "it writes")
             try:
-                prepared = run.prepare(query)
-            except (NotSupportedError, TypeMismatchError, BindError):
-                return self._explained(query, profile, text, arguments, timeout)
+                prepared = self._prepare(run, query, text, arguments)
+            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
+                return self._explained(query, profile, text, arguments, timeout, refused.message)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
+            if isinstance(prepared, Program):
+                if not profile:
+                    return Explanation.of_program(prepared, names, run.executor.describe)
+                table = run.run(prepared)
+                seconds = planned, time.perf_counter() - started
+                return Explanation.of_program(
+                    prepared, names, run.executor.describe, run.controls, seconds, table.num_rows
+                )
             executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
             if not profile:
                 return Explanation.planned(prepared, names, executor)
@@ -323,13 +367,15 @@ class Statements:
         text: str,
         arguments: Mapping[str, object],
         timeout: float | None,
+        why: str,
     ) -> Explanation:
-        """Explain a query that is interpreted, or raise what is wrong with it."""
+        """Explain a query that is interpreted, and why, or raise what is wrong with it."""
         from graphdb.interpret.statement import explained
 
         run = self._query_run(text, arguments, timeout)
         found = self._interpreted(query, text, arguments, timeout) if profile else None
-        return Explanation(tuple(explained(self._state, run.executor, query, text, arguments, run.new_control, found)))
+        told = explained(self._state, run.executor, query, text, arguments, run.new_control, found, why)
+        return Explanation(tuple(told))
 
     # --- SQL
 
@@ -384,6 +430,15 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
     # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
     values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
     return text, query.span.start, *zip(arguments, values, strict=True)
+
+
+def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
+    """Return what the plans of a query hold of memory."""
+    if isinstance(prepared, Prepared):
+        return 0 if prepared.plan is None else prepared.plan.own_bytes
+    if isinstance(prepared, Program):
+        return prepared.own_bytes
+    return 0
 
 
 def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdb.values import MEMBERS, UNION, VALUE, Base, Type
+from graphdb.errors import NotSupportedError
+from graphdb.values import MEMBERS, NULL, UNION, VALUE, Base, Type, list_of, sql_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,27 @@ def as_union(value: Typed) -> Typed:
     # A union with a NULL member is not NULL, and must be.
     union = f"CAST(union_value({name} := CAST({value.sql} AS {sql})) AS {UNION})"
     return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {union} END", VALUE)
+
+
+def unified(values: Sequence[Typed]) -> tuple[list[str], Type]:
+    """Return the SQL of values as the one type that holds them all, and that type.
+
+    Raises
+    ------
+    NotSupportedError
+        They have none.
+    """
+    types = {value.type for value in values if value.type.base is not Base.NULL}
+    lists = types - {list_of(NULL)}
+    if len(lists) == 1 and all(type.base is Base.LIST for type in lists):  # an empty list is one of anything
+        types = lists
+    if len({type.base for type in types}) > 1 or (len(types) > 1 and {type.base for type in types} == {Base.LIST}):
+        if not all(type.base in MEMBERS or type.base is Base.VALUE for type in types):
+            raise NotSupportedError("lists of items this different are not supported yet")
+        return [as_union(value).sql for value in values], VALUE
+    found = max(types, key=lambda type: type.scale) if types else NULL
+    same = [value.sql if value.type == found else f"CAST({value.sql} AS {sql_type(found)})" for value in values]
+    return same, found
 
 
 def incomparable(operator: str, left: Typed, right: Typed) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.errors import StorageError
 from graphdb.storage.arrow import numbers
 from graphdb.storage.terms import DATATYPE, LANGUAGE
 
@@ -35,14 +36,21 @@ class Spool:
         self._file: BinaryIO | None = None
 
     def add(self, array: NDArray[Any]) -> Kept:
-        """Keep an array, which is the spool's from now on."""
+        """Keep an array, which is the spool's from now on.
+
+        Raises `StorageError` where the disk is full.
+        """
         if array.nbytes <= self._left:
             self._left -= array.nbytes
             return Kept(self, array.dtype, array.shape, array, 0)
-        if self._file is None:
-            self._file = open(self._path, "w+b")  # noqa: SIM115  # open until the batch is gone
-        at = self._file.seek(0, 2)
-        self._file.write(np.ascontiguousarray(array).data)
+        try:
+            if self._file is None:
+                self._file = open(self._path, "w+b")  # noqa: SIM115  # open until the batch is gone
+            at = self._file.seek(0, 2)
+            self._file.write(np.ascontiguousarray(array).data)
+            self._file.flush()
+        except OSError as error:
+            raise StorageError(f"cannot spill to '{self._path.parent}': {error.strerror}") from error
         return Kept(self, array.dtype, array.shape, None, at)
 
     @property

@@ -13,6 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
@@ -115,6 +116,14 @@ def try_device(number: int) -> str:
     return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of one plan's runs: the seconds that the host is expected to take, and what runs took."""
+
+    here: float
+    trials: Trials
+
+
 class ChoosingExecutor:
     """Runs each plan where it is expected to be done first.
 
@@ -152,10 +161,11 @@ class ChoosingExecutor:
         if self._device is None:
             return chosen.describe(plan)
         told = []
-        taken = _trials(plan, counting).taken
-        for name, expected in self._expected(plan, counting, self._device).items():
-            known = name in taken
-            told.append(f"{name} {(taken[name] if known else expected.seconds) * 1000:,.1f} ms" + " (measured)" * known)
+        known = self._known(plan, counting)
+        for name, expected in self._expected(plan, counting, known.here, self._device).items():
+            taken = known.trials.taken(name)
+            seconds = expected.seconds if taken is None else taken
+            told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
         return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
@@ -193,17 +203,25 @@ class ChoosingExecutor:
         return self.host.count(plan, control)
 
     def _note(self, plan: PhysicalPlan, control: Control | None, counting: bool, ran: Executor, seconds: float) -> None:
-        """Remember what a whole run took, unless nobody would ask."""
-        asked = seconds > SMALL / 2 or ("where", counting) in plan.spare
+        """Remember what a whole run took, unless the plan is small and none ever took long."""
+        known = self._known(plan, counting)
+        asked = seconds > SMALL / 2 or known.here >= SMALL or known.trials.runs
         if asked and (control is None or control.limit is None):
-            _trials(plan, counting).note(ran.name, seconds)
+            known.trials.note(ran.name, seconds)
+
+    def _known(self, plan: PhysicalPlan, counting: bool) -> _Known:
+        """What is known of a plan's runs: kept with it, since the smallest take microseconds."""
+        key = "where counted" if counting else "where run"
+        found: _Known | None = plan.spare.get(key)
+        if found is None:
+            found = plan.spare[key] = _Known(self._host_seconds(plan, counting), Trials())
+        return found
 
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
-        trials: Trials | None = plan.spare.get(("where", counting))
-        here = self._host_seconds(plan, counting)
-        if trials is not None:
-            here = trials.taken.get(self.host.name, here)
+        known = self._known(plan, counting)
+        taken = known.trials.taken(self.host.name)
+        here = known.here if taken is None else taken
         if here < SMALL:
             return self.host
         if self._device is None and self._missed + here < OPENING:
@@ -212,7 +230,7 @@ class ChoosingExecutor:
         device = self._opened()
         if device is None or not device.supports(plan):
             return self.host
-        way = _trials(plan, counting).choose(self._expected(plan, counting, device), runs=runs)
+        way = known.trials.choose(self._expected(plan, counting, known.here, device), runs=runs)
         return self.host if way == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
@@ -228,10 +246,9 @@ class ChoosingExecutor:
             return work / HOST_RATE + written
         return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
 
-    def _expected(self, plan: PhysicalPlan, counting: bool, device: GpuExecutor) -> dict[str, Expected]:
+    def _expected(self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor) -> dict[str, Expected]:
         """What a run is expected to take on the host, and on the device."""
-        host = Expected(self._host_seconds(plan, counting))
-        return {self.host.name: host, device.name: device.expected(plan, counting)}
+        return {self.host.name: Expected(here), device.name: device.expected(plan, counting)}
 
     def _opened(self) -> GpuExecutor | None:
         with self._lock:
@@ -251,9 +268,3 @@ class ChoosingExecutor:
         self._failed = True
         if isinstance(error, DeviceError):
             self._device = None
-
-
-def _trials(plan: PhysicalPlan, counting: bool) -> Trials:
-    """What is known of a plan's runs, here and there."""
-    found: Trials = plan.spare.setdefault(("where", counting), Trials())
-    return found

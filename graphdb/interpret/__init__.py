@@ -1,6 +1,6 @@
 """The interpreter: every clause and expression of the language, over rows of Python values.
 
-What SQL can type before it runs never comes here (see :mod:`graphdb.query`).  The rest does: lists and maps of any
+What SQL can type before it runs never comes here (see :mod:`graphdb.relational`).  The rest does: maps, lists of any
 values, paths, temporal values, and all writing.  Patterns are still matched by plans and executors; what follows is
 evaluated row by row, and EXPLAIN says so.
 """

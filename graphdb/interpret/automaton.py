@@ -6,7 +6,7 @@ upper bound, for a loop (GQL, ISO/IEC 39075:2024, §22.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex
-from graphdb.pattern.bind import bind
+from graphdb.pattern.bind import bind, variables_in
 from graphdb.storage.pcsr import Direction, Partition
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Automaton:
         edges: Sequence[ast.EdgePattern | ast.Subpath],
         renamed: Mapping[str, str],
         backwards: bool,
+        known: Collection[str],
     ) -> None:
         self._context = context
         self._compiler = compiler
@@ -94,6 +95,10 @@ class Automaton:
         self._renamed = renamed
         self.backwards = backwards
         self.states: list[State] = []
+        self.late: list[Test] = []
+        """Conditions that look at what the path meets only later: they wait for the whole path."""
+        self._ahead = _names_in(nodes, edges).difference(known)
+        """The pattern's variables that are not met yet, while it is built."""
         self._near: dict[tuple[int, int], list[tuple[Edge, int]]] = {}
         self.accepting = self._chain(nodes, edges, self._new(), group=False, outer=True)
 
@@ -150,7 +155,8 @@ class Automaton:
             state.name = variable.name
         if node.labels is not None:
             state.labels.append(self._context.label_test(node.labels))
-        state.tests += [self._compiler.condition(condition) for condition in conditions]
+        self._ahead.discard(variable.name)
+        state.tests += self._tests(conditions, group)
 
     def _repeated(self, edge: ast.EdgePattern | ast.Subpath, entry: int, group: bool) -> int:
         """Add an edge or part as often as its quantifier says; return the state behind it."""
@@ -190,7 +196,7 @@ class Automaton:
             if edge.where is None:
                 return end
             tested = self._new()
-            self.states[tested].tests.append(self._compiler.condition(edge.where))
+            self.states[tested].tests += self._tests([edge.where], group)
             self.states[end].jumps.append(tested)
             return tested
         target = self._new()
@@ -214,9 +220,28 @@ class Automaton:
             ]
         if edge.where is not None:
             conditions.append(edge.where)
-        tests = [self._compiler.condition(condition) for condition in conditions]
+        self._ahead.discard(variable.name)
+        tests = self._tests(conditions, group)
         name = variable.name if edge.variable is not None or conditions else None
         return Step(name, group, partition, bound.labels, direction, tests)
+
+    def _tests(self, conditions: Sequence[ast.Expression], group: bool) -> list[Test]:
+        """Compile the conditions on what is met now; those that look ahead are put off."""
+        tests = []
+        for condition in conditions:
+            test = self._compiler.condition(condition)
+            if not variables_in(condition) & self._ahead:
+                tests.append(test)
+            elif group:
+                raise NotSupportedError(
+                    "a condition in a repeated part that looks at what comes later is not supported yet",
+                    text=self._context.text,
+                    position=condition.span.start,
+                    hint="write it where all that it looks at was met",
+                )
+            else:
+                self.late.append(test)
+        return tests
 
     def codes(self, step: Step, vertex: int, neighbour: int) -> list[int]:
         """The data edges between two vertices that a step can take: label and orientation."""
@@ -321,3 +346,14 @@ def _bind(found: Row, name: str, value: Any, group: bool) -> None:
         found[name].append(value)
     else:
         found[name] = value
+
+
+def _names_in(nodes: Sequence[ast.NodePattern], edges: Sequence[ast.EdgePattern | ast.Subpath]) -> set[str]:
+    """Return the variables of a path pattern, those of its parts included."""
+    found = {node.variable.name for node in nodes if node.variable is not None}
+    for edge in edges:
+        if isinstance(edge, ast.Subpath):
+            found |= _names_in(edge.pattern.nodes, edge.pattern.edges)
+        elif edge.variable is not None:
+            found.add(edge.variable.name)
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphdb.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import replaced
 from graphdb.interpret.aggregates import aggregate
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Evaluate, Row
@@ -141,11 +142,10 @@ class Projection:
 
     def _ordered(self, pairs: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
         keys: list[tuple[Evaluate, bool]] = []
-        returned = {expression: name for name, expression in self.items}
+        # What is returned is a column: after DISTINCT and aggregates nothing else is there.
+        returned = {expression: ast.Variable(name, expression.span) for name, expression in self.items}
         for order in self.clause.order_by:
-            name = returned.get(order.expression)
-            node = ast.Variable(name, order.span) if name is not None else order.expression
-            keys.append((self._compiler.compile(node), order.descending))
+            keys.append((self._compiler.compile(replaced(order.expression, returned)), order.descending))
         scopes = [{**old, **new} for new, old in pairs]
         ranks = [[sort_key(key(scope)) for key, _ in keys] for scope in scopes]
 

@@ -28,6 +28,7 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
+from graphdb.lists import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -285,8 +286,8 @@ class Compiler:
             if left is None or right is None:
                 return None
             items = [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
-            if len(items) > functions.LONGEST:
-                message = f"a list of more than {functions.LONGEST:,} items is too long"
+            if len(items) > LONGEST:
+                message = f"a list of more than {LONGEST:,} items is too long"
                 raise self.error(node, message, MemoryLimitError)
             return items
         if left is None or right is None:
@@ -294,8 +295,8 @@ class Compiler:
         if is_number(left) and is_number(right):
             return self._number(node, left, right)
         if node.operator == "+" and isinstance(left, str) and isinstance(right, str):
-            if len(left) + len(right) > 10 * functions.LONGEST:
-                message = f"a text of more than {10 * functions.LONGEST:,} characters is too long"
+            if len(left) + len(right) > 10 * LONGEST:
+                message = f"a text of more than {10 * LONGEST:,} characters is too long"
                 raise self.error(node, message, MemoryLimitError)
             return left + right
         texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))

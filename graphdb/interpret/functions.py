@@ -29,6 +29,7 @@ from graphdb.interpret.temporal import (
     at_instant,
 )
 from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
+from graphdb.lists import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
 """Functions of a vertex that is a literal, too, and not of its value."""
 
 _INT64 = range(-(2**63), 2**63)
-LONGEST = 10_000_000
-"""Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +82,20 @@ def _nones(arguments: tuple[Any, ...]) -> list[Any]:
 
 def _plain(call: Callable[..., Any], *kinds: str, least: int | None = None, result: str = "any") -> Function:
     """A function of values alone, whose types are checked when it is called."""
+    checked = _checked(lambda context, node, *arguments: call(*arguments), *kinds)
+    return Function(checked, len(kinds) if least is None else least, len(kinds), kinds, result)
+
+
+def _checked(call: Call, *kinds: str) -> Call:
+    """Check the types of a function's arguments before it is called; null where one is null."""
 
     def checked(context: Context, node: ast.Expression, *arguments: Any) -> Any:
         for kind, argument in zip(kinds, arguments, strict=False):
             if not _TESTS[kind](argument):
                 raise wrong(context, node, f"{_name(node)} needs {_WORDS[kind]}, found {type_name(argument)}")
-        return call(*arguments)
+        return call(context, node, *arguments)
 
-    return Function(_strict(checked), len(kinds) if least is None else least, len(kinds), kinds, result)
+    return _strict(checked)
 
 
 _TESTS: dict[str, Callable[[Any], bool]] = {
@@ -203,13 +208,10 @@ def _edge_of_text(cut: Callable[[str, int], str]) -> Call:
             raise wrong(context, node, f"{_name(node)} does not take a negative number", ExecutionError)
         return cut(text, length)
 
-    return _strict(call)
+    return _checked(call, "string", "integer")
 
 
-def _replace(context: Context, node: ast.Expression, text: Any, old: Any, new: Any) -> Any:
-    for value in (text, old, new):
-        if not isinstance(value, str):
-            raise wrong(context, node, f"replace needs strings, found {type_name(value)}")
+def _replace(context: Context, node: ast.Expression, text: str, old: str, new: str) -> str:
     if len(text) + text.count(old) * len(new) > 10 * LONGEST:
         raise wrong(context, node, f"a text of more than {10 * LONGEST:,} characters is too long", MemoryLimitError)
     return text.replace(old, new)
@@ -438,9 +440,11 @@ def _functions() -> Mapping[str, Function]:
         "trim": text(lambda t: t.strip(" \t\n\r\f"), "string", result="string"),
         "ltrim": text(lambda t: t.lstrip(" \t\n\r\f"), "string", result="string"),
         "rtrim": text(lambda t: t.rstrip(" \t\n\r\f"), "string", result="string"),
-        "replace": Function(_strict(_replace), 3, 3, ("string",), "string"),
+        "replace": Function(_checked(_replace, "string", "string", "string"), 3, 3, ("string",), "string"),
         "split": text(_split, "string", "string", result="list"),
-        "substring": Function(_strict(_substring), 2, 3, ("string", "integer", "integer"), "string"),
+        "substring": Function(
+            _checked(_substring, "string", "integer", "integer"), 2, 3, ("string", "integer", "integer"), "string"
+        ),
         "left": Function(_edge_of_text(lambda t, n: t[:n]), 2, 2, ("string", "integer"), "string"),
         "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
         "charlength": text(len, "string", result="integer"),

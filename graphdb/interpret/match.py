@@ -217,16 +217,13 @@ class Match:
                 bound |= {left, right, found.key, *found.names}
             if not rows:
                 return []
-        found_rows = []
-        self._expect(rows)
+        rows = [r for r in rows if all(equals(r[hidden], r[own]) is True for hidden, own in self._bound_edges)]
         for row in rows:
             row.pop(used, None)
-            if all(equals(row[hidden], row[own]) is True for hidden, own in self._bound_edges):
-                for name, trace in self._paths:
-                    row[name] = _path(row, trace)
-                if all(test(row) is True for test in self._filters):
-                    found_rows.append(row)
-        return found_rows
+            for name, trace in self._paths:
+                row[name] = _path(row, trace)
+        self._expect(rows)
+        return [row for row in rows if all(test(row) is True for test in self._filters)]
 
     def _expect(self, rows: Rows) -> None:
         if self._filters:

@@ -17,15 +17,6 @@ from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
 from graphdb.storage.terms import LITERAL_BASE
 
-WRITING = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
-
-
-def writes(query: ast.Query | ast.Composite) -> bool:
-    """Whether a query changes the graph."""
-    return isinstance(query, ast.Composite) and any(
-        isinstance(clause, WRITING) for part in query.parts for clause in part
-    )
-
 
 class Interpreter:
     """Runs one query over a context."""

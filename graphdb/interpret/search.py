@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import BindError
+from graphdb.errors import BindError, NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.automaton import Automaton, Trace
 from graphdb.interpret.shortest import Shortest
@@ -102,7 +102,14 @@ class Search:
         automaton = self._automata.get(backwards)
         if automaton is None:
             automaton = self._automata[backwards] = Automaton(
-                self._context, self._compiler, self._nodes, self._edges, self._renamed, backwards
+                self._context, self._compiler, self._nodes, self._edges, self._renamed, backwards, row
+            )
+        if automaton.late and self.selector is not None:
+            raise NotSupportedError(
+                "a condition within a selected path that looks at what comes later is not supported yet",
+                text=self._context.text,
+                position=self._nodes[0].span.start,
+                hint="write it in WHERE, where it is asked of the paths that were selected",
             )
         if self._simple:
             yield from self._shortest(automaton, row, start, end, distinct)
@@ -113,6 +120,8 @@ class Search:
             found = automaton.bindings(trace, self._renamed)
             path: Path = found.pop("")
             new = {**row, **found, end: Vertex(trace.vertex), self.key: path}
+            if not all(test(new) is True for test in automaton.late):
+                continue
             if distinct and not self._free:
                 new["#used"] = used + path.edges
             yield new

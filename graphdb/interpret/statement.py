@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
+from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.result import ValuesResult
-from graphdb.interpret.run import Exporter, Interpreter, writes
+from graphdb.interpret.run import Exporter, Interpreter
 from graphdb.state import State
 from graphdb.storage.catalog import transaction
 
@@ -25,7 +26,7 @@ def interpreted(
     """Run a query; what it writes is kept as a whole or not at all."""
     started = time.perf_counter()
     context = Context(state.snapshot, state.forget, executor, text, arguments, new_control)
-    if not writes(query):
+    if not (isinstance(query, ast.Composite) and query.writes):
         return _result(state, Interpreter(context, query), context, started)
     interpreter = Interpreter(context, query)
     try:
@@ -36,6 +37,18 @@ def interpreted(
         raise
     state.changed(())
     return result
+
+
+def check_query(
+    state: State,
+    executor: Executor,
+    query: ast.Composite,
+    text: str,
+    arguments: Mapping[str, object],
+    new_control: Callable[[], Control],
+) -> None:
+    """Raise what is wrong with a query, whichever way it runs."""
+    check(query, Context(state.snapshot, state.forget, executor, text, arguments, new_control))
 
 
 def _result(state: State, interpreter: Interpreter, context: Context, started: float) -> ValuesResult:
@@ -55,10 +68,12 @@ def explained(
     arguments: Mapping[str, object],
     new_control: Callable[[], Control],
     ran: ValuesResult | None,
+    why: str,
 ) -> Iterator[str]:
     """Yield what the interpreter does with a query, clause by clause, and how long it took; raise what is wrong."""
     Interpreter(Context(state.snapshot, state.forget, executor, text, arguments, new_control), query)
     yield "interpreted, row by row: patterns are matched by plans, the rest is evaluated in Python"
+    yield f"  because {why}"
     parts = query.parts if isinstance(query, ast.Composite) else (query.clauses,)
     for i, part in enumerate(parts):
         if i:

@@ -15,6 +15,7 @@ from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.pattern.rename import rewritten
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.query import Prepared, QueryRun
+from graphdb.relation import bindings_of
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper, Wanted
 from graphdb.typed import Typed
@@ -64,6 +65,13 @@ class Kept:
         if self._bytes > self._most:
             self._spill()
 
+    @property
+    def table(self) -> pa.Table | None:
+        """All rows, while they are in memory."""
+        import pyarrow as pa
+
+        return None if self._spilled else pa.concat_tables(self._tables, promote_options="permissive")
+
     def _spill(self) -> None:
         import pyarrow as pa
 
@@ -79,11 +87,9 @@ class Kept:
     @contextmanager
     def visible(self) -> Iterator[None]:
         """Show the rows to SQL under their name."""
-        import pyarrow as pa
-
         connection = self._run._snapshot.connection
-        if not self._spilled:
-            with connection.view(self._name, pa.concat_tables(self._tables, promote_options="permissive")):
+        if (table := self.table) is not None:
+            with connection.view(self._name, table):
                 yield
             return
         try:
@@ -103,18 +109,23 @@ class PathBase(QueryRun):
         further: Mapping[str, Typed] | None = None,
         parameters: Parameters | None = None,
         outer: BoundPattern | None = None,
+        *,
+        counted: bool = False,
     ) -> Shaper:
-        """Return the shaper of rows in ``source``; ``outer`` is the pattern that pattern predicates refer to."""
+        """Return the shaper of rows in ``source``, with their numbers of matches where they are ``counted``.
+
+        ``further`` are variables besides the pattern's; ``outer`` is the pattern that pattern predicates refer to.
+        """
         around = outer or bound
+        relation = bindings_of(bound, source)
+        variables = {**relation.variables, **(further or {})}
         return Shaper(
             self._snapshot,
             self._text,
             self._arguments,
-            bound,
+            replace(relation, variables=variables, matches="b.n" if counted else None),
             lambda predicate, variables: self._exists(predicate, around, variables),
-            further,
-            source,
-            parameters,
+            parameters=parameters,
         )
 
     def _matched(self, part: Part) -> Kept:

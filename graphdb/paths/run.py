@@ -14,10 +14,12 @@ from graphdb.errors import NotSupportedError
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.paths.base import Kept
 from graphdb.paths.selected import Selected, SelectedRun
 from graphdb.paths.unrolled import Unrolled, UnrolledRun
 from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.query import Prepared
+from graphdb.relational.program import Program
 from graphdb.result import Counted
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -39,7 +41,7 @@ class PathRun(UnrolledRun, SelectedRun):
         super().__init__(*arguments, **named)
         self._sets: dict[str, Ids] = {}
 
-    def prepare(self, query: ast.Query | ast.Composite) -> Prepared:
+    def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
         found = _match_and_return(query)
         if found is None:
@@ -115,15 +117,21 @@ class PathRun(UnrolledRun, SelectedRun):
 
     # --- running
 
-    def run(self, prepared: Prepared) -> pa.Table | Counted:
+    def run(self, prepared: Prepared | Program) -> pa.Table | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if isinstance(prepared, Unrolled) and prepared.wanted.count_only:
             shaped = prepared.shaped
             return Counted(self.count_unrolled(prepared), len(shaped.columns), shaped.window)
+        if isinstance(prepared, Selected) and prepared.direct is not None:
+            found = self.projected(prepared, prepared.direct)
+            if not isinstance(found, Kept):
+                return found
+            with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
         return super().run(prepared)
 
     @contextmanager
-    def bindings(self, prepared: Prepared) -> Iterator[None]:
+    def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
         """Run the match, and keep its rows visible to the shaped SQL."""
         match prepared:
             case Unrolled():
@@ -184,6 +192,7 @@ def _any_shortest(matches: Matches) -> Matches:
     NotSupportedError
         There is no such path, or not just one.
     """
+    matches = tuple(replace(m, patterns=tuple(p for path in m.patterns for p in _apart(path))) for m in matches)
     unplain = [path for match in matches for path in match.patterns if not path.plain]
     if len(unplain) != 1 or len(unplain[0].edges) != 1 or unplain[0].selector is not None:
         raise NotSupportedError("such paths are not reachability")
@@ -197,3 +206,18 @@ def _any_shortest(matches: Matches) -> Matches:
         replace(match, patterns=tuple(chosen if other is path else other for other in match.patterns))
         for match in matches
     )
+
+
+def _apart(path: ast.PathPattern) -> Iterator[ast.PathPattern]:
+    """Yield a path without a name in pieces: each repeated edge is one of its own."""
+    if path.plain or len(path.edges) == 1 or path.variable or path.mode is not None or path.selector is not None:
+        yield path
+        return
+    nodes = [
+        node if node.variable else replace(node, variable=ast.Variable(f"#{path.span.start}at{i}", node.span))
+        for i, node in enumerate(path.nodes)
+    ]
+    bare = [ast.NodePattern(node.variable, span=node.span) for node in nodes]
+    yield from (ast.PathPattern((node,), (), path.span) for node in nodes)
+    for i, edge in enumerate(path.edges):
+        yield ast.PathPattern((bare[i], bare[i + 1]), (edge,), path.span)

@@ -32,6 +32,7 @@ from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
+from graphdb.relational.lower import refuse_described
 from graphdb.shape import Wanted, wanted, window_of
 from graphdb.spelled import path_array
 from graphdb.storage.pcsr import Direction
@@ -73,6 +74,8 @@ class Selected(PreparedPaths):
         The pattern vertices at its ends.
     starts, ends
         The candidates of an end that ``around`` does not bind; None for all vertices.
+    direct
+        The step's columns that are the result, where no SQL is needed for it.
     """
 
     step: PathStep
@@ -81,6 +84,7 @@ class Selected(PreparedPaths):
     target: int
     starts: Ids | None
     ends: Ids | None
+    direct: tuple[str, ...] | None = None
 
     def describe(self, label: Callable[[int], str]) -> Iterator[str]:
         """The step in words."""
@@ -107,7 +111,7 @@ class SelectedRun(PathBase):
         named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
         matches, after = without(matches, named)
         bound = bind(matches, self._snapshot.names, self._text)
-        self._refuse_described(bound)
+        refuse_described(self._snapshot, bound)
         items = items_of(returns, unnamed(bound.variables) | named)
         paths = {path.variable.name} if path.variable is not None else set()
         items, returns, after = with_lengths((items, returns, after), paths)
@@ -131,9 +135,16 @@ class SelectedRun(PathBase):
         if edge.variable is not None:
             further[edge.variable.name] = edges_of("b.path")
         free = [pair for pair in bound.unequal if {source, target} & {*pair}]
-        shaper = self._shaper(bound, _joined(selected, needs, free), further)
-        shaped = replace(shaper.shape(returns, items, window, needs.duplicates), direct=None)
+        joined = _joined(selected, needs, free)
+        shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
+        shaped = shaper.shape(returns, items, window)
         self._refuse_exact(shaped)
+        plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
+        columns = {left: f"v{source}", right: f"v{target}"}
+        columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
+        chosen = [columns.get(i.expression.name) if isinstance(i.expression, ast.Variable) else None for i in items]
+        direct = tuple(name for name in chosen if name is not None)
+        selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None)
         return replace(selected, shaped=shaped, bound=bound, reusable=not self._views)
 
     def _step(
@@ -225,16 +236,35 @@ class SelectedRun(PathBase):
         with ExitStack() as stack:
             if prepared.around is not None:
                 stack.enter_context(self._matched(prepared.around).visible())
-            control = self.new_control()
-            paths = Paths(self._snapshot.graph, prepared.step, control)
-            found = Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
-            limit = prepared.wanted.limit if prepared.around is None else None
-            for block in self._found(prepared, paths):
-                found.add(self._table(prepared, block))
-                if limit is not None and found.rows >= limit:
-                    break
-            stack.enter_context(found.visible())
+            stack.enter_context(self._paths(prepared).visible())
             yield
+
+    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Kept:
+        """Return a result that is columns of the step; where that is too much for memory, what was kept of it."""
+        import pyarrow as pa
+
+        found = self._paths(prepared)
+        table = found.table
+        if table is None:
+            return found
+        if _counts(prepared.step):
+            rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
+            table = table.take(pa.array(rows))
+        window = prepared.shaped.window
+        columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
+        return pa.table(columns).slice(*window)
+
+    def _paths(self, prepared: Selected) -> Kept:
+        """Find the paths; what is around them is visible already."""
+        self.control = control = self.new_control()
+        paths = Paths(self._snapshot.graph, prepared.step, control)
+        found = Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
+        limit = prepared.wanted.limit if prepared.around is None else None
+        for block in self._found(prepared, paths):
+            found.add(self._table(prepared, block))
+            if limit is not None and found.rows >= limit:
+                break
+        return found
 
     def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
         """Yield the paths between all ends that there are."""

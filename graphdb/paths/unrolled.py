@@ -27,8 +27,10 @@ from graphdb.paths.base import (
 )
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.unroll import Trace, Version, unroll
+from graphdb.relation import BINDINGS
+from graphdb.relational.lower import refuse_described
 from graphdb.rows import Parameters
-from graphdb.shape import BINDINGS, Wanted, wanted, window_of
+from graphdb.shape import Wanted, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
 
@@ -58,7 +60,7 @@ class UnrolledRun(PathBase):
         versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
         for bound in bounds:
-            self._refuse_described(bound)
+            refuse_described(self._snapshot, bound)
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
             raise NotSupportedError("paths of no edge to literals are not supported in SQL")
@@ -74,15 +76,16 @@ class UnrolledRun(PathBase):
         window = window_of(returns, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
         tested = any(bound.residual for bound in bounds)
-        shaper = self._shaper(BoundPattern(residual=outer.residual), FOUND, columns, outer=outer)
+        conditions = BoundPattern(residual=outer.residual)
         if needs.count_only and not tested:
-            shaped = shaper.counted(returns, items, window)
+            shaped = self._shaper(conditions, FOUND, columns, outer=outer).counted(returns, items, window)
             parts = tuple(Part(bound, self._planned(bound, needs), needs, "", {}) for bound in bounds)
             return Unrolled(None, needs, shaped, outer, not self._views, parts)
         needs = replace(needs, limit=None if tested else needs.limit)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
-        shaped = replace(shaper.shape(returns, items, window, needs.duplicates), direct=None)
+        shaper = self._shaper(conditions, FOUND, columns, outer=outer, counted=needs.duplicates == "count")
+        shaped = shaper.shape(returns, items, window)
         self._refuse_exact(shaped)
         used = variables_in((items, returns.order_by, after)) & columns.keys()
         planned = tuple(self._part(v, bound, needs, used) for v, bound in zip(versions, bounds, strict=True))

@@ -7,13 +7,14 @@ evaluated here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
@@ -67,9 +68,15 @@ class BoundPattern:
         return [*self.vertex_of, *self.edge_of]
 
 
-def bind(matches: tuple[ast.MatchClause, ...], names: Names, text: str) -> BoundPattern:
-    """Bind the MATCH clauses of a query; raises :class:`~graphdb.errors.BindError` with the place."""
-    binder = _Binder(names, text)
+def bind(
+    matches: tuple[ast.MatchClause, ...], names: Names, text: str, given: Collection[str] | None = None
+) -> BoundPattern:
+    """Bind the MATCH clauses of a query; raises :class:`~graphdb.errors.BindError` with the place.
+
+    ``given`` are the names that the rows have which the match starts from: those that it names too are resources
+    there, and a condition that names others is left for SQL.  With it, scopes have been checked.
+    """
+    binder = _Binder(names, text, given=given)
     for clause in matches:
         binder.clause(clause)
     return binder.finish()
@@ -125,10 +132,13 @@ def _names_a_label(labels: ast.LabelExpression) -> bool:
 
 
 class _Binder:
-    def __init__(self, names: Names, text: str, outer: BoundPattern | None = None) -> None:
+    def __init__(
+        self, names: Names, text: str, outer: BoundPattern | None = None, given: Collection[str] | None = None
+    ) -> None:
         self.names = names
         self.text = text
         self.outer = outer
+        self.given = given
         self.bound = BoundPattern()
         self._conditions: list[ast.Expression] = []
         self._clause_vertices: list[int] = []
@@ -142,8 +152,9 @@ class _Binder:
         for path in clause.patterns:
             where += self._path(path)
         where += conjuncts(clause.where)
-        for condition in where:
-            self._check_scope(condition)
+        if self.given is None:
+            for condition in where:
+                self._check_scope(condition)
         self._conditions += where
         self.bound.clauses.append(Clause(clause.mode, tuple(dict.fromkeys(self._clause_vertices))))
 
@@ -317,6 +328,8 @@ class _Binder:
     def _domain(self, vertex: int) -> None:
         """Find out whether a vertex can be a resource and which kinds of literals it can be."""
         info = self.bound.vertices[vertex]
+        if self.given is not None and info.name in self.given:
+            return
         kinds = -1
         if info.labels or info.iris or info.resources_only:
             kinds = 0
@@ -352,8 +365,8 @@ class _Binder:
                 return True
         if isinstance(condition, ast.Comparison) and self._place_identity(condition):
             return True
-        names = variables_in(condition)
-        if len(names) != 1 or any(isinstance(part, ast.PatternPredicate) for part in walk(condition)):
+        names = free_variables(condition)
+        if len(names) != 1 or any(isinstance(part, SUBQUERIES) for part in walk(condition)):
             return False
         (name,) = names
         if name in self.bound.edge_of and _asks_label_only(condition, name):

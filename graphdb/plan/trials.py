@@ -22,20 +22,25 @@ class Expected:
     first: float = 0.0
 
 
+ENOUGH = 2
+"""So many runs after the first say what a way takes: one alone may have been held up."""
+
+
 @dataclass(slots=True)
 class Trials:
     """What the runs of one plan took, by the way they went."""
 
-    taken: dict[str, float] = field(default_factory=dict)
-    """Seconds of the last run of each way but the first, which gets ready meanwhile."""
-    tried: set[str] = field(default_factory=set)
+    least: dict[str, float] = field(default_factory=dict)
+    """Seconds of the quickest run of each way but the first, which gets ready meanwhile."""
+    runs: dict[str, int] = field(default_factory=dict)
     missed: dict[str, float] = field(default_factory=dict)
     """Seconds that runs of other ways took longer than this one would have, had it been ready."""
 
     def choose(self, ways: Mapping[str, Expected], *, runs: bool = False) -> str:
         """The way to go now; ``runs`` says that it will be gone."""
-        doubt = DOUBT if self.taken else 1.0
-        seconds = {way: self.taken.get(way, doubt * expected.seconds) for way, expected in ways.items()}
+        known = {way: taken for way in ways if (taken := self.taken(way)) is not None}
+        doubt = DOUBT if known else 1.0
+        seconds = {way: known.get(way, doubt * expected.seconds) for way, expected in ways.items()}
         now = min(ways, key=lambda way: seconds[way] + ways[way].first)
         best = min(ways, key=seconds.__getitem__)
         missed = self.missed.get(best, 0.0) + seconds[now] - seconds[best]
@@ -43,8 +48,13 @@ class Trials:
             self.missed[best] = missed
         return best if missed >= ways[best].first else now
 
+    def taken(self, way: str) -> float | None:
+        """Seconds that a way takes; None while too little is known."""
+        return self.least[way] if self.runs.get(way, 0) > ENOUGH else None
+
     def note(self, way: str, seconds: float) -> None:
         """A run went this way, and took so long."""
-        if way in self.tried:
-            self.taken[way] = seconds
-        self.tried.add(way)
+        runs = self.runs.get(way, 0)
+        if runs:
+            self.least[way] = min(seconds, self.least.get(way, seconds))
+        self.runs[way] = runs + 1

@@ -26,6 +26,9 @@ _SLOTS = 1 << 16
 _FILLED = 0.75
 """The share of its slots that a table fills before it grows, by half."""
 
+_NEARLY = 0.7
+"""The share from which on a table that must not grow is full."""
+
 
 def secret() -> NDArray[np.int64]:
     """Return a key for fingerprints (int64[4])."""
@@ -55,8 +58,9 @@ class Collector:
 
     @property
     def full(self) -> bool:
-        """Whether its table of terms could not grow once more."""
-        return int(2.5 * self._table.nbytes) > self._memory - self._memory // 4
+        """Whether its table of terms should grow, and memory does not allow that (the old one is there meanwhile)."""
+        near = int(self._state[kernels.ENTRIES]) > _NEARLY * len(self._table)
+        return near and int(2.5 * self._table.nbytes) > self._memory - self._memory // 4
 
     @property
     def spilled(self) -> bool:

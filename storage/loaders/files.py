@@ -96,7 +96,7 @@ def _data_file(path: Path, format: Format | None) -> DataFile:
     try:
         status = os.fstat(0) if stream else path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise LoadError(f"'{path}' is a directory", hint=f"name the files in it: '{path / '*.nt'}'")
+            raise LoadError(f"'{path}' is a directory", hint=f"name the files in it: '{path}/*{path.suffix or '.nt'}'")
         suffixes = [suffix.lower() for suffix in path.suffixes]
         packed = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
         if packed:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
 from graphdb.errors import LoadError
+from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import PARQUET
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
@@ -118,18 +119,39 @@ class _Reader:
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = lambda text: None if self._text is None else self._text.append(text)
+        self._parser.CharacterDataHandler = self._hear
+        self._length = 0
 
     def read(self) -> None:
         """Read the file."""
         try:
-            for chunk, consumed in chunks(self._file):
+            read = 0
+            for chunk, consumed in chunks(self._file, 1 << 20):
                 self._parser.Parse(chunk, False)
+                read += len(chunk)
+                if read - self._parser.CurrentByteIndex > streams.LONGEST_TOKEN:
+                    self._too_long()
                 self._put(Block(b"", consumed // 2))  # the other half of the work comes after
             self._parser.Parse(b"", True)
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code)
-            raise LoadError(message, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
+            hint = "is it UTF-8, as XML is that says nothing else?" if "invalid token" in message else None
+            raise LoadError(
+                message, source=self._file.name, line=error.lineno, column=error.offset + 1, hint=hint
+            ) from None
+
+    def _hear(self, text: str) -> None:
+        """Take a piece of text."""
+        if self._text is not None:
+            self._text.append(text)
+            self._length += len(text)
+            if self._length > streams.LONGEST_TOKEN:
+                self._too_long()
+
+    def _too_long(self) -> None:
+        line = self._parser.CurrentLineNumber
+        hint = "is this a GraphML file?"
+        raise LoadError("a tag or a text is too long", source=self._file.name, line=line, hint=hint)
 
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""
@@ -153,9 +175,9 @@ class _Reader:
                 ends = (self._needed(attributes, end) for end in ("source", "target"))
                 self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)))
             case "data":
-                self._key, self._text = attributes.get("key", ""), []
+                self._key, self._text, self._length = attributes.get("key", ""), [], 0
             case "default":
-                self._text = []
+                self._text, self._length = [], 0
             case "hyperedge" | "port":
                 self._bad(f"a {element} cannot be loaded", "vertices and edges between two of them can")
 

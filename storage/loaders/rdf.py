@@ -10,8 +10,10 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
+from xml.parsers import expat
 
 from graphdb.errors import LoadError
+from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE
 from graphdb.storage.loaders.streams import BLOCK, BadLine, Block, Put, chunks
@@ -44,6 +46,10 @@ def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int =
         parser: Any = pyoxigraph.parse(source, format, base_iri=base or file.iri)  # type: ignore[arg-type]
         quads = _skipping(parser, source, target) if skip else parser
         pyoxigraph.serialize(quads, target, pyoxigraph.RdfFormat.N_QUADS)  # type: ignore[arg-type]
+        cut = source.cut()
+        if cut is not None and not skip:
+            raise cut.error()
+        target.bad += [cut] if cut is not None else []
     except SyntaxError as error:
         raise source.describe(error).error() from None
     except MemoryError:
@@ -78,12 +84,16 @@ class _Source:
         self._recent: deque[bytes] = deque()
         self._lines_gone = 0
         self._kept = 0
+        self._token = 0
+        self._xml = expat.ParserCreate() if file.format is RDF_XML else None
+        self._cut: expat.ExpatError | None = None
         self.consumed = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes."""
         while not self._rest:
             chunk, self.consumed = next(self._chunks, (b"", self.consumed))
+            self._check(chunk)
             if not chunk:
                 return b""
             self._rest = memoryview(chunk)
@@ -93,9 +103,33 @@ class _Source:
                 gone = self._recent.popleft()
                 self._kept -= len(gone)
                 self._lines_gone += gone.count(b"\n")
+            # The library would look through all of a text again with every piece of it.
+            tag = chunk.rfind(b"<")
+            self._token = self._token + len(chunk) if tag < 0 else len(chunk) - tag
+            if self._file.format is RDF_XML and self._token > streams.LONGEST_TOKEN:
+                raise LoadError("a tag or a text is too long", source=self._file.name, hint="is this an RDF/XML file?")
         piece = bytes(self._rest if size < 0 else self._rest[:size])
         self._rest = self._rest[len(piece) :]
         return piece
+
+    def _check(self, chunk: bytes) -> None:
+        """Let an XML parser see the text too: the library does not mind where a document ends."""
+        if self._xml is None:
+            return
+        try:
+            self._xml.Parse(chunk, not chunk)
+        except expat.ExpatError as error:
+            self._cut = None if chunk else error  # what is within the document is for the library to say
+            self._xml = None
+        else:
+            self._xml = self._xml if chunk else None
+
+    def cut(self) -> BadLine | None:
+        """What to say of an XML document that ends too soon."""
+        if self._cut is None:
+            return None
+        message = f"the document ends before its elements do: {expat.ErrorString(self._cut.code)}"
+        return BadLine(self._file.name, self._cut.lineno, self._cut.offset + 1, message, None, None)
 
     def describe(self, error: SyntaxError) -> BadLine:
         """Return the library's error as a place in the file."""

@@ -24,6 +24,9 @@ BLOCK = 4 << 20
 LONGEST_LINE = 64 << 20
 """Bytes that a line may have."""
 
+LONGEST_TOKEN = 16 << 20
+"""Bytes that a tag or a text in XML may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
@@ -159,6 +162,11 @@ class _Counted(io.RawIOBase):
         count: int = self._raw.readinto(buffer)  # type: ignore[attr-defined]
         self.count += count
         return count
+
+    def read(self, size: int = -1) -> bytes:  # what RawIOBase makes of readinto copies twice
+        data = self._raw.read(size)
+        self.count += len(data)
+        return data
 
 
 def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:

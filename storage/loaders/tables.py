@@ -21,6 +21,7 @@ DuckDB, in a database of its own, reads the table and writes it as N-Triples, wh
 
 from __future__ import annotations
 
+import csv
 import glob
 import re
 from collections.abc import Mapping as MappingABC
@@ -59,6 +60,8 @@ _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
 _ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
+
+_DELIMITERS = ",;\t|"
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
              "UHUGEINT"}  # fmt: skip
@@ -166,7 +169,7 @@ def read_table(
                 connection.register("frame", source)
                 _Table(connection, None, name, number, mapping, skip, put).read("")
         except duckdb.Error as error:
-            raise _failure(error, name) from None
+            raise _failure(error, name, folder) from None
 
 
 def _on_disk(file: DataFile, folder: str) -> Any:
@@ -242,8 +245,23 @@ class _Table:
         """Find out the types of a CSV file's columns, and make it the view ``frame``."""
         delimiter = {"delim": "\t"} if self._file and ".tsv" in self._file.path.suffixes else {}
         columns = [column for column, _ in self._columns(_csv(path, delimiter), {})]
+        if len(columns) == 1 and any(sign in columns[0].column for sign in _DELIMITERS):
+            # Rows of different lengths hide the delimiter; read as the header says, the first bad one is found.
+            return self._read_ragged_csv(path, columns[0].column)
         types = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns if c.role or c.type}
         options: dict[str, Any] = {**delimiter, "types": types} if types else dict(delimiter)
+        return self._keep_csv(path, options)
+
+    def _read_ragged_csv(self, path: str, header: str) -> list[tuple[Column, str]]:
+        """Read a CSV file whose rows do not all have the columns of its header."""
+        delimiter = max(_DELIMITERS, key=header.count)
+        names = next(csv.reader([header], delimiter=delimiter))
+        read = (Column.read(name, self._mapping.columns.get(name, name)) for name in names)
+        types = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in read}
+        return self._keep_csv(path, {"delim": delimiter, "auto_detect": False, "columns": types})
+
+    def _keep_csv(self, path: str, options: dict[str, Any]) -> list[tuple[Column, str]]:
+        """Make a CSV file the table ``frame``; bad rows stop it, or are told."""
         if self._skip:
             options["store_rejects"] = True
         self._connection.execute(f"CREATE TABLE frame AS FROM {_csv(path, options)}")
@@ -541,9 +559,9 @@ def _as(text: str, datatype: str) -> str:
     return f"'\"' || {text} || '\"^^<{XSD}{datatype}>'"
 
 
-def _failure(error: Exception, name: str) -> LoadError:
-    """Return one of DuckDB's errors about a file as ours."""
-    told = str(error).strip()
+def _failure(error: Exception, name: str, folder: str) -> LoadError:
+    """Return one of DuckDB's errors about a file as ours; files of our own in ``folder`` are called ``name``."""
+    told = re.sub(re.escape(folder) + r"[^'\"\s]*", lambda _: name, str(error).strip())
     line = re.search(r"(?:CSV Error on )?Line: (\d+)", told)
     text = re.search(r"Original Line: ?(.*)", told)
     said = re.sub(r"^[A-Z][\w ]*Error: ", "", told).split("\n")

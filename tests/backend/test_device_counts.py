@@ -124,6 +124,20 @@ def test_candidates_and_hanging_trees(executor: Any) -> None:
     assert counted(pattern_of(edges, label, (*sets, sets[0], sets[1])), graph, executor)
 
 
+def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
+    """A path of eight vertices, of which the first and the last have the same candidates."""
+    from graphdb.gpu import count
+
+    graph, label = graph_of(64, 700, 6)
+    sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
+    plan = make_plan(pattern_of(tuple((i, i + 1) for i in range(7)), label, sets), graph)
+    assert plan.tree is not None
+    want = HOST.count(plan)
+    assert executor._counter.count(plan, Control()) is None
+    with mock.patch.object(count, "DEAR", 0.0):
+        assert executor._counter.count(plan, Control()) == want > 0
+
+
 @pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
 @pytest.mark.parametrize("warp", [0, 10 << 10])
 def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:

@@ -108,6 +108,15 @@ def measure(engine: str, data: Path, limit: str) -> tuple[float, float, float, f
     return seconds, processor, peak, disk
 
 
+def packed(data: Path, pack: str) -> Path:
+    """Write the file compressed beside itself, where that is asked for."""
+    if not pack:
+        return data
+    command = ["gzip", "-1", "-k", data] if pack == ".gz" else ["zstd", "-q", data]
+    subprocess.run(command, check=True)
+    return data.with_name(data.name + pack)
+
+
 def main() -> None:
     """Measure and print one table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -115,26 +124,30 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--limit", default="1GB", help="graphdb's and duckdb's memory limit")
-    parser.add_argument("--pack", default="", help=".gz or .zst: for graphdb alone")
+    parser.add_argument("--packs", default="", help="'.gz,.zst': compressed as well, for graphdb alone")
     given = parser.parse_args()
-    print(f"{'M':>4} {'engine':>10} {'s':>8} {'cpu s':>8} {'triples/s':>12} {'peak MB':>8} {'bytes/triple':>12}")
+    print(f"{'M':>4} {'engine':>12} {'s':>8} {'cpu s':>8} {'triples/s':>12} {'peak MB':>8} {'bytes/triple':>12} "
+          f"{'s / graphdb':>12} {'cpu s / graphdb':>15}")  # fmt: skip
     for millions in map(int, given.millions.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             data = Path(folder) / "data.nt"
             generate(data, millions * 1_000_000)
-            if given.pack:
-                subprocess.run(
-                    ["gzip", "-1", data] if given.pack == ".gz" else ["zstd", "-q", "--rm", data], check=True
-                )
-                data = data.with_name(data.name + given.pack)
+            runs = [(engine, data) for engine in given.engines.split(",") if engine != "rdflib" or millions == 1]
+            at = 1 + runs.index(("graphdb", data))
+            runs[at:at] = [("graphdb", packed(data, pack)) for pack in given.packs.split(",") if pack]
             for _ in range(given.repeat):
-                for engine in given.engines.split(","):
-                    if engine == "rdflib" and millions > 1:
-                        continue
-                    seconds, processor, peak, disk = measure(engine, data, given.limit)
-                    rate = millions * 1e6 / seconds
-                    print(f"{millions:>4} {engine:>10} {seconds:>8.2f} {processor:>8.2f} {rate:>12,.0f} {peak:>8.0f} "
-                          f"{disk / millions:>12.1f}", flush=True)  # fmt: skip
+                ours = 0.0, 0.0
+                for engine, file in runs:
+                    seconds, processor, peak, disk = measure(engine, file, given.limit)
+                    if (engine, file) == ("graphdb", data):
+                        ours = seconds, processor
+                    ratios = (
+                        f"{own / mine:>{width}.2f}" if mine else f"{'-':>{width}}"
+                        for own, mine, width in zip((seconds, processor), ours, (12, 15), strict=True)
+                    )
+                    name = engine + file.suffix.replace(".nt", "")
+                    print(f"{millions:>4} {name:>12} {seconds:>8.2f} {processor:>8.2f} {millions * 1e6 / seconds:>12,.0f} "
+                          f"{peak:>8.0f} {disk / millions:>12.1f} {' '.join(ratios)}", flush=True)  # fmt: skip
             shutil.rmtree(folder, ignore_errors=True)
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
 

@@ -71,10 +71,9 @@ class Runner:
         self.joining = Join(self.device, self.graph)
         self.longest = LONGEST
         device = GpuExecutor(0)
-        self.executors: dict[str, Executor] = {
-            "device": device,
-            "auto": ChoosingExecutor(HostExecutor(), lambda: device),
-        }
+        auto = ChoosingExecutor(HostExecutor(), lambda: device)
+        auto._opened()  # which it would be once it had been missed for half a second
+        self.executors: dict[str, Executor] = {"device": device, "auto": auto}
         self.cliques = DeviceCliques(self.device, self.graph)
 
     def search(self, plan: PhysicalPlan) -> Run:

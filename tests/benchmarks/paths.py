@@ -281,7 +281,7 @@ class Ladybug(_Asked):
 
     def path(self, question: Question) -> int:
         text = f"MATCH p = (a:V {{id: $s}})-[:e* SHORTEST 1..{LONGEST}]-(b:V {{id: $t}}) RETURN p"
-        return sum(len(row[0]["_rels"]) for a, b in question.pairs for row in self._all(text, s=a, t=b))
+        return sum(len(row[0]["_RELS"]) for a, b in question.pairs for row in self._all(text, s=a, t=b))
 
     def all_paths(self, question: Question) -> int:
         text = f"MATCH p = (a:V {{id: $s}})-[:e* ALL SHORTEST 1..{LONGEST}]-(b:V {{id: $t}}) RETURN p"

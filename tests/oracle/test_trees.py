@@ -320,12 +320,12 @@ def test_a_memory_limit_leaves_the_search() -> None:
 
 
 def test_what_cannot_match_is_told_by_refinement() -> None:
-    """A label that no neighbour has empties every set."""
-    graph, known = labelled_graph(3, 60, 4.0, 4)
-    lonely = next(iter(nx.isolates(known)), None)
+    """A candidate that no edge leads to empties every set."""
+    graph, known = labelled_graph(3, 60, 2.5, 4)
+    lonely = next(iter(nx.isolates(known)))
     wanted = known.subgraph(list(nx.bfs_tree(known, max(known, key=known.degree)))[:9]).copy()
     pattern = labelled_pattern(wanted, known, rows=False)
-    none = replace(pattern.vertices[0], candidates=np.array([] if lonely is None else [lonely], np.int64))
+    none = replace(pattern.vertices[0], candidates=np.array([lonely], np.int64))
     plan = make_plan(replace(pattern, vertices=(none, *pattern.vertices[1:])), graph)
     assert plan.tree is not None
     assert not any(map(len, plan.tree.space.candidates))

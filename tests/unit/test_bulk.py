@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.config import Budget
 from graphdb.data import GEOGRAPHY
 from graphdb.storage import bulk, statistics
+from graphdb.storage.batch import Batch
+from graphdb.storage.loaders import collect, streams
 from graphdb.storage.loaders import load as load_module
-from graphdb.storage.loaders import streams
 
 TABLES = {
     "resource": "id",
@@ -65,17 +67,31 @@ def test_threads_do_not_matter() -> None:
     assert loaded(GEOGRAPHY, threads=1) == loaded(GEOGRAPHY, threads=4)
 
 
-@pytest.mark.parametrize("spilled", [False, True])
-def test_the_general_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, spilled: bool) -> None:
+@pytest.mark.parametrize("way", ["spilled", "several batches", "as if there were more"])
+def test_every_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Texts and triples on disk; terms that do not fit, so that DuckDB finds them; and DuckDB from the start."""
     expected = loaded(GEOGRAPHY)
-    monkeypatch.setattr(streams, "BLOCK", 10_000)
-    if spilled:
-        monkeypatch.setattr("graphdb.storage.loaders.collect._PIECE", 5_000)
-        monkeypatch.setattr("graphdb.state.Budget.of", lambda limit: graphdb.state.Budget(1 << 30, 100, 100))
-        monkeypatch.setattr("graphdb.storage.loaders.collect.Collector.full", False)
+    monkeypatch.setattr(streams, "BLOCK", 50_000)
+    monkeypatch.setattr(collect, "_PIECE", 5_000)
+    taken: list[bool] = []
+
+    def take(self: collect.Collector) -> Batch:
+        taken.append(self.spilled)
+        return whole(self)
+
+    whole = collect.Collector.take
+    monkeypatch.setattr(collect.Collector, "take", take)
+    if way == "spilled":
+        monkeypatch.setattr(Budget, "of", lambda limit: Budget(1 << 30, 1 << 22, 100))
+        monkeypatch.setattr(collect.Collector, "full", False)
+    elif way == "several batches":
+        monkeypatch.setattr(collect, "_SLOTS", 1_000)
+        monkeypatch.setattr(Budget, "of", lambda limit: Budget(1 << 30, 10_000, 10_000))
     else:
         monkeypatch.setattr(bulk, "is_empty", lambda connection: False)
     assert loaded(GEOGRAPHY) == expected
+    assert taken[0] == (way != "as if there were more")
+    assert (len(taken) > 1) == (way == "several batches")
 
 
 terms = st.sampled_from([f"<a:{name}>" for name in "stuvw"])

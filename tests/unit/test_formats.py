@@ -322,3 +322,59 @@ def test_load_says_what_the_python_call_says(tmp_path: pathlib.Path) -> None:
         assert said.query("MATCH (a:Person)-[e:knows]->() RETURN a.name, a.age, e.since").fetchall() == [
             ("Ada", 36, 1999)
         ]
+
+
+NAMES = [f"näme {i * 7919 % 1000}" for i in range(40)]
+RDF_HEAD = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://x/">\n'
+SOUND = {
+    "csv": ":ID,name,:LABEL\n" + "".join(f"{i},{name},P\n" for i, name in enumerate(NAMES)),
+    "ttl": "".join(f'<x:a{i}> <x:name> "{name}" .\n' for i, name in enumerate(NAMES)),
+    "trig": "".join(f'<x:g> {{ <x:a{i}> <x:name> "{name}" }}\n' for i, name in enumerate(NAMES)),
+    "jsonld": "[" + ",\n".join(f'{{"@id": "x:a{i}", "x:name": "{name}"}}' for i, name in enumerate(NAMES)) + "]",
+    "rdf": RDF_HEAD
+    + "".join(f'<rdf:Description rdf:about="x:{i}"><n>{name}</n></rdf:Description>\n' for i, name in enumerate(NAMES))
+    + "</rdf:RDF>",
+    "graphml": '<graphml><key id="n" for="node"/><graph>\n'
+    + "".join(f'<node id="a{i}"><data key="n">{name}</data></node>\n' for i, name in enumerate(NAMES))
+    + "</graph></graphml>",
+}
+
+
+def test_files_that_are_damaged(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut, packed and cut, wrongly encoded, with a NUL in its syntax, overlong, or no file: an error, nothing kept."""
+    monkeypatch.setattr(streams, "LONGEST_TOKEN", 1 << 20)
+    with graphdb.connect() as db:
+        for suffix, text in SOUND.items():
+            sound, half = text.encode(), len(text.encode()) // 2
+            half = sound.rindex("ä".encode(), 0, half) + 2  # within a value
+            packed, framed = gzip.compress(sound), zstandard.compress(sound)
+            damaged = {
+                f"a.{suffix}.gz": (packed + packed[:-9], "cut short"),
+                f"b.{suffix}.zst": (framed + framed[:-9], "cut short"),
+                f"c.{suffix}": (sound[:half], suffix),
+                f"d.{suffix}": (text.encode("utf-16"), "UTF-"),
+                f"e.{suffix}": (text.encode("latin-1"), "UTF-8"),
+            }
+            if suffix != "csv":  # where NUL is a character like others
+                damaged[f"f.{suffix}"] = (sound.replace(b"<" if b"<" in sound else b"{", b"<\0", 3), suffix)
+            if suffix in ("rdf", "graphml"):
+                damaged[f"g.{suffix}"] = (sound.replace(b"me", b"x" * (3 << 20), 1), "too long")
+            for name, (content, says) in damaged.items():
+                (tmp_path / name).write_bytes(content)
+                with pytest.raises(LoadError, match=says):
+                    db.load(tmp_path / name)
+            (tmp_path / f"h.{suffix}").mkdir()
+            with pytest.raises(LoadError, match="is a directory"):
+                db.load(tmp_path / f"h.{suffix}")
+            os.mkfifo(tmp_path / f"i.{suffix}")
+            writer = threading.Thread(target=(tmp_path / f"i.{suffix}").write_bytes, args=(sound[:half],))
+            writer.start()
+            with pytest.raises(LoadError):
+                db.load(tmp_path / f"i.{suffix}")
+            writer.join()
+        assert db.sql("SELECT count(*) FROM triples").scalar() == 0
+        (tmp_path / "cut.csv").write_bytes(SOUND["csv"].encode()[:-3])
+        with pytest.raises(LoadError, match="Expected Number of Columns: 3 Found: 2") as found:
+            db.load(tmp_path / "cut.csv")
+        assert found.value.line == len(NAMES) + 1
+        assert db.load(tmp_path / "cut.csv", on_error="skip").errors == 1

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphdb.data import GEOGRAPHY
@@ -101,6 +101,35 @@ def test_round_trip(written: list[tuple[Term, Term, Term]], dice: random.Random)
         tuple((what, value, note.lower() if what == "tagged" else note) for what, value, note in t) for t in written
     ]
     assert read("".join(lines).encode()) == expected
+
+
+_IRIS = "<http://a/é> <http://a/éb> <http://a/> <http://a/b> <http://a/bc> <http://a/\u00e9> <http://a/b".split()
+_BLANKS = "_:a _:ab _:a.b _:a. _:aé".split()
+_LITERALS = '"a" "aé" "a"@en "a"^^<http://a/b> "a"^^<http://a/bc> "aé"^^<http://a/b "a'.split()
+_CUT = [b"<http://a/\xc3>", b"<http://a/\xc3b>", b"<http://a/\xa9>", b"<http://a/b\xc3\xa9>", b"<http://a/b >"]
+subjects = st.sampled_from([term.encode() for term in (*_IRIS, *_BLANKS)])
+values = st.sampled_from([*(term.encode() for term in (*_IRIS, *_IRIS, *_BLANKS, *_LITERALS)), *_CUT])
+gaps = st.sampled_from([b" ", b" ", b" ", b""])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(subjects, gaps, st.sampled_from([b"<a:p>", b"<a:p>", b"<a:pq>"]), values), max_size=20))
+@example([(b"<a:s>", b" ", b"<a:p>", value) for value in ("<a:é>".encode(), "<a:é>".encode(), b"<a:\xc3b>")])
+@example([(subject, b"", b"<a:p>", b"<a:o>") for subject in (b"_:a", b"_:a", b"_:ab", b"_:a")])
+def test_what_is_guessed_is_what_is_read(lines: list[tuple[bytes, ...]]) -> None:
+    """A line means the same behind others that it resembles as alone."""
+    data = [subject + gap + label + gap + value + b" .\n" for subject, gap, label, value in lines]
+    together = Reader(stop=False)
+    together.open("data.nt", 3)
+    bad = {line.line for line in together.feed(b"".join(data))}
+    alone = [read(line) for line in data]
+    assert terms(together.take()) == [triple for found in alone if found for triple in _plain(found)]
+    assert bad == {number for number, found in enumerate(alone, 1) if found is None}
+
+
+def _plain(triples: list[tuple[Term, ...]]) -> list[tuple[tuple[str, ...], ...]]:
+    """Terms without the annotation that they do not have."""
+    return [tuple(term if term[0] in ("typed", "tagged") else term[:2] for term in triple) for triple in triples]
 
 
 VALID = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -32,8 +34,8 @@ ex:Robot rdfs:subClassOf ex:Agent .
 EX, RDF = "http://ex.org/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
-WAYS = ["", "UNWIND [1] AS one "]
-"""What stands before a query: nothing, and then it is SQL; or a clause that makes it interpreted."""
+WAYS = ["", "UNWIND [1] AS one ", "UNWIND [{one: 1}] AS one "]
+"""What stands before a query: nothing, or rows that it starts from, and then it is SQL; or what makes it interpreted."""
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +248,53 @@ def test_ontology_of_universities(tmp_path: Path) -> None:
                 more = "" if pattern == "(x:{0})" else "MATCH (x)-[:advises]->(y:Student) "
                 assert count == db.query(by_path + more + "RETURN count(DISTINCT x)").scalar()
             assert db.query(f"MATCH (x:{label}) RETURN count(*)").scalar()
+
+
+def test_what_is_returned_can_be_computed_with_in_order_by() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("CREATE (:P {name: 'b', n: 1}), (:P {name: 'a', n: 2}), (:P {name: 'a', n: 2})")
+        for way in WAYS:
+            text = way + "MATCH (v) RETURN DISTINCT v.name AS x, v.n AS y ORDER BY v.n * 2 - y DESC, v.name + 'x'"
+            assert db.query(text).fetchall() == [("a", 2), ("b", 1)]
+
+
+def test_a_path_is_known_in_a_subquery_of_its_own_clause() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("CREATE (:P {n: 1})-[:K]->(:P {n: 2})")
+        text = (
+            "MATCH p = (a)-[:K]->(b) WHERE EXISTS { MATCH (a)-[:K]->(c) WHERE length(p) = c.n - a.n } RETURN count(*)"
+        )
+        assert db.query(text).scalar() == 1
+
+
+def test_what_is_interpreted_becomes_a_table() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("CREATE (:P {n: 1})-[:K {since: 5}]->(:P {n: 2})")
+        db.query("CREATE TABLE since AS MATCH (a)-[k:K]->(b) RETURN a.n AS a, k.since AS since")
+        assert db.sql("SELECT * FROM since").fetchall() == [(1, 5)]
+        assert db.sql("SELECT * FROM cypher($$ UNWIND [1, 2] AS x RETURN x $$) WHERE x > 1").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RETURN range(1, 9223372036854775807) AS x",
+        "RETURN reduce(s = 'x', i IN range(0, 40) | s + s) AS x",
+        "RETURN reduce(s = [1], i IN range(0, 40) | s + s) AS x",
+        "RETURN reduce(s = 'xx', i IN range(0, 40) | replace(s, 'x', 'xx')) AS x",
+    ],
+)
+def test_what_grows_beyond_all_measure_is_refused(text: str) -> None:
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.MemoryLimitError, match="too long"):
+        db.query(text).fetchall()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_value_that_can_be_a_parameter_comes_back(way: str) -> None:
+    zone = timezone(timedelta(hours=1))
+    values: list[object] = [1, 1.5, "a", True, None, Decimal("1.5"), date(2020, 1, 1), time(10), time(10, tzinfo=zone)]
+    values += [datetime(2020, 1, 1, tzinfo=zone), [1, 2], {"a": [1, {"b": None}]}]
+    with graphdb.connect(threads=1) as db:
+        for value in values:
+            assert db.query(way + "RETURN $x AS x", x=value).scalar() == value
+        assert str(db.query(way + "RETURN $x AS x", x=timedelta(days=1, seconds=2)).scalar()) == "P1DT2S"

@@ -76,3 +76,26 @@ def test_modes_against_all_walks(edges: Edges, undirected: bool) -> None:
             )
             got = Counter(repr(row) for row in db.query(text).fetchall())
             assert got == Counter(repr(walk) for walk in found if _admits(mode, *walk)), mode
+
+
+AHEAD = [
+    "(x {n: y.m})-[:K]->(y)",
+    "(x)-[:K]->(y {n: z.n})-[:K]->(z)",
+    "(x)-[:K]->(y {m: z.n})-[:K]->(z:P {m: 2})",
+    "(x)-[k:K WHERE z.n = x.n]->(y)-[:K]->(z)",
+]
+
+
+@pytest.mark.parametrize("pattern", AHEAD)
+def test_a_condition_may_look_ahead_on_its_path(pattern: str) -> None:
+    """A path with a mode is searched step by step; what a condition says of a later vertex waits for it."""
+    with graphdb.connect(threads=1) as db:
+        db.query(
+            "CREATE (a:P {n: 1, m: 2}), (b:P {n: 2, m: 1}), (c:P {n: 1, m: 3}), "
+            "(a)-[:K]->(b), (b)-[:K]->(c), (c)-[:K]->(a), (b)-[:K]->(a)"
+        )
+        searched, planned = (db.query(f"MATCH {mode} {pattern} RETURN x.m, y.m").fetchall() for mode in ("TRAIL", ""))
+        assert planned
+        assert sorted(searched) == sorted(planned)
+        with pytest.raises(graphdb.NotSupportedError, match="what comes later"):
+            db.query("MATCH ((x WHERE x.n < y.n)-[:K]->(y)){2} RETURN x")

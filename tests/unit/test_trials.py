@@ -22,14 +22,23 @@ def test_asking_alone_misses_nothing() -> None:
     assert [trials.choose(ways) for _ in range(9)] == ["a"] * 9
 
 
+def noted(trials: Trials, way: str, *seconds: float) -> Trials:
+    for taken in seconds:
+        trials.note(way, taken)
+    return trials
+
+
 def test_measured_beats_expected_but_for_the_first_run() -> None:
-    trials, ways = Trials(), {"a": Expected(1.0), "b": Expected(4.0)}
-    trials.note("a", 100.0)  # with all that it had to make ready
-    assert trials.choose(ways) == "a"
-    trials.note("a", 4.0 * DOUBT - 0.5)
-    assert trials.choose(ways) == "a"  # what was never tried must promise more
-    trials.note("a", 4.0 * DOUBT + 0.5)
+    ways = {"a": Expected(1.0), "b": Expected(4.0)}
+    assert noted(Trials(), "a", 100.0).choose(ways) == "a"  # with all that it had to make ready
+    limit = 4.0 * DOUBT  # what was never tried must promise more
+    assert noted(Trials(), "a", 100.0, limit - 0.5, limit - 0.5).choose(ways) == "a"
+    trials = noted(Trials(), "a", 100.0, limit + 0.5, limit + 0.5)
     assert trials.choose(ways) == "b"
-    trials.note("b", 100.0)
-    trials.note("b", 9.0)
-    assert trials.choose(ways) == "a"
+    assert noted(trials, "b", 100.0, 9.0, 9.0).choose(ways) == "a"
+
+
+def test_a_run_that_was_held_up_says_nothing() -> None:
+    ways = {"a": Expected(1.0), "b": Expected(4.0)}
+    assert noted(Trials(), "a", 1.0, 100.0).choose(ways) == "a"
+    assert noted(Trials(), "a", 1.0, 100.0, 1.0, 100.0).choose(ways) == "a"

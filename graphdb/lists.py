@@ -1,0 +1,287 @@
+"""Lists and CASE in SQL: values that are made of other values, and chosen between them.
+
+:data:`COMPILED` holds how each kind of expression compiles, :data:`FUNCTIONS` the functions of lists.  What happens to
+each item is a lambda of DuckDB's, in which nothing can be looked up: items that are vertices or edges have no
+properties there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from graphdb.constants import list_sql
+from graphdb.errors import NotSupportedError, with_place
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import variables_in
+from graphdb.typed import Typed, unified
+from graphdb.values import BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
+
+if TYPE_CHECKING:
+    from graphdb.expressions import Compiler
+
+
+def common(values: Sequence[Typed]) -> tuple[list[str], Type]:
+    """Return values as SQL of the one type that holds them all, each as it is.
+
+    Raises
+    ------
+    NotSupportedError
+        There is none, or some are integers and others are not: they are equal, and differ, at once.
+    """
+    if len({value.type.base for value in values} & NUMERIC) > 1:
+        raise NotSupportedError("numbers of different types are not supported in one column in SQL")
+    return unified(values)
+
+
+def items(c: Compiler, node: ast.Expression) -> Typed:
+    """Return SQL that makes a row of each item of a list; what is no list is one item, and null is none.
+
+    Raises
+    ------
+    NotSupportedError
+        The items differ in type.
+    """
+    value = c.compile(node)
+    if value.type.base is Base.NULL:
+        return Typed("unnest(CAST(NULL AS INTEGER[]))", NULL)
+    if value.type.base is not Base.LIST:
+        return Typed(f"unnest([{value.sql}])", value.type) if value.type.base is not Base.VALUE else _refused(node)
+    element = value.type.element or NULL
+    if element == VALUE and not value.many:
+        return _refused(node)
+    return Typed(f"unnest({value.sql})", element)
+
+
+def _refused(node: ast.Expression) -> Typed:
+    raise NotSupportedError("lists of values of several types are not supported in SQL", position=node.span.start)
+
+
+def _list(c: Compiler, node: ast.Expression) -> Typed:
+    """Compile what must be a list; null is one."""
+    value = c.compile(node)
+    if value.type.base is Base.NULL:
+        return Typed("CAST(NULL AS INTEGER[])", list_of(NULL))
+    if value.type.base is not Base.LIST or value.many:
+        raise c.mismatch(f"expected a list, found {value.type}", node)
+    return value
+
+
+def _whole(c: Compiler, node: ast.Expression) -> str:
+    """Compile what must be an integer or null."""
+    value = c.compile(node)
+    if value.type.base is Base.NULL:
+        return "CAST(NULL AS BIGINT)"
+    if value.type.base is not Base.INTEGER:
+        raise c.mismatch(f"a list's index is an integer, found {value.type}", node)
+    return value.sql
+
+
+# --- expressions -----------------------------------------------------------------------------------------------
+
+
+def _literal(c: Compiler, node: ast.ListLiteral) -> Typed:
+    try:
+        return list_sql([c.one(item) for item in node.items])
+    except NotSupportedError as error:
+        raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
+
+
+def _in(c: Compiler, node: ast.In) -> Typed:
+    item = c.compile(node.item)
+    collection = c.compile(node.collection)
+    if collection.type.base is Base.NULL:
+        return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
+    if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
+        return c.any_of(lambda a, b: Typed(c.compare("=", a, b), BOOLEAN), item, collection)
+    if collection.type.base is not Base.LIST:
+        raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
+    element = collection.type.element or NULL
+
+    def test(value: Typed) -> Typed:
+        if isinstance(node.collection, ast.ListLiteral):
+            if not node.collection.items:
+                return Typed("FALSE", BOOLEAN)
+            parts = [c.compare("=", value, c.one(x)) for x in node.collection.items]
+            return Typed(f"({' OR '.join(parts)})", BOOLEAN)
+        name = c.fresh()
+        equal = c.compare("=", value, Typed(name, element))
+        found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
+        return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
+
+    def fast(value: Typed) -> Typed:
+        plain = element.base is value.type.base and element.base is not Base.LIST
+        if not plain or isinstance(node.collection, ast.ListLiteral):
+            return test(value)
+        return Typed(
+            f"CASE WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
+            f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
+            f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
+            "ELSE FALSE END",
+            BOOLEAN,
+        )
+
+    return c.any_of(fast, item)
+
+
+def _case(c: Compiler, node: ast.Case) -> Typed:
+    operand = None if node.operand is None else c.compile(node.operand)
+
+    def holds(test: ast.Expression) -> str:
+        if operand is None:
+            return c.condition(test)
+        return c.any_of(lambda a, b: Typed(c.compare("=", a, b), BOOLEAN), operand, c.compile(test)).sql
+
+    tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
+    results = [c.value_of(c.one(result)) for _, result in node.branches]
+    otherwise = Typed("NULL", NULL) if node.otherwise is None else c.value_of(c.one(node.otherwise))
+    (*chosen, rest), type = common([*results, otherwise])
+    branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
+    return Typed(f"CASE {branches} ELSE {rest} END", type)
+
+
+def _subscript(c: Compiler, node: ast.Subscript) -> Typed:
+    base, at = _list(c, node.base), _whole(c, node.index)
+    place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
+    return Typed(f"({base.sql})[{place}]", base.type.element or NULL)
+
+
+def _slice(c: Compiler, node: ast.Slice) -> Typed:
+    base = _list(c, node.base)
+    length = f"len({base.sql})"
+    bounds, absent = [], []
+    for bound, otherwise in ((node.start, "0"), (node.end, length)):
+        if bound is None:
+            bounds.append(otherwise)
+            continue
+        at = _whole(c, bound)
+        absent.append(f"{at} IS NULL")
+        bounds.append(f"CASE WHEN {at} < 0 THEN greatest({at} + {length}, 0) ELSE least({at}, {length}) END")
+    first, last = bounds
+    cut = f"({base.sql})[({first}) + 1:({last})]"  # DuckDB's last is among the items
+    never = " OR ".join([*absent, f"{base.sql} IS NULL"])
+    empty = f"CAST([] AS {sql_type(base.type)})"
+    return Typed(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
+
+
+def _each(c: Compiler, variable: ast.Variable, element: Type) -> tuple[str, Compiler]:
+    """Return the name of a list's item in SQL, and the compiler of what is made of it."""
+    name = c.fresh()
+    known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
+    variables = {**c.scope.variables, variable.name: Typed(name, element)}
+    return name, c.within(replace(c.scope, variables=variables, known=known, aggregates=False, exists=None))
+
+
+def _body(sql: str) -> str:
+    """Return the SQL of a lambda's body, in which DuckDB looks nothing up."""
+    if "(SELECT " in sql:
+        raise NotSupportedError("what is looked up for the items of a list is not supported in SQL")
+    return sql
+
+
+def _values_only(c: Compiler, node: ast.Expression) -> Typed:
+    """Compile a list of values: the items have nothing to look up."""
+    source = _list(c, node)
+    if (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM):
+        raise NotSupportedError("what is asked of the vertices and edges of a list is not supported in SQL")
+    return source
+
+
+def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
+    source = _values_only(c, node.source)
+    element = source.type.element or NULL
+    sql = source.sql
+    if node.where is not None:
+        name, inner = _each(c, node.variable, element)
+        sql = f"list_filter({sql}, lambda {name}: {_body(inner.condition(node.where))})"
+    if node.result is None:
+        return Typed(sql, source.type)
+    name, inner = _each(c, node.variable, element)
+    value = inner.one(node.result)
+    return Typed(f"list_transform({sql}, lambda {name}: {_body(value.sql)})", list_of(value.type))
+
+
+def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
+    source = _values_only(c, node.source)
+    name, inner = _each(c, node.variable, source.type.element or NULL)
+    test = _body(inner.condition(node.where if node.where is not None else node.variable))
+    answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
+    unknown = f"WHEN list_aggregate({answers}, 'count') < len({answers}) THEN NULL"
+    match node.quantifier:
+        case "all":
+            cases = f"WHEN list_contains({answers}, FALSE) THEN FALSE {unknown} ELSE TRUE"
+        case "any":
+            cases = f"WHEN list_contains({answers}, TRUE) THEN TRUE {unknown} ELSE FALSE"
+        case "none":
+            cases = f"WHEN list_contains({answers}, TRUE) THEN FALSE {unknown} ELSE TRUE"
+        case _:
+            each = c.fresh()
+            true = f"len(list_filter({answers}, lambda {each}: {each}))"
+            cases = f"WHEN {true} > 1 THEN FALSE {unknown} ELSE {true} = 1"
+    return Typed(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
+
+
+COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
+    ast.ListLiteral: _literal,
+    ast.In: _in,
+    ast.Case: _case,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.ListComprehension: _comprehension,
+    ast.ListPredicate: _predicate,
+}
+
+
+# --- functions -------------------------------------------------------------------------------------------------
+
+
+def _item(template: str) -> Callable[[Compiler, ast.FunctionCall], Typed]:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = _list(c, node.arguments[0])
+        return Typed(template.format(value.sql), value.type.element or NULL)
+
+    return compile
+
+
+def _tail(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = _list(c, node.arguments[0])
+    return Typed(f"({value.sql})[2:]", value.type)
+
+
+LONGEST = 10_000_000
+"""Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
+
+
+def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
+    first, last, *rest = [_whole(c, argument) for argument in node.arguments]
+    step = rest[0] if rest else "1"
+    at = node.span.start
+
+    def fails(condition: str, message: str) -> str:
+        return f"WHEN {condition} THEN error({c.rows.parameters.add(with_place(message, at))})"
+
+    cases = [
+        fails(f"{first} IS NULL OR {last} IS NULL OR {step} IS NULL", "range needs integers, found null"),
+        fails(f"{step} = 0", "range needs a step other than 0"),
+        # As floats, which do not overflow.
+        fails(
+            f"(CAST({last} AS DOUBLE) - {first}) / {step} >= {LONGEST}",
+            f"a range of more than {LONGEST:,} items is too long",
+        ),
+    ]
+    return Typed(f"CASE {' '.join(cases)} ELSE generate_series({first}, {last}, {step}) END", list_of(INTEGER))
+
+
+def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
+
+
+FUNCTIONS: Mapping[str, tuple[Callable[[Compiler, ast.FunctionCall], Typed], int, int]] = {
+    "head": (_item("({})[1]"), 1, 1),
+    "last": (_item("({})[-1]"), 1, 1),
+    "tail": (_tail, 1, 1),
+    "range": (_range, 2, 3),
+    "isempty": (_is_empty, 1, 1),
+}
+"""How each function compiles, and how many arguments it takes at least and at most."""

@@ -1,0 +1,66 @@
+"""Relations: rows in SQL, and what the names of a query stand for in them.
+
+The bindings of a match are one, and so is what each clause makes of the rows that it is given.  SQL over a relation
+calls it ``b``.  Names that begin with ``#`` are the engine's own: unnamed vertices, and the two below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphdb.candidates import variable
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern
+from graphdb.typed import Typed
+from graphdb.values import EDGE
+
+BINDINGS = "_bindings"
+"""The view that holds the bindings of a statement's only match."""
+
+ORDER = "#order"
+"""The number of a row in the order that a WITH … ORDER BY gave; absent where rows have none."""
+
+ROW = "#row"
+"""The number of the row that a match started from, while its matches are gathered."""
+
+VALUE = "#value"
+"""What a subquery gathers of each of its matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows that are there, or that SQL makes."""
+
+    source: str
+    """What stands after FROM."""
+    variables: Mapping[str, Typed] = field(default_factory=dict)
+    """The SQL of each name, over the alias ``b``."""
+    where: tuple[ast.Expression, ...] = ()
+    """Conditions that the rows have still to fulfil."""
+    known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
+    """Whole expressions that are columns already: subqueries that were run."""
+    matches: str | None = None
+    """The column that says how many matches a row stands for; None where each is one."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names that a user gave."""
+        return [name for name in self.variables if not name.startswith("#")]
+
+
+def bindings_of(bound: BoundPattern, view: str = BINDINGS) -> Relation:
+    """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted."""
+    found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
+    for name, number in bound.edge_of.items():
+        edge = bound.edges[number]
+        source, target, code = f"b.v{edge.source}", f"b.v{edge.target}", f"CAST(b.e{number} AS BIGINT)"
+        start, end = source, target
+        if not edge.directed:
+            start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
+            end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
+        found[name] = Typed(
+            f'struct_pack(label := {code} >> 1, "start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT))',
+            EDGE,
+        )
+    return Relation(view, found, tuple(bound.residual))

@@ -1,0 +1,274 @@
+"""Queries of several clauses: what runs as SQL over bindings, what EXPLAIN says of it, and what is kept and cleared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphdb
+from graphdb.execute.choose import choose_executor
+from graphdb.grammar.parser import parse
+from graphdb.query import QueryRun
+
+GRAPH = """
+CREATE (ada:P {name: 'Ada', age: 36}), (bob:P {name: 'Bob', age: 40}), (cy:P:Q {name: 'Cy'}), (dan:Q {name: 'Dan', age: 5}),
+       (ada)-[:KNOWS]->(bob), (bob)-[:KNOWS]->(cy), (ada)-[:KNOWS]->(dan), (cy)-[:KNOWS]->(cy), (ada)-[:LIKES]->(cy)
+"""
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1, device="cpu") as database:
+        database.query(GRAPH)
+        yield database
+
+
+def _rows(db: graphdb.Database, text: str, **arguments: object) -> Counter[tuple[Any, ...]]:
+    return Counter(map(tuple, db.query(text, **arguments).fetchall()))  # type: ignore[arg-type]
+
+
+JOINS: list[tuple[str, list[tuple[Any, ...]]]] = [
+    (
+        "MATCH (a:P) OPTIONAL MATCH (a)-[:LIKES]->(b) RETURN a.name, b.name",
+        [("Ada", "Cy"), ("Bob", None), ("Cy", None)],
+    ),
+    (
+        "MATCH (a:P) OPTIONAL MATCH (a)-[r:KNOWS]->(b) WHERE b.age > a.age RETURN a.name, b.name, type(r), labels(b), b:P",
+        [("Ada", "Bob", "KNOWS", "P", True), ("Bob", None, None, None, None), ("Cy", None, None, None, None)],
+    ),
+    (
+        "OPTIONAL MATCH (a:P {name: 'Eve'}) RETURN a, a.name, id(a), labels(a)",
+        [(None, None, None, None)],
+    ),
+    (
+        "MATCH (a:P {name: 'Ada'}) OPTIONAL MATCH (a)-[:LIKES]->(b) OPTIONAL MATCH (b)-[:KNOWS]->(c)-[:KNOWS]->(d) "
+        "RETURN b.name, c.name, d.name",
+        [("Cy", None, None)],
+    ),
+    (
+        "MATCH (a:P)-[:KNOWS]->(b) WITH a, count(b) AS n WHERE n > 1 MATCH (a)-[:LIKES]->(c) RETURN a.name, n, c.name",
+        [("Ada", 2, "Cy")],
+    ),
+    (
+        "MATCH (a) WITH a ORDER BY a.name DESC LIMIT 2 MATCH (a)<-[:KNOWS]-(b) RETURN a.name, b.name",
+        [("Dan", "Ada"), ("Cy", "Bob"), ("Cy", "Cy")],
+    ),
+    (
+        "MATCH (:P {name: 'Ada'})-[r]->(x:Q) WITH r, x MATCH (y)-[r]->(x) RETURN y.name, type(r), x.name",
+        [("Ada", "KNOWS", "Dan"), ("Ada", "LIKES", "Cy")],
+    ),
+    (
+        "UNWIND ['Bob', 'Cy', 'Bob'] AS n MATCH (p:P {name: n}) RETURN n, p.age",
+        [("Bob", 40), ("Bob", 40), ("Cy", None)],
+    ),
+    ("UNWIND [36, 41] AS n OPTIONAL MATCH (p:P {age: n}) RETURN n, p.name", [(36, "Ada"), (41, None)]),
+    ("UNWIND [] AS x RETURN x", []),
+    ("UNWIND null AS x RETURN x", []),
+    ("UNWIND 7 AS x RETURN x", [(7,)]),
+    ("MATCH (a:P) RETURN a.age AS x UNION MATCH (a:Q) RETURN a.age AS x", [(36,), (40,), (None,), (5,)]),
+    ("RETURN 1 AS x UNION ALL RETURN 1 AS x UNION ALL RETURN null AS x", [(1,), (1,), (None,)]),
+    ("MATCH (a:P) WHERE EXISTS { (a)-[:LIKES]->() } RETURN a.name", [("Ada",)]),
+    ("MATCH (a:P) WHERE NOT EXISTS { MATCH (a)-[:KNOWS]->(b) WHERE b.age > a.age } RETURN a.name", [("Bob",), ("Cy",)]),
+    ("MATCH (a:P) RETURN a.name, COUNT { (a)-[:KNOWS]->() } AS n", [("Ada", 2), ("Bob", 1), ("Cy", 1)]),
+    ("MATCH (a:P) RETURN a.name, COUNT { (a)-->(b:Q) WHERE b.age > 1 } AS n", [("Ada", 1), ("Bob", 0), ("Cy", 0)]),
+    ("MATCH (a:Q) RETURN a.name, EXISTS { MATCH (:P {name: 'Eve'}) } AS x", [("Cy", False), ("Dan", False)]),
+    ("MATCH (a:Q) RETURN a.name, [(a)<-[:LIKES]-(b) | b.name] AS l", [("Cy", "Ada"), ("Dan", "")]),
+    (
+        "MATCH (a:P) WHERE EXISTS { MATCH (a)-[:KNOWS]->(b) WHERE EXISTS { (b)-[:KNOWS]->(b) } } RETURN a.name",
+        [("Bob",), ("Cy",)],
+    ),
+    ("MATCH (a:P) WITH a.name AS n WHERE a.age > 36 RETURN n", [("Bob",)]),
+    ("MATCH (a:P) WITH collect(a) AS l UNWIND l AS p WITH p WHERE p.age > 36 RETURN p.name", [("Bob",)]),
+    (
+        "MATCH (a:P) RETURN CASE WHEN a.age > 36 THEN 'old' WHEN a.age > 0 THEN 'young' END AS c",
+        [("old",), ("young",), (None,)],
+    ),
+    ("MATCH (a:P) RETURN CASE a.name WHEN 'Ada', 'Bob' THEN 1 ELSE 0 END AS c", [(1,), (1,), (0,)]),
+]
+
+
+def _flat(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row with its lists joined, so that it can be counted."""
+    return tuple(",".join(value) if isinstance(value, list) else value for value in row)
+
+
+@pytest.mark.parametrize(("text", "expected"), JOINS)
+def test_clauses_are_sql_over_bindings(db: graphdb.Database, text: str, expected: list[tuple[Any, ...]]) -> None:
+    assert "interpreted" not in db.explain(text)
+    assert Counter(map(_flat, db.query(text).fetchall())) == Counter(expected)
+
+
+@pytest.mark.parametrize("text", [text for text, _ in JOINS])
+def test_rows_that_spill_are_the_same(db: graphdb.Database, text: str) -> None:
+    expected = Counter(map(repr, db.query(text)._table.to_pylist()))  # type: ignore[union-attr]
+    executor = choose_executor("cpu")
+    executor.block_rows = 1  # type: ignore[attr-defined]
+    with QueryRun(db._state.snapshot(), executor, text, {}, bindings_bytes=20) as run:
+        table = run.run(run.prepare(parse(text)))  # type: ignore[arg-type]
+    assert Counter(map(repr, table.to_pylist())) == expected  # type: ignore[union-attr]
+    left = "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE '\\_rows%' ESCAPE '\\' OR table_name LIKE '\\_bind%' ESCAPE '\\'"
+    assert db.sql(left).scalar() == 0
+
+
+VALUES: list[tuple[str, Any]] = [
+    ("[1, 2, 3][0]", 1),
+    ("[1, 2, 3][-1]", 3),
+    ("[1, 2, 3][3]", None),
+    ("[1, 2, 3][null]", None),
+    ("[1, 2, 3][1..]", [2, 3]),
+    ("[1, 2, 3][..-1]", [1, 2]),
+    ("[1, 2, 3][-2..9]", [2, 3]),
+    ("[1, 2, 3][2..1]", []),
+    ("[1, 2, 3][null..1]", None),
+    ("head([])", None),
+    ("last([1, null])", None),
+    ("tail([1, 2])", [2]),
+    ("reverse([1, 2])", [2, 1]),
+    ("size(range(1, 10, 3))", 4),
+    ("range(3, 1, -1)", [3, 2, 1]),
+    ("range(3, 1)", []),
+    ("isEmpty([])", True),
+    ("[x IN [1, 2, null] WHERE x > 1 | x * 10]", [20]),
+    ("[x IN [1, 2] | null]", [None, None]),
+    ("[x IN null | x]", None),
+    ("[x IN [[1], []] | size(x)]", [1, 0]),
+    ("[x IN [1, 2] | [y IN [10, 20] | x + y]]", [[11, 21], [12, 22]]),
+    ("any(x IN [1, null] WHERE x > 1)", None),
+    ("any(x IN [2, null] WHERE x > 1)", True),
+    ("all(x IN [] WHERE x > 1)", True),
+    ("none(x IN [0, null] WHERE x > 1)", None),
+    ("single(x IN [2, 3] WHERE x > 1)", False),
+    ("single(x IN [2, 0] WHERE x > 1)", True),
+    ("2 IN [1, null]", None),
+    ("[1, 2] + 3", [1, 2, 3]),
+    ("CASE null WHEN null THEN 1 ELSE 2 END", 2),
+    ("CASE WHEN null THEN 1 END", None),
+    ("CASE WHEN true THEN [] ELSE [1] END", []),
+    ("coalesce(null, head([]), 3)", 3),
+    ("exists(null)", False),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), VALUES)
+def test_lists_and_case(db: graphdb.Database, expression: str, expected: Any) -> None:
+    """The same whichever way they are evaluated: a map before them makes the whole query interpreted."""
+    text = f"UNWIND [1] AS one RETURN {expression} AS x"
+    assert "interpreted" not in db.explain(text)
+    assert db.query(text).scalar() == expected
+    assert db.query(f"UNWIND [{{one: 1}}] AS one RETURN {expression} AS x").scalar() == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("NOT a.age IN []", 4),
+        ("NOT (a.age = 1 AND false)", 4),
+        ("a.age = 1 OR true", 4),
+        ("size([a.age]) = 1", 4),
+        ("CASE WHEN a.age > 5 THEN false ELSE true END", 2),
+        ("none(x IN [a.age] WHERE x IS NOT NULL)", 1),
+        ("a.age > 5 OR a.age < 6", 3),
+    ],
+)
+def test_a_condition_may_hold_without_the_property(db: graphdb.Database, condition: str, count: int) -> None:
+    assert db.query(f"MATCH (a) WHERE {condition} RETURN count(*)").scalar() == count
+    assert db.query(f"UNWIND [{{one: 1}}] AS one MATCH (a) WHERE {condition} RETURN count(*)").scalar() == count
+
+
+@pytest.mark.parametrize(
+    "text", ["UNWIND [2, 0] AS x RETURN 1 / x", "MATCH (a) WHERE a.age = 5 RETURN 7 % (a.age - 5)"]
+)
+def test_what_fails_while_sql_runs_has_its_place(db: graphdb.Database, text: str) -> None:
+    with pytest.raises(graphdb.ExecutionError, match=r"division by zero \(line 1, column") as failure:
+        db.query(text)
+    assert failure.value.column == text.index("RETURN ") + 8
+    assert db.query("UNWIND [-7] AS x RETURN x / 2 + x % 2 AS y").scalar() == -4
+
+
+# --- EXPLAIN ---------------------------------------------------------------------------------------------------
+
+
+def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
+    text = "MATCH (a:P) OPTIONAL MATCH (a)-[:LIKES]->(b) WHERE EXISTS { (b)-->() } RETURN a.name, b.name"
+    lines = db.explain(text).splitlines()
+    assert lines[0].startswith("match _bindings1 on cpu")
+    assert any(line.startswith("join with") and "planned when the rows give a" in line for line in lines)
+    assert any(line.startswith("group join with") and "planned when the rows give b" in line for line in lines)
+    profiled = db.query("PROFILE " + text).text(100)
+    assert "planned when" not in profiled
+    assert "ms in all" in profiled
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("UNWIND [{a: 1}] AS m RETURN m.a", "because maps as values are not supported"),
+        ("UNWIND [1, 'a'] AS x RETURN x", "because lists of values of several types"),
+        (
+            "MATCH p = (a)-[*1..2]->(b) WITH p RETURN length(p)",
+            "because paths beside such clauses are not supported in SQL",
+        ),
+        ("RETURN 1 AS x UNION RETURN 1.5 AS x", "because numbers of different types"),
+        ("CREATE (:Never)", "because it writes"),
+    ],
+)
+def test_explain_says_why_a_query_is_interpreted(db: graphdb.Database, text: str, why: str) -> None:
+    lines = db.explain(text).splitlines()
+    assert lines[0].startswith("interpreted, row by row")
+    assert why in lines[1]
+
+
+# --- what is kept, and what is left ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["UNWIND [{a: 1}] AS m RETURN m.a AS x", "UNWIND [1] AS x RETURN x"])
+def test_what_sql_can_and_cannot_do_is_kept(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert db.query(text).scalar() == 1
+    monkeypatch.setattr(QueryRun, "prepare", lambda *_: pytest.fail("prepared again"))
+    assert db.query(text).scalar() == 1
+
+
+def test_long_lists_are_columns(db: graphdb.Database) -> None:
+    text = "UNWIND $l AS x RETURN count(x) AS n, min(x) AS low, max(x) AS high"
+    for given, expected in [
+        (list(range(5000)), (5000, 0, 4999)),
+        (np.arange(5000), (5000, 0, 4999)),
+        ([None, *range(5000)], (5000, 0, 4999)),
+        ([0.5] * 2000, (2000, 0.5, 0.5)),
+        (["b", "a"] * 1000, (2000, "a", "b")),
+        ([True] * 1000, (1000, True, True)),
+    ]:
+        assert db.query(text, l=given).fetchall() == [expected]
+        assert "interpreted" not in db.explain(text, l=given)
+    with pytest.raises(graphdb.GraphDBError, match="64 bits"):
+        db.query(text, l=[2**70] * 2000)
+    assert db.query("UNWIND $l AS x RETURN count(x) AS n", l=[1, "a"] * 1000).scalar() == 2000
+
+
+def test_within_a_transaction_and_into_a_table(tmp_path: Path) -> None:
+    with graphdb.connect(tmp_path / "g.duckdb", threads=1, device="cpu") as database:
+        database.query(GRAPH)
+        database.sql("BEGIN")
+        database.query("CREATE TABLE liked AS MATCH (a:P) OPTIONAL MATCH (a)-[:LIKES]->(b) RETURN a.name AS a, b AS b")
+        assert database.sql("SELECT count(b) FROM liked").scalar() == 1
+        database.sql("COMMIT")
+    with graphdb.connect(tmp_path / "g.duckdb", read_only=True, threads=1, device="cpu") as database:
+        text = "MATCH (a:P) OPTIONAL MATCH (a)-[:LIKES]->(b) RETURN a.name, b.name"
+        assert len(database.query(text)) == 3
+        joined = (
+            "SELECT count(name) FROM cypher($$ MATCH (a:P) OPTIONAL MATCH (a)-[:LIKES]->(b) RETURN b.name AS name $$)"
+        )
+        assert database.sql(joined).scalar() == 1
+
+
+def test_a_timeout_stops_the_joins(db: graphdb.Database) -> None:
+    text = "UNWIND range(1, 100000) AS x UNWIND range(1, 100000) AS y WITH x, y WHERE x % y = 1 RETURN count(*) AS n"
+    assert "interpreted" not in db.explain(text)
+    with pytest.raises(graphdb.QueryTimeout):
+        db.query(text, timeout=0.3)
+    assert db.query("UNWIND [1] AS x RETURN x").scalar() == 1
