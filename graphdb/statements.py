@@ -74,7 +74,8 @@ class Statements:
             self._cancelled.clear()
         result = None
         statements = parse_script(text)
-        _check_arguments(text, arguments)
+        if arguments or "$" in text:
+            _check_arguments(text, arguments)
         for statement in statements:
             try:
                 with self._watched() if self._state.progress else _UNWATCHED:

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
@@ -314,11 +314,11 @@ class _Load:
 
     def _write(self, batch: Batch) -> int:
         """Write the one batch of a graph that was empty."""
-        writer = bulk.Bulk(self._connection, batch, self._memory // 2)
-        self._work("storing terms", writer.write_terms)
-        new = self._work("sorting triples", writer.write_triples)
-        self._work("counting", writer.write_statistics)
-        batch.close()
+        writer = bulk.Bulk(self._connection, batch, max(self._memory // 2, 1))
+        with closing(batch):
+            self._work("storing terms", writer.write_terms)
+            new = self._work("sorting triples", writer.write_triples)
+            self._work("counting", writer.write_statistics)
         return new
 
     def _append(self, batch: Batch) -> int:
@@ -331,8 +331,8 @@ class _Load:
     def _stage(self, batch: Batch) -> None:
         """Hand a batch over to DuckDB."""
         self._first = False
-        self._work("storing terms", partial(self._appender.add, batch))
-        batch.close()
+        with closing(batch):
+            self._work("storing terms", partial(self._appender.add, batch))
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
