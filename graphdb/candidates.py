@@ -93,6 +93,11 @@ class Candidates:
         self._look_up([constant for info in bound.vertices for constant in info.iris])
         return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
 
+    def named(self, constant: ast.Expression) -> Ids:
+        """Return the one vertex that a constant names, or none."""
+        self._look_up([constant])
+        return self._constant(constant)
+
     def _vertex(self, bound: BoundPattern, number: int) -> PatternVertex:
         info = bound.vertices[number]
         sets = [self._members(labels) for labels in info.labels]
@@ -178,7 +183,7 @@ class Candidates:
         return np.empty(0, np.int64) if found is None else np.array([found], np.int64)
 
     def _look_up(self, constants: list[ast.Expression]) -> None:
-        """Find the ids of all constants at once, and remember them: a scan of the dictionary is what costs."""
+        """Find the ids of all constants at once, and remember them."""
         known = self._snapshot.ids
         missing = {iri for iri in map(self._iri_of, constants) if iri is not None and iri not in known}
         if not missing:
@@ -186,8 +191,7 @@ class Candidates:
         if len(known) > _REMEMBERED:
             known.clear()
         known.update(dict.fromkeys(missing))
-        sql = "SELECT iri, id FROM _graphdb.resource WHERE iri IN (SELECT unnest($iris))"
-        known.update(self._snapshot.connection.rows(sql, {"iris": sorted(missing)}))
+        known.update(self._snapshot.lookup.ids(missing))
 
     def _iri_of(self, constant: ast.Expression) -> str | None:
         value: object = None

@@ -6,7 +6,9 @@ and memory allows it, the dictionary is kept as columns in the order of its ids,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,8 @@ _ENTRY = 100
 """Bytes that a term or a triple about it takes, roughly."""
 _MOST = 5_000_000
 """Terms and triples that are kept at most."""
+_SORTING = 5e-7
+"""Seconds that it takes to sort a resource in among the others, roughly."""
 
 
 class Lookup:
@@ -45,6 +49,8 @@ class Lookup:
         entries = store.resources + store.literals + sum(store.statistics(label).triples for label in labels)
         self._fits = entries <= min(_MOST, limit_bytes // _ENTRY)
         self._asked = False
+        self._scanning = 0.0
+        """Seconds that went into scans for the ids of IRIs."""
         self._columns: dict[str, Any] = {}
 
     def ready(self) -> bool:
@@ -55,6 +61,25 @@ class Lookup:
     def drop(self) -> None:
         """Read everything anew, because a setting changed how DuckDB hands values over."""
         self._columns.clear()
+
+    def ids(self, iris: Collection[str]) -> dict[str, int]:
+        """The ids of the resources among some IRIs.
+
+        DuckDB scans all IRIs for them, until that has taken as long as to sort them once; then they are searched.
+        """
+        if not self._fits or self._scanning < self._store.resources * _SORTING:
+            started = time.perf_counter()
+            sql = "SELECT iri, id FROM _graphdb.resource WHERE iri IN (SELECT unnest($iris))"
+            scanned = dict(self._connection.rows(sql, {"iris": sorted(iris)}))
+            self._scanning += time.perf_counter() - started
+            return scanned
+        column, order = self._column("iri"), self._order()
+        found = {}
+        for iri in iris:
+            at = bisect_left(order, iri, key=lambda id: column[id].as_py())
+            if at < len(order) and column[order[at]].as_py() == iri:
+                found[iri] = int(order[at])
+        return found
 
     def iris(self, ids: pa.Array | pa.ChunkedArray) -> Any:
         """The IRIs of resources, in Arrow as their ids are; NULL for NULL."""
@@ -98,6 +123,14 @@ class Lookup:
             )
             self._columns["about"] = tuple(rows[name] for name in ("subject", "label", "object"))
         found: Sequence[Ids] = self._columns["about"]
+        return found
+
+    def _order(self) -> Ids:
+        """The ids of resources in the order of their IRIs' characters."""
+        if "order" not in self._columns:
+            sql = "SELECT id FROM _graphdb.resource ORDER BY encode(iri) ASC"
+            self._columns["order"] = self._connection.columns(sql)["id"]
+        found: Ids = self._columns["order"]
         return found
 
     def _kinds(self) -> NDArray[np.uint8]:

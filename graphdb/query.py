@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +100,7 @@ class QueryRun:
         self.controls: list[tuple[Step, PhysicalPlan, Control | None]] = []
         """The same of each match of a program."""
 
-    def __enter__(self) -> QueryRun:
+    def __enter__(self) -> Self:
         self._snapshot.connection.deadline = self._deadline
         return self
 

@@ -36,6 +36,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
 from graphdb.paths.run import PathRun
+from graphdb.paths.selected import Selected
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
@@ -219,7 +220,7 @@ class Statements:
         run = self._query_run(text, arguments, timeout)
         return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
 
-    def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> QueryRun:
+    def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
         executor = self._executor
         if executor is None:
             warm_up()
@@ -259,7 +260,7 @@ class Statements:
         return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
 
     def _prepare(
-        self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+        self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
     ) -> Prepared | Program:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is.
 
@@ -274,12 +275,19 @@ class Statements:
         except TypeError:  # a list among the arguments
             return self._new(run, query, text, arguments)
         if found is None:
+            alike = (text, query.span.start, *arguments, *map(type, arguments.values()))
+            if arguments and (former := self._state.prepared.get(alike)) is not None:
+                assert isinstance(former, Selected)
+                if (again := run.again(former)) is not None:
+                    return again
             try:
                 found = self._new(run, query, text, arguments)
             except (NotSupportedError, TypeMismatchError, BindError) as refused:
                 found = refused
             if isinstance(found, GraphDBError) or found.reusable:
                 self._state.prepared.put(key, found, _own_bytes(found))
+                if isinstance(found, Selected) and found.given is not None:
+                    self._state.prepared.put(alike, found, 0)
         if isinstance(found, GraphDBError):
             raise found.with_traceback(None)
         return found

@@ -13,12 +13,14 @@ import numpy as np
 from graphdb.execute.executor import Control
 from graphdb.execute.group import grouped
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.paths import Paths
 from graphdb.execute.twins import count_twins
 from graphdb.grammar.syntax import MatchMode
 from graphdb.kernel_cache import compiled
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import estimate
 from graphdb.plan.passes import make_plan
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.sample import Walks
 from graphdb.plan.twins import twin_count
@@ -27,7 +29,8 @@ from graphdb.storage.graph import ArraySource, DataGraph
 _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
             "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
             "space_kernels.join_candidates", "tree_kernels.try_roots", "tree_kernels.walk",
-            "group_kernels.group_runs")  # fmt: skip
+            "group_kernels.group_runs", "host_kernels.count_all", "flood_kernels.flood", "flood_kernels.count_ways",
+            "meet_kernels.meet_all", "spell_kernels.spell")  # fmt: skip
 """One function of each family."""
 
 
@@ -54,14 +57,28 @@ def warm_up() -> None:
                 pattern = _pattern(edges, size, mode, count=True)
                 Walks(pattern, graph).forecast(estimate(pattern, graph), tuple(range(len(pattern.vertices))))
                 executor.count(make_plan(pattern, graph))
-                executor.count(make_plan(pattern, graph, counting="never"))
+                again = make_plan(pattern, graph, counting="never")
+                assert executor.count(again) == executor.count(again)  # the second time by the search that was kept
                 executor.count(make_plan(pattern, graph, counting="always"))
-
+        _find_paths(graph, size)
         ones = np.ones(3, np.int64)
         grouped(ones, ones, ones, 2, lambda: None)
         path = _pattern([(i, i + 1) for i in range(8)], size, MatchMode.DIFFERENT_NODES, count=True)
         some = tuple(replace(v, candidates=np.arange(i, i + 2)) for i, v in enumerate(path.vertices))
         executor.count(make_plan(replace(path, vertices=some), graph))
+
+
+def _find_paths(graph: DataGraph, label: int) -> None:
+    """Paths from both ends, from one, all of the shortest, their number, and beyond the shortest."""
+    shortest = PathStep("a", "b", (label,), "both", 1, None, "TRAIL", spelled=True)
+    one, other = np.array([0]), np.array([3])
+    for step in (shortest, replace(shortest, groups=True), replace(shortest, groups=True, spelled=False)):
+        for _ in Paths(graph, replace(step, bound=True), Control()).between(one, other):
+            pass
+        for _ in Paths(graph, step, Control()).across(one, None):
+            pass
+    for _ in Paths(graph, replace(shortest, bound=True, count=2), Control()).between(one, other):
+        pass
 
 
 def smallest_plan() -> PhysicalPlan:

@@ -15,6 +15,7 @@ from graphdb.errors import NotSupportedError
 from graphdb.execute.paths import Found, Paths
 from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.paths.base import (
     FIXED,
     FOUND,
@@ -76,6 +77,8 @@ class Selected(PreparedPaths):
         The candidates of an end that ``around`` does not bind; None for all vertices.
     direct
         The step's columns that are the result, where no SQL is needed for it.
+    given
+        The parameters that name the ends, where nothing else depends on arguments: others may be put in their place.
     """
 
     step: PathStep
@@ -85,6 +88,7 @@ class Selected(PreparedPaths):
     starts: Ids | None
     ends: Ids | None
     direct: tuple[str, ...] | None = None
+    given: tuple[ast.Parameter | None, ast.Parameter | None] | None = None
 
     def describe(self, label: Callable[[int], str]) -> Iterator[str]:
         """The step in words."""
@@ -96,6 +100,7 @@ class SelectedRun(PathBase):
 
     def prepare_selected(self, matches: Matches, returns: ast.ReturnClause) -> Selected:
         """Plan the step and what is around it, and write the SQL after them."""
+        asked = [part for part in walk((matches, returns)) if isinstance(part, ast.Parameter)]
         number, path, edge = _the_path(matches)
         match = matches[number]
         nodes = [
@@ -145,7 +150,20 @@ class SelectedRun(PathBase):
         chosen = [columns.get(i.expression.name) if isinstance(i.expression, ast.Variable) else None for i in items]
         direct = tuple(name for name in chosen if name is not None)
         selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None)
-        return replace(selected, shaped=shaped, bound=bound, reusable=not self._views)
+        return replace(selected, shaped=shaped, bound=bound, reusable=not self._views, given=_given(selected, asked))
+
+    def again(self, prepared: Selected) -> Selected | None:
+        """Return a query that was prepared for other arguments for those of this run; None where that takes more."""
+        if prepared.given is None:
+            return None
+        candidates = Candidates(self._snapshot, self._text, self._arguments, lambda _: np.empty(0, np.int64))
+        ends = [prepared.starts, prepared.ends]
+        for i, parameter in enumerate(prepared.given):
+            if parameter is not None:
+                ends[i] = named = candidates.named(parameter)
+                if not len(named):
+                    return None
+        return replace(prepared, starts=ends[0], ends=ends[1])
 
     def _step(
         self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
@@ -310,6 +328,26 @@ class SelectedRun(PathBase):
 
 
 _NOTHING = Found(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def _given(
+    selected: Selected, asked: Sequence[ast.Parameter]
+) -> tuple[ast.Parameter | None, ast.Parameter | None] | None:
+    """Return the parameters that name the ends, where a query asks for no others and knows no more of those ends."""
+    if selected.around is not None:
+        return None
+    found: list[ast.Parameter | None] = []
+    for end, vertices in ((selected.source, selected.starts), (selected.target, selected.ends)):
+        info = selected.bound.vertices[end]
+        named = [constant for constant in info.iris if isinstance(constant, ast.Parameter)]
+        if named and (len(info.iris) > 1 or info.labels or info.conditions or info.exists):
+            return None
+        if named and (vertices is None or len(vertices) != 1):
+            return None
+        found.append(named[0] if named else None)
+    if len(asked) != len([parameter for parameter in found if parameter is not None]):
+        return None
+    return found[0], found[1]
 
 
 def _counts(step: PathStep) -> bool:

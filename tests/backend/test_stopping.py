@@ -165,12 +165,14 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
 
 STATEMENTS = {
     "the match": "MATCH (a)-[:e]-(b)-[:e]-(c)-[:e]-(d)-[:e]-(f) RETURN a, b, c, d, f",
+    "a path": "MATCH p = SHORTEST 100 ACYCLIC GROUPS (a)-[:e]-+(b) WHERE iri(a) = 'urn:v:1' AND iri(b) = 'urn:v:2' "
+    "RETURN length(p), count(*)",
     "the SQL after it": "MATCH (a)-[:e]-(b)-[:e]-(c) RETURN iri(a) + iri(b) + iri(c) AS x ORDER BY reverse(x)",
 }
 
 
 @pytest.mark.parametrize("how", ["interrupt", "timeout"])
-@pytest.mark.parametrize("what", ["the match", "the SQL after it"])
+@pytest.mark.parametrize("what", STATEMENTS)
 def test_a_statement_ends_at_once(db: graphdb.Database, what: str, how: str) -> None:
     def stop() -> float:
         asked = [time.monotonic() + 0.4]

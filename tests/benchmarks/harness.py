@@ -31,6 +31,9 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 LONG = 1.0
 """Seconds: a cell that takes longer is measured twice only."""
 
+OPENING = 30.0
+"""Seconds at least that a fresh process has to open what was loaded before."""
+
 TURN = float(os.environ.get("BENCH_TURN", "0.005"))
 """Seconds: in its turn an engine is asked the same several times in a row up to so long, and the median counts.
 
@@ -86,7 +89,7 @@ class Worker:
     def count(self, query: Any, limit: float) -> Answer:
         """Count a query's solutions within ``limit`` seconds."""
         if self._process is None and self._folder is not None:
-            opened = self._call("open", (self._folder,), limit)
+            opened = self._call("open", (self._folder,), max(limit, OPENING))
             if opened.trouble:
                 return opened
         return self._call("count", (query,), limit)

@@ -101,6 +101,38 @@ def test_planned_paths_are_those_of_the_search(edges: set[tuple[int, str, int]])
                 assert found == rows(database, text), text
 
 
+ENDS = [
+    "MATCH p = ANY SHORTEST (a)-[:E|F]-+(b) WHERE iri(a) = $a AND iri(b) = $b RETURN p",
+    "MATCH p = ALL SHORTEST (a)-[:E|F]->*(b) WHERE iri(b) = $b AND iri(a) = $a RETURN a.id, b.id, length(p)",
+    "MATCH p = ANY SHORTEST (a:N)-[:E|F]-*(b) WHERE iri(a) = $a AND b.id > 0 AND iri(b) = $b RETURN length(p)",
+    "MATCH p = SHORTEST 2 (a)-[:E]->{0,4}(b) WHERE iri(a) = $a AND iri(b) = $b RETURN length(p) ORDER BY length(p)",
+    "MATCH p = ANY SHORTEST (a)-[:E|F]-*(b) WHERE iri(a) = $a AND iri(b) <> $b RETURN b.id, length(p)",
+    "MATCH (a)-[:E|F*]->(b) WHERE iri(a) = $a AND iri(a) <> $b RETURN DISTINCT b.id",
+]
+
+
+@SOME
+@given(triples)
+def test_other_ends_are_put_into_what_was_prepared(edges: set[tuple[int, str, int]]) -> None:
+    with created(edges) as database:
+        known = [iri for (iri,) in database.query("MATCH (a:N) RETURN iri(a) ORDER BY a.id")]
+        pairs = [(a, b) for a in [*known, "urn:absent"] for b in [*known[:2], "urn:absent"]]
+        for text in ENDS:
+            first = [Counter(map(repr, database.query(text, a=a, b=b))) for a, b in pairs]
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(PathRun, "again", lambda *_: None)
+                anew = [Counter(map(repr, database.query(text, a=a, b=b))) for a, b in pairs]
+            assert first == anew, text
+
+
+def test_other_ends_are_not_prepared_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with created({(0, "E", 1), (1, "F", 2), (2, "E", 0)}) as database:
+        a, b, c = (iri for (iri,) in database.query("MATCH (a:N) WHERE a.id < 3 RETURN iri(a) ORDER BY a.id"))
+        lengths = [len(p) for (p,) in database.query(ENDS[0], a=a, b=b)]
+        monkeypatch.setattr(PathRun, "prepare", refuse)
+        assert [len(p) for (p,) in database.query(ENDS[0], a=b, b=c)] == lengths == [1]
+
+
 def test_these_queries_are_planned() -> None:
     with created({(0, "E", 1), (1, "F", 2), (2, "E", 0)}) as database:
         for text in QUERIES:

@@ -133,3 +133,18 @@ def test_the_time_zone_is_the_one_that_is_set(db: graphdb.Database, monkeypatch:
     for zone in ("UTC", "Asia/Tokyo", "UTC"):
         db.sql(f"SET TimeZone = '{zone}'")
         compare(db, text, monkeypatch)
+
+
+def test_iris_are_scanned_for_and_then_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    iris = ["http://e/", "http://e/a", "http://e/aa", "http://e/Z", "http://e/é", "http://e/ﻮ", "http://e/\U0001f600"]
+    (tmp_path / "some.nt").write_text("".join(f"<{iri}> <urn:p> <http://e/a> .\n" for iri in iris))
+    with graphdb.connect() as db:
+        db.load(tmp_path / "some.nt")
+        lookup = db._state.snapshot().lookup
+        asked = [*iris, "", "http://d", "http://e/ab", "http://e/\U0001f601"]
+        scanned = lookup.ids(asked)
+        assert scanned.keys() == {*iris}
+        lookup._scanning = 1.0
+        assert lookup.ids(asked) == scanned
+        monkeypatch.setattr(lookup, "_connection", None)  # it scans no more
+        assert lookup.ids(asked) == scanned
