@@ -7,7 +7,7 @@ any pattern, with its order, its counting and its executors, and the rows of all
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.errors import NotSupportedError
@@ -82,6 +82,32 @@ def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Versi
     versions = [_Unroller(numbers, needed).version(matches) for numbers in itertools.product(*choices)]
     if any(sum(len(path.edges) for match in v.matches for path in match.patterns) > _MOST_EDGES for v in versions):
         raise NotSupportedError("so long paths are not supported as plain patterns")
+    return versions
+
+
+def is_plain(match: ast.MatchClause) -> bool:
+    """Whether none of a clause's paths repeats anything or has a selector."""
+    return all(path.plain for path in match.patterns)
+
+
+def plain_versions(
+    matches: Sequence[ast.MatchClause], needed: Collection[str], given: Collection[str]
+) -> list[Version]:
+    """Return the versions of MATCH clauses whose rows are those of the vertices and single edges alone.
+
+    ``given`` are the names that are known before the match.
+
+    Raises
+    ------
+    NotSupportedError
+        They are not: a path, a list of edges, or what was given would have to be made or compared.
+    """
+    versions = unroll(tuple(matches), {*needed})
+    for version in versions:
+        if ({*needed} | variables_in(version.matches)) & {*version.paths, *version.lists}:
+            raise NotSupportedError("paths and their edges as values beside such clauses are not supported in SQL")
+        if not version.same.keys().isdisjoint(given):
+            raise NotSupportedError("paths of no edge to what is given are not supported in SQL")
     return versions
 
 

@@ -21,6 +21,7 @@ from graphdb.lists import common
 from graphdb.pattern.bind import BoundPattern, bind, conjuncts
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import ORDER, ROW, VALUE, Relation, bindings_of
 from graphdb.relational.program import Given, Program, Rows, Step
 from graphdb.rows import Parameters
@@ -184,6 +185,8 @@ class Lowering:
 
     def _first(self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]) -> Relation:
         """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings."""
+        if not all(map(is_plain, matches)):
+            return self._first_unrolled(matches, self._live(_UNIT, rest))
         bound, view = self._bound(matches, _UNIT), self._name("bindings")
         relation = bindings_of(bound, view)
         needs = self._needs_of(bound, relation, rest[0])
@@ -214,19 +217,56 @@ class Lowering:
         live = self._live(relation, rest)
         relation = self._with_subqueries(relation, (), live | free_variables(tuple(matches)))
         left = self._table(relation, live | free_variables(tuple(matches)))
+        how = "LEFT JOIN" if matches[0].optional else "JOIN"
+        if not all(map(is_plain, matches)):
+            versions = plain_versions(matches, live, left.variables)
+            joined = [
+                _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
+                for v in versions
+            ]
+            return self._by_row(left, joined, live, how)
         bound = self._bound(matches, left)
-        if not matches[0].optional:
-            return self._joined(left, bound, live, "join")
-        if not bound.residual:
-            return self._joined(left, bound, live, "outer join")
-        joined = self._joined(left, bound, live, "join")
-        new = [name for name in joined.names if name not in left.variables and name in live]
-        matched = self._filtered(replace(joined, variables={**joined.variables, ROW: _ROW}), live)
-        sql, found = self._shaper(matched).select([ROW, *new])
+        if how == "JOIN" or not bound.residual:
+            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join")
+        return self._by_row(left, [self._joined(left, bound, live, "join")], live, how)
+
+    def _by_row(self, left: Relation, joined: Sequence[Relation], live: Collection[str], how: str) -> Relation:
+        """Join rows once more with what they were joined with, where that fulfils its conditions."""
+        numbered = [replace(one, variables={**one.variables, ROW: _ROW}) for one in joined]
+        new = [name for name in joined[0].names if name not in left.variables and name in live]
+        sql, found = self._together(numbered, [ROW, *new], live)
         chosen = "".join(f", m.c{i + 1} AS m{i}" for i in range(len(new)))
-        source = f"(SELECT l.*{chosen} FROM {left.source} l LEFT JOIN ({sql}) m ON m.c0 = l.rowid)"
-        made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
+        source = f"(SELECT l.*{chosen} FROM {left.source} l {how} ({sql}) m ON m.c0 = l.rowid)"
+        made = {name: replace(found[name], sql=f"b.m{i}") for i, name in enumerate(new)}
         return replace(left, source=source, variables={**left.variables, **made})
+
+    def _together(
+        self, relations: Sequence[Relation], names: Sequence[str], live: Collection[str]
+    ) -> tuple[str, Mapping[str, Typed]]:
+        """Return SQL of some columns of several relations' rows that fulfil their conditions, and what they are."""
+        selects = []
+        for relation in relations:
+            if any(name not in relation.variables for name in names):
+                raise NotSupportedError("such paths beside such clauses are not supported in SQL")
+            sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
+            selects.append((sql, {name: found.variables[name] for name in names}))
+        if any(variables != selects[0][1] for _, variables in selects):
+            raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
+        return " UNION ALL ".join(sql for sql, _ in selects), selects[0][1]
+
+    def _first_unrolled(self, matches: Sequence[ast.MatchClause], live: Collection[str]) -> Relation:
+        """Lower a MATCH with paths that starts from nothing."""
+        relations = []
+        for version in plain_versions(matches, live, ()):
+            bound, view = self._bound(version.matches, _UNIT), self._name("bindings")
+            relation = bindings_of(bound, view)
+            needs = _needs(bound, {*live, *version.same.values(), *free_variables(relation.where)})
+            self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
+            variables = {name: relation.variables[name] for name in _available(bound, needs)}
+            relations.append(_aliased(replace(relation, variables=variables), version))
+        names = [name for name in relations[0].names if name in live]
+        sql, found = self._together(relations, names, live)
+        return Relation(f"({sql})", found)
 
     def _joined(self, left: Relation, bound: BoundPattern, live: Collection[str], how: str) -> Relation:
         """Join rows with the bindings of a pattern that starts from them."""
@@ -393,9 +433,11 @@ def _check_reading(query: ast.Composite) -> None:
         for clause in part:
             if not isinstance(clause, _READING):
                 raise NotSupportedError("writing is not for SQL")
+    matches = [clause for part in query.parts for clause in part if isinstance(clause, ast.MatchClause)]
+    own = {id(path) for match in matches for path in match.patterns}
     for node in walk(query.parts):
-        if isinstance(node, ast.PathPattern) and not node.plain:
-            raise NotSupportedError("paths beside such clauses are not supported in SQL")
+        if isinstance(node, ast.PathPattern) and not node.plain and id(node) not in own:
+            raise NotSupportedError("paths in such places are not supported in SQL")
 
 
 def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
@@ -423,6 +465,12 @@ def _looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before:
     if not isinstance(clause, ast.WithClause):
         return False
     return bool((free_variables(clause.where) - {item.alias or item.text for item in items}) & set(before))
+
+
+def _aliased(relation: Relation, version: Version) -> Relation:
+    """Return a relation with the names of vertices that are another one in a version."""
+    known = relation.variables
+    return replace(relation, variables={**known, **{n: known[o] for n, o in version.same.items() if o in known}})
 
 
 def _needs(bound: BoundPattern, names: Collection[str]) -> Wanted:

@@ -63,7 +63,17 @@ MATCH (x)-[:F]->(a)-[:E*]->(b) RETURN DISTINCT x.id, b.id
 MATCH (a) WHERE EXISTS { (a)-[:E*]->(b {id: 1}) } RETURN a.id
 MATCH (a)-[:F]->(c) WHERE NOT EXISTS { MATCH (b)-[:E*0..2]->(a) WHERE b.half = 1 } RETURN a.id, c.id
 MATCH (a:N) WHERE (a)-[:E|F*]-(:N {id: 1}) AND a.id > 0 RETURN count(*)
-MATCH p = (a)-[:E*1..2]->(b) WHERE EXISTS { (b)-[:F*]-() } RETURN p""".splitlines()
+MATCH p = (a)-[:E*1..2]->(b) WHERE EXISTS { (b)-[:F*]-() } RETURN p
+MATCH (a:N) WITH a WHERE a.half = 0 MATCH (a)-[:E*1..2]->(b) RETURN a.id, b.id
+MATCH (a:N) OPTIONAL MATCH (a)-[:E*1..3]-(b) RETURN a.id, b.id
+MATCH (a:N) OPTIONAL MATCH (a)-[:E*0..2]->(b)-[:F]->(c) WHERE b.id <> c.id RETURN a.id, b.id, count(c)
+UNWIND [0, 1, 7] AS i MATCH (a {id: i})-[:E|F*0..2]-(b) RETURN i, b.id, count(*)
+MATCH (a)-[:E*1..3]->(b) WITH b, count(*) AS n WHERE n > 1 RETURN b.id, n
+MATCH (a)-[:E*0..2]->(b) WITH a, b MATCH (b)-[:E]->{1,2}(a) RETURN a.id, b.id
+MATCH (a)-[:E*1..2]->(b) WITH count(*) AS n RETURN n
+MATCH (a {id: 0})-[:E*1..2]->(b) RETURN b.id UNION MATCH (a {id: 0})-[:F*0..2]->(b) RETURN b.id
+MATCH (a:N) WITH a MATCH (a)-[e:F]->(c)-[:E*1..2]->(b) WHERE EXISTS { (b)-[:F]->() } RETURN type(e), a.id, b.id
+MATCH (a:N {id: 1}) OPTIONAL MATCH (a) ((x)-[:E]->(y WHERE y.half = 1)){1,2} (b) RETURN a.id, b.id""".splitlines()
 
 
 def plain(value: Any) -> Any:

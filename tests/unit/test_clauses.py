@@ -211,7 +211,7 @@ def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
         ("UNWIND [1, 'a'] AS x RETURN x", "because lists of values of several types"),
         (
             "MATCH p = (a)-[*1..2]->(b) WITH p RETURN length(p)",
-            "because paths beside such clauses are not supported in SQL",
+            "because paths and their edges as values beside such clauses are not supported in SQL",
         ),
         ("RETURN 1 AS x UNION RETURN 1.5 AS x", "because numbers of different types"),
         ("CREATE (:Never)", "because it writes"),
