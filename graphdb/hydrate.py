@@ -64,18 +64,12 @@ def _looked_up(snapshot: Snapshot, resources: NDArray[np.int64]) -> dict[int, No
         if found in names.vertex_labels:  # but for the class of all created vertices
             classes[subject].append(names.written(names.vertex_labels[found].iri))
     subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
-    # Several values stand in the order of their lexical forms.
-    order = sorted(
-        zip(
-            subjects.tolist(),
-            labels.tolist(),
-            lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist(),
-            objects.tolist(),
-            strict=True,
-        )
-    )
-    values = lookup.values(np.array([literal for *_, literal in order], np.int64))
-    triples = ((subject, label, value) for (subject, label, *_), value in zip(order, values, strict=True))
+    if ((subjects[1:] == subjects[:-1]) & (labels[1:] == labels[:-1])).any():
+        # Several values stand in the order of their lexical forms.
+        lexical = lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist()
+        order = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
+        objects = np.array([literal for *_, literal in order], np.int64)
+    triples = zip(subjects.tolist(), labels.tolist(), lookup.values(objects), strict=True)
     properties = _properties(snapshot, triples)
     iris = zip(resources.tolist(), lookup.iris(pa.array(resources)).to_pylist(), strict=True)
     return {id: Node(iri, tuple(sorted(classes.get(id, ()))), properties.get(id, {})) for id, iri in iris}

@@ -98,6 +98,8 @@ class Lookup:
     def values(self, ids: Ids) -> list[Any]:
         """The values of literals in Python."""
         kinds = self._kinds()[ids - LITERAL_BASE]
+        if len(ids) and (kinds == kinds[0]).all():
+            return [shorter(value) for value in pylist(self.typed(Kind(int(kinds[0])), ids))]
         found = np.empty(len(ids), object)
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)

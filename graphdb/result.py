@@ -152,7 +152,8 @@ class Result:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows as tuples of Python values."""
-        return list(self)
+        with without_collection():
+            return list(self)
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """Return the first row, or None."""

@@ -30,7 +30,7 @@ def path_array(starts: Ints, walks: Ints, codes: Ints) -> pa.StructArray:
 
     first = starts - np.arange(len(starts))
     lists = [
-        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(items))
+        pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(items))
         for offsets, items in ((starts, walks), (first, codes))
     ]
     return pa.StructArray.from_arrays(lists, ["vertices", "codes"])
@@ -50,12 +50,14 @@ class Spelled:
         import pyarrow.compute as pc
 
         flat = column.combine_chunks()
-        self._present: list[bool] = flat.is_valid().to_pylist()
-        flat = flat.drop_null()
+        self._present: list[bool] | None = None
+        if flat.null_count:
+            self._present = flat.is_valid().to_pylist()
+            flat = flat.drop_null()
         lists = flat.field("vertices")
         self._starts = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy()))
-        self._walks = lists.flatten().to_numpy()
         self._codes = flat.field("codes").flatten().to_numpy()
+        self._vertices, self._at = np.unique(lists.flatten().to_numpy(), return_inverse=True)
 
     @classmethod
     def of(cls, values: list[Any]) -> Spelled:
@@ -67,23 +69,23 @@ class Spelled:
     @property
     def vertices(self) -> list[int]:
         """The vertices of all paths."""
-        found: list[int] = np.unique(self._walks).tolist()
+        found: list[int] = self._vertices.tolist()
         return found
 
     def paths(self, names: Names, nodes: Mapping[int, Node]) -> list[Path | None]:
         """Return the paths; ``nodes`` holds their vertices."""
-        vertices, at = np.unique(self._walks, return_inverse=True)
-        all_nodes = [nodes[vertex] for vertex in vertices.tolist()]
-        spelled = [all_nodes[i] for i in at.tolist()]
-        edges = self._relationships(names, all_nodes, at)
+        all_nodes = [nodes[vertex] for vertex in self._vertices.tolist()]
+        spelled = [all_nodes[i] for i in self._at.tolist()]
+        edges = self._relationships(names, all_nodes, self._at)
         starts = self._starts.tolist()
-        made = iter(
-            [
-                Path(tuple(spelled[begin:end]), tuple(edges[begin - i : end - i - 1]))
-                for i, (begin, end) in enumerate(pairwise(starts))
-            ]
-        )
-        return [next(made) if present else None for present in self._present]
+        made: list[Path | None] = [
+            Path(tuple(spelled[begin:end]), tuple(edges[begin - i : end - i - 1]))
+            for i, (begin, end) in enumerate(pairwise(starts))
+        ]
+        if self._present is None:
+            return made
+        left = iter(made)
+        return [next(left) if present else None for present in self._present]
 
     def _relationships(self, names: Names, nodes: Sequence[Node], at: Ints) -> list[Relationship]:
         """The edges of all paths, each made once."""

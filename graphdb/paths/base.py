@@ -70,7 +70,10 @@ class Kept:
         """All rows, while they are in memory."""
         import pyarrow as pa
 
-        return None if self._spilled else pa.concat_tables(self._tables, promote_options="permissive")
+        if self._spilled:
+            return None
+        _, *tables = self._tables
+        return tables[0] if len(tables) == 1 else pa.concat_tables(self._tables, promote_options="permissive")
 
     def _spill(self) -> None:
         import pyarrow as pa

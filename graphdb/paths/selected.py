@@ -276,13 +276,15 @@ class SelectedRun(PathBase):
         """Find the paths; what is around them is visible already."""
         self.control = control = self.new_control()
         paths = Paths(self._snapshot.graph, prepared.step, control)
-        found = Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
         limit = prepared.wanted.limit if prepared.around is None else None
+        found: Kept | None = None
         for block in self._found(prepared, paths):
-            found.add(self._table(prepared, block))
+            table = self._table(prepared, block)
+            found = found or Kept(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
+            found.add(table)
             if limit is not None and found.rows >= limit:
                 break
-        return found
+        return found or Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
 
     def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
         """Yield the paths between all ends that there are."""
