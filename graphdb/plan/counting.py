@@ -114,6 +114,7 @@ def counting_plan(
     search: PhysicalPlan,
     *,
     beside: float | None = None,
+    sampled: bool = True,
     always: bool = False,
 ) -> CountingPlan | None:
     """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
@@ -126,6 +127,9 @@ def counting_plan(
         The plan that enumerates.
     beside
         Elements that counting along a tree is expected to go through, where that is the other way, not the search.
+    sampled
+        Whether random walks corrected what the search is expected to cost: what the model alone says of a skewed graph
+        may be far too much, and does not count.
     always
         Whatever it costs.
     """
@@ -140,7 +144,7 @@ def counting_plan(
     if beside is not None:
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
-        instead_of = max(instead_of, _search_cost(pattern, search, costs))
+        instead_of = max(instead_of if sampled else 0.0, _search_cost(pattern, search, costs))
     most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
     if not always:
         most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)

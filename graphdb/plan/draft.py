@@ -16,7 +16,7 @@ from graphdb.plan.physical import (
     Step,
     TreeCount,
 )
-from graphdb.plan.sample import Forecast, best_order, modelled
+from graphdb.plan.sample import Forecast, best_order, modelled, worth_looking
 from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph import DataGraph
@@ -33,6 +33,8 @@ class Draft:
     pattern: PatternGraph
     graph: DataGraph
     counting: Literal["auto", "always", "never"] = "auto"
+    sampled: bool = True
+    """Whether a dear search is looked at by random walks; False leaves it to the model."""
     space: CandidateSpace | None = None
     """The candidates as refined and joined, where that pays, …"""
     tree: TreeCount | None = None
@@ -60,10 +62,24 @@ class Draft:
     @cached_property
     def searched(self) -> Forecast:
         """… and what its best order does.  Nobody looks at samples for a search that will give way to counting."""
-        forecast = modelled(self.plain, matching_order(self.plain))
-        if self.linear and forecast.cost > SURELY * self.along_edges:
-            return forecast
-        return best_order(self.pattern, self.graph, self.plain, matching_order, forecast)
+        if self.linear and self.modelled.cost > SURELY * self.along_edges:
+            return self.modelled
+        return best_order(self.pattern, self.graph, self.plain, matching_order, self.modelled)
+
+    @property
+    def forecast(self) -> Forecast:
+        """What the plan's order does: of a search that may give way to counting, as modelled, not as looked at."""
+        return self.searched if self.sampled else self.modelled
+
+    @cached_property
+    def modelled(self) -> Forecast:
+        """What the statistics say of the order that they like best."""
+        return modelled(self.plain, matching_order(self.plain))
+
+    @property
+    def unsure(self) -> bool:
+        """Whether random walks would have told more of the search."""
+        return not self.sampled and self.space is None and worth_looking(self.pattern, self.modelled)
 
     @cached_property
     def linear(self) -> bool:
