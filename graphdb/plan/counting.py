@@ -43,7 +43,8 @@ VECTOR = 0.3
 MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search, …"""
 MOST_BESIDE = 16
-"""… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
+"""… and where there is a tree beside it, or samples would tell more of the search, sums of more than these are: finding
+them takes longer than it helps."""
 TERM = 15_000.0
 """What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
@@ -116,6 +117,7 @@ def counting_plan(
     beside: float | None = None,
     sampled: bool = True,
     always: bool = False,
+    known: dict[tuple[Quotient, int], tuple[Part, ...] | None] | None = None,
 ) -> CountingPlan | None:
     """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
 
@@ -132,7 +134,10 @@ def counting_plan(
         may be far too much, and does not count.
     always
         Whatever it costs.
+    known
+        How quotients are counted (with cores of at most so many vertices) that were planned before, which is added to.
     """
+    known = {} if known is None else known
     root = -1 if pattern.count_only else _only_output(pattern)
     if not (pattern.count_only or root >= 0) or pattern.limit is not None or not pattern.vertices:
         return None
@@ -145,7 +150,7 @@ def counting_plan(
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
         instead_of = max(instead_of if sampled else 0.0, _search_cost(pattern, search, costs))
-    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
+    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None and sampled else MOST_BESIDE
     if not always:
         most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
     quotients = expansion.quotients(most)
@@ -154,9 +159,12 @@ def counting_plan(
     terms, cost = [], OVERHEAD + TERM * (len(quotients) - 1)
     scattered = 1.0 + FARTHER * max(math.log2(8 * graph.vertices / CACHED), 0.0)
     planned: set[Part] = set()
+    largest = MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
-        parts = parts_of(quotient, costs, MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE)
+        if (quotient, largest) not in known:
+            known[quotient, largest] = parts_of(quotient, costs, largest)
+        parts = known[quotient, largest]
         if parts is None:
             return None
         cost += sum(part.cost * (scattered if part.levels else 1.0) for part in parts if part not in planned)

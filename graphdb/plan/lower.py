@@ -203,7 +203,7 @@ def lower(
     wanted = np.array([slots[name] for name in pattern.outputs], np.int64)
     moved = np.tile(np.arange(len(names)), (len(symmetry.permutations), 1))
     moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
-    outputs, columns = np.unique(moved[:, wanted], return_inverse=True)
+    outputs, columns = np.unique(moved[:, wanted], return_inverse=True) if len(wanted) else (wanted, wanted)
     kept = _kept(pattern, steps, outputs)
     return PhysicalPlan(
         steps=steps,

@@ -9,10 +9,11 @@ to all others share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphdb.plan.bits import members
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.loops import (
     Bundle,
@@ -165,7 +166,7 @@ class _Search:
         for v in choices:
             if self._beaten(state):
                 return
-            joined = tuple((u, self._kind[v, u]) for u in _members(state.near[v]))
+            joined = tuple((u, self._kind[v, u]) for u in members(state.near[v]))
             alike = (self._weight[v], joined, state.registers.get(v))
             if state.bound and alike in tried:
                 continue
@@ -224,7 +225,7 @@ class _Search:
         state.levels.append([])
         neighbours = state.near.pop(v)
         state.cost += rows
-        for u in _members(neighbours):
+        for u in members(neighbours):
             state.near[u] &= ~(1 << v)
             kind, bundle = self._kind[v, u], self._bundles[v, u]
             length = self._length(kind, arrival)
@@ -313,13 +314,6 @@ class _Search:
         if len(state.bound) > 1 and any(both >> b & 1 for b in state.bound):
             pull = min(pull, _PROBE + pull * self._closure(backward))  # closed lists
         return min(_PUSH * size * push, state.sizes[mask] * min(pull, _PROBE * size)), state.sizes[mask]
-
-
-def _members(bits: int) -> Iterator[int]:
-    """The vertices of a set, in ascending order."""
-    while bits:
-        yield (bits & -bits).bit_length() - 1
-        bits &= bits - 1
 
 
 def _with_tallies(levels: list[list[Instruction]]) -> list[list[Instruction]]:

@@ -53,10 +53,12 @@ def make_plan(
     through them.
     """
     # Nobody looks at samples for a search that gives way to counting whatever they say.
-    draft = Draft(pattern, graph, counting, sampled=not (counting == "auto" and pattern.count_only))
+    draft = Draft(
+        pattern, graph, counting, sampled=counting != "auto" or not pattern.count_only or pattern.limit is not None
+    )
     plan = _plan(draft)
     if draft.unsure and plan.counting is None:
-        again = Draft(pattern, graph, counting)
+        again = Draft(pattern, graph, counting, counted=draft.counted)
         again.plain, again.modelled = draft.plain, draft.modelled
         plan = _plan(again)
     if plan.tree is None and plan.counting is None and plan.clique is None:
@@ -84,7 +86,9 @@ def _plan(draft: Draft) -> PhysicalPlan:
     countable = pattern.count_only or pattern.duplicates != "keep"
     if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
-    found = counting_plan(pattern, graph, conditions, plan, sampled=not draft.unsure, always=counting == "always")
+    found = counting_plan(
+        pattern, graph, conditions, plan, sampled=not draft.unsure, always=counting == "always", known=draft.counted
+    )
     plan = replace(plan, counting=found)
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:

@@ -76,11 +76,6 @@ def modelled(estimates: Estimates, order: Order) -> Forecast:
     return Forecast(order, tuple(r for r, _ in steps), tuple(w for _, w in steps))
 
 
-def worth_looking(pattern: PatternGraph, forecast: Forecast) -> bool:
-    """Whether a search is expected to take so long that random walks along its order are nothing beside it."""
-    return forecast.cost >= WORTH and pattern.limit is None and len(forecast.order) > 1
-
-
 def best_order(
     pattern: PatternGraph,
     graph: DataGraph,
@@ -90,7 +85,7 @@ def best_order(
 ) -> Forecast:
     """Choose an order by the model (or take ``forecast``); where that is expected to take long, look, and again."""
     forecast = forecast or modelled(estimates, choose(estimates))
-    if not worth_looking(pattern, forecast):
+    if forecast.cost < WORTH or pattern.limit is not None or len(forecast.order) < 2:
         return forecast
     walks = Walks(pattern, graph, int(min(max(forecast.cost / 400, WALKS[0]), WALKS[1])))
     looked: dict[Order, Forecast] = {}
