@@ -43,8 +43,9 @@ VECTOR = 0.3
 MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search, …"""
 MOST_BESIDE = 16
-"""… and where there is a tree beside it, or samples would tell more of the search, sums of more than these are: finding
-them takes longer than it helps."""
+"""… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
+MOST_UNSAMPLED = 6
+"""Sums of more terms take longer to find than random walks over the search do, so walks come first."""
 TERM = 15_000.0
 """What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
@@ -150,7 +151,8 @@ def counting_plan(
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
         instead_of = max(instead_of if sampled else 0.0, _search_cost(pattern, search, costs))
-    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None and sampled else MOST_BESIDE
+    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
+    most = most if sampled else MOST_UNSAMPLED
     if not always:
         most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
     quotients = expansion.quotients(most)
