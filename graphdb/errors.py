@@ -76,12 +76,12 @@ class GraphDBError(Exception):
         return "\n".join(lines)
 
 
-_PLACE = re.compile(r"(.*) at offset (\d+)", re.DOTALL)
+_PLACE = re.compile(r"(.*) at offset (\d+)(?: as (\w+))?", re.DOTALL)
 
 
-def with_place(message: str, position: int) -> str:
-    """Return a message for SQL to fail with, which tells where the statement is wrong; see :func:`placed`."""
-    return f"{message} at offset {position}"
+def with_place(message: str, position: int, kind: type[GraphDBError] | None = None) -> str:
+    """Return a message for SQL to fail with, which tells where the statement is wrong, and how; see :func:`placed`."""
+    return f"{message} at offset {position}" + (f" as {kind.__name__}" if kind else "")
 
 
 def placed(error: GraphDBError, text: str) -> GraphDBError:
@@ -89,7 +89,9 @@ def placed(error: GraphDBError, text: str) -> GraphDBError:
     found = _PLACE.fullmatch(error.message)
     if found is None or error.line is not None:
         return error
-    return type(error)(found[1], text=text, position=int(found[2]), hint=error.hint)
+    kind = globals()[found[3]] if found[3] else type(error)
+    raised: GraphDBError = kind(found[1], text=text, position=int(found[2]), hint=error.hint)
+    return raised
 
 
 class ParseError(GraphDBError):

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphdb import lists
-from graphdb.errors import BindError, NotSupportedError, nearest
+from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, as_union, number
 from graphdb.values import (
@@ -150,21 +150,43 @@ def _round(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"(floor(CAST({value.sql} AS DOUBLE) * {shift} + 0.5) / {shift})", FLOAT)
 
 
+_CONVERTED: Mapping[Type, frozenset[Base]] = {
+    INTEGER: frozenset({Base.STRING, Base.BOOLEAN} | NUMERIC),
+    FLOAT: frozenset({Base.STRING} | NUMERIC),
+    BOOLEAN: frozenset({Base.STRING, Base.BOOLEAN, Base.INTEGER}),
+}
+"""What each conversion takes."""
+
+
 def _to(target: Type) -> Compile:
+    """Return ``toInteger`` and its kin: null for text that says something else, an error for values that it refuses."""
+
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
-        value = c.value_of(c.one(node.arguments[0]))
-        base = value.type.base
-        if base is Base.VALUE:
-            value = Typed(f"CAST({value.sql} AS VARCHAR)", STRING)
-            base = Base.STRING
-        allowed = {Base.STRING, Base.NULL, Base.BOOLEAN} | (set() if target is BOOLEAN else NUMERIC)
-        if base not in allowed:
-            raise c.mismatch(f"{node.name} does not take {value.type}", node.arguments[0])
-        if target is INTEGER and base in (Base.STRING, Base.FLOAT, Base.DECIMAL):
-            return Typed(f"TRY_CAST(trunc(TRY_CAST({value.sql} AS DOUBLE)) AS BIGINT)", INTEGER)
+        value, argument = c.value_of(c.one(node.arguments[0])), node.arguments[0]
+        if value.type.base is Base.VALUE:
+            whens = []
+            for base, (member, _) in MEMBERS.items():
+                if base in _CONVERTED[target]:
+                    item = f"union_extract({value.sql}, '{member}')"
+                    whens.append(f"WHEN '{member}' THEN {_converted(item, base)}")
+            refused = with_place(f"{node.name} does not take every value here", argument.span.start, TypeMismatchError)
+            whens.append(f"ELSE error({c.rows.parameters.add(refused)})")
+            chosen = f"CASE union_tag({value.sql}) {' '.join(whens)} END"
+            return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {chosen} END", target)
+        if value.type.base is not Base.NULL and value.type.base not in _CONVERTED[target]:
+            raise c.mismatch(f"{node.name} does not take {value.type}", argument)
+        return Typed(_converted(value.sql, value.type.base), target)
+
+    def _converted(sql: str, base: Base) -> str:
+        if target is INTEGER and base is Base.STRING:  # as a float it would lose digits
+            whole = f"regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*')"
+            rounded = f"TRY_CAST(trunc(TRY_CAST({sql} AS DOUBLE)) AS BIGINT)"
+            return f"CASE WHEN {whole} THEN TRY_CAST({sql} AS BIGINT) ELSE {rounded} END"
+        if target is INTEGER and base in (Base.FLOAT, Base.DECIMAL):
+            return f"TRY_CAST(trunc({sql}) AS BIGINT)"
         if target is BOOLEAN and base is Base.STRING:
-            return Typed(f"CASE lower({value.sql}) WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END", BOOLEAN)
-        return Typed(f"TRY_CAST({value.sql} AS {sql_type(target)})", target)
+            return f"CASE lower(trim({sql})) WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END"
+        return f"TRY_CAST({sql} AS {sql_type(target)})"
 
     return compile
 

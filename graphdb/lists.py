@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.constants import list_sql
-from graphdb.errors import NotSupportedError, with_place
+from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import variables_in
 from graphdb.typed import Typed, unified
@@ -258,8 +258,8 @@ def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
     step = rest[0] if rest else "1"
     at = node.span.start
 
-    def fails(condition: str, message: str) -> str:
-        return f"WHEN {condition} THEN error({c.rows.parameters.add(with_place(message, at))})"
+    def fails(condition: str, message: str, kind: type[GraphDBError] | None = None) -> str:
+        return f"WHEN {condition} THEN error({c.rows.parameters.add(with_place(message, at, kind))})"
 
     cases = [
         fails(f"{first} IS NULL OR {last} IS NULL OR {step} IS NULL", "range needs integers, found null"),
@@ -268,6 +268,7 @@ def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
         fails(
             f"(CAST({last} AS DOUBLE) - {first}) / {step} >= {LONGEST}",
             f"a range of more than {LONGEST:,} items is too long",
+            MemoryLimitError,
         ),
     ]
     return Typed(f"CASE {' '.join(cases)} ELSE generate_series({first}, {last}, {step}) END", list_of(INTEGER))

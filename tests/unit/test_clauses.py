@@ -272,3 +272,13 @@ def test_a_timeout_stops_the_joins(db: graphdb.Database) -> None:
     with pytest.raises(graphdb.QueryTimeout):
         db.query(text, timeout=0.3)
     assert db.query("UNWIND [1] AS x RETURN x").scalar() == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["[x IN [1, true] | toFloat(x)]", "[x IN [true, 1.0] | toBoolean(x)]", "toFloat(true)"]
+)
+def test_conversions_refuse_what_they_do_not_take(db: graphdb.Database, text: str) -> None:
+    """What a list of several types holds is known only when SQL runs."""
+    with pytest.raises(graphdb.TypeMismatchError, match="does not take") as raised:
+        db.query(f"MATCH (a:P) RETURN {text} AS v").fetchall()
+    assert raised.value.column is not None
