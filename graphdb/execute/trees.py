@@ -66,17 +66,18 @@ class _Tables:
         lists: list[tuple[int, int, int]] = []
         conflicts: list[int] = []
         depends: list[tuple[int, int]] = []
-        self.alive: list[object] = []
-        rows = []
+        space, rows = tree.space, []
+        # All partitions of a space lie in these two: nothing need be made of each for its address.
+        self.alive: list[object] = [space.offsets, space.neighbours]
+        offsets, neighbours = space.offsets.ctypes.data, space.neighbours.ctypes.data
         children: list[list[int]] = [[] for _ in tree.nodes]
         for i, node in enumerate(tree.nodes):
             begins = len(lists), len(conflicts), len(depends)
             for other in node.lists:
-                partition = tree.space.partition((other, node.vertex))
-                self.alive.append(partition)
-                lists.append((partition.row[1], partition.row[3], other))
+                row = space.rows[other, node.vertex]
+                lists.append((offsets + row * space.offsets.strides[0], neighbours, other))
             if not node.lists and node.parent >= 0:  # it only has to differ from some above
-                every = tree.space.candidates[node.vertex].astype(tree.space.neighbours.dtype)
+                every = space.candidates[node.vertex].astype(space.neighbours.dtype)
                 self.alive.append(every)
                 lists.append((0, every.ctypes.data, len(every)))
             conflicts += node.conflicts

@@ -44,6 +44,8 @@ MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search, …"""
 MOST_BESIDE = 16
 """… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
+MOST_UNSAMPLED = 6
+"""Sums of more terms take longer to find than random walks over the search do, so walks come first."""
 TERM = 15_000.0
 """What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
@@ -114,7 +116,9 @@ def counting_plan(
     search: PhysicalPlan,
     *,
     beside: float | None = None,
+    sampled: bool = True,
     always: bool = False,
+    known: dict[tuple[Quotient, int], tuple[Part, ...] | None] | None = None,
 ) -> CountingPlan | None:
     """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
 
@@ -126,9 +130,15 @@ def counting_plan(
         The plan that enumerates.
     beside
         Elements that counting along a tree is expected to go through, where that is the other way, not the search.
+    sampled
+        Whether random walks corrected what the search is expected to cost: what the model alone says of a skewed graph
+        may be far too much, and does not count.
     always
         Whatever it costs.
+    known
+        How quotients are counted (with cores of at most so many vertices) that were planned before, which is added to.
     """
+    known = {} if known is None else known
     root = -1 if pattern.count_only else _only_output(pattern)
     if not (pattern.count_only or root >= 0) or pattern.limit is not None or not pattern.vertices:
         return None
@@ -140,8 +150,9 @@ def counting_plan(
     if beside is not None:
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
-        instead_of = max(instead_of, _search_cost(pattern, search, costs))
+        instead_of = max(instead_of if sampled else 0.0, _search_cost(pattern, search, costs))
     most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
+    most = most if sampled else MOST_UNSAMPLED
     if not always:
         most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
     quotients = expansion.quotients(most)
@@ -150,9 +161,12 @@ def counting_plan(
     terms, cost = [], OVERHEAD + TERM * (len(quotients) - 1)
     scattered = 1.0 + FARTHER * max(math.log2(8 * graph.vertices / CACHED), 0.0)
     planned: set[Part] = set()
+    largest = MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
-        parts = parts_of(quotient, costs, MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE)
+        if (quotient, largest) not in known:
+            known[quotient, largest] = parts_of(quotient, costs, largest)
+        parts = known[quotient, largest]
         if parts is None:
             return None
         cost += sum(part.cost * (scattered if part.levels else 1.0) for part in parts if part not in planned)

@@ -9,6 +9,7 @@ from typing import Literal
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting import OVERHEAD, counts_along_edges
+from graphdb.plan.loops import Part
 from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
     Check,
@@ -16,12 +17,16 @@ from graphdb.plan.physical import (
     Step,
     TreeCount,
 )
+from graphdb.plan.quotients import Quotient
 from graphdb.plan.sample import Forecast, best_order, modelled
 from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Partition
 
+LATER = 2e6
+"""Searches that are expected to go through so many elements are not looked at before it is known whether they give way
+to sums; cheaper ones seldom do so whatever is seen."""
 SURELY = 4.0
 """A search that is expected to cost so many times more than counting along the edges can will not be run."""
 
@@ -33,6 +38,8 @@ class Draft:
     pattern: PatternGraph
     graph: DataGraph
     counting: Literal["auto", "always", "never"] = "auto"
+    sampled: bool = True
+    """Whether a dear search is looked at by random walks; False leaves it to the model."""
     space: CandidateSpace | None = None
     """The candidates as refined and joined, where that pays, …"""
     tree: TreeCount | None = None
@@ -51,6 +58,9 @@ class Draft:
     """Edges whose data edge must be bound by a step of its own."""
     steps: list[Step] = field(default_factory=list)
     symmetry: Symmetry = NO_SYMMETRY
+    counted: dict[tuple[Quotient, int], tuple[Part, ...] | None] = field(default_factory=dict)
+    """How the terms of sums are counted, as far as they were planned."""
+    _simple: dict[tuple[tuple[int, ...] | None, bool], bool] = field(default_factory=dict)
 
     @cached_property
     def plain(self) -> Estimates:
@@ -60,10 +70,24 @@ class Draft:
     @cached_property
     def searched(self) -> Forecast:
         """… and what its best order does.  Nobody looks at samples for a search that will give way to counting."""
-        forecast = modelled(self.plain, matching_order(self.plain))
-        if self.linear and forecast.cost > SURELY * self.along_edges:
-            return forecast
-        return best_order(self.pattern, self.graph, self.plain, matching_order, forecast)
+        if self.linear and self.modelled.cost > SURELY * self.along_edges:
+            return self.modelled
+        return best_order(self.pattern, self.graph, self.plain, matching_order, self.modelled)
+
+    @property
+    def forecast(self) -> Forecast:
+        """What the plan's order does: of a search that may give way to counting, as modelled, not as looked at."""
+        return self.modelled if self.unsure else self.searched
+
+    @cached_property
+    def modelled(self) -> Forecast:
+        """What the statistics say of the order that they like best."""
+        return modelled(self.plain, matching_order(self.plain))
+
+    @property
+    def unsure(self) -> bool:
+        """Whether random walks would have told more of the search."""
+        return not (self.sampled or self.space or self.linear) and self.modelled.cost > LATER
 
     @cached_property
     def linear(self) -> bool:
@@ -90,7 +114,10 @@ class Draft:
 
     def simple(self, edge: PatternEdge) -> bool:
         """Whether two bound ends leave no choice of data edge."""
-        return has_one_code(edge) or self.partition(self.relation(edge)[0]).simple
+        kind = (edge.labels, edge.directed)
+        if kind not in self._simple:
+            self._simple[kind] = has_one_code(edge) or self.partition(self.relation(edge)[0]).simple
+        return self._simple[kind]
 
 
 def has_one_code(edge: PatternEdge) -> bool:

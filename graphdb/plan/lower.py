@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ from graphdb.plan.physical import (
     Step,
     Unequal,
     VertexStep,
+    Writing,
 )
 from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
@@ -195,38 +198,13 @@ def lower(
             for values in (step.scan, step.constants, pattern.vertices[step.vertex].candidates):
                 if values is not None and len(values) and not 0 <= values[0] <= values[-1] < graph.vertices:
                     raise ExecutionError("a candidate set holds ids that the data graph does not have")
-    position = {s.vertex: i for i, s in enumerate(steps) if isinstance(s, VertexStep)}
-    tables = Tables(pattern, graph, position, space)
-    step_rows = [tables.step(step) for step in steps]
     names = (*(vertex.name for vertex in pattern.vertices), *(edge.name for edge in pattern.edges))
-    constants = np.full(len(names), -1, np.int64)
-    for e, edge in enumerate(pattern.edges):
-        if edge.directed and edge.labels is not None and len(edge.labels) == 1:
-            constants[tables.edge_slot(e)] = edge.labels[0] * 2
     slots = {name: slot for slot, name in reversed(list(enumerate(names)))}
     wanted = np.array([slots[name] for name in pattern.outputs], np.int64)
     moved = np.tile(np.arange(len(names)), (len(symmetry.permutations), 1))
     moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
-    outputs, columns = np.unique(moved[:, wanted], return_inverse=True)
-    program = Program(
-        steps=_table(step_rows, STEP_COLUMNS),
-        lists=_table(tables.lists, LIST_COLUMNS),
-        checks=_table(tables.checks, CHECK_COLUMNS),
-        uncertain=np.array(tables.uncertain, np.int64),
-        partitions=_table(tables.partitions, 6),
-        shares=_table(tables.share_rows, SHARE_COLUMNS),
-        share_capacity=np.array(tables.share_capacity, np.int64),
-        bits=len(tables.bits),
-        bits_bytes=(graph.vertices + 63) // 64 * 8,
-        outputs=outputs,
-        second=tables.second(steps),
-        constants=constants,
-        resources=graph.resources,
-        type_label=-1 if graph.type_label is None else graph.type_label,
-        alive=tuple(tables.alive),
-    )
+    outputs, columns = np.unique(moved[:, wanted], return_inverse=True) if len(wanted) else (wanted, wanted)
     kept = _kept(pattern, steps, outputs)
-    capacity = sum(row[7] for row in step_rows) + sum(tables.share_capacity)
     return PhysicalPlan(
         steps=steps,
         names=names,
@@ -239,14 +217,55 @@ def lower(
         count_last=(pattern.count_only or (pattern.duplicates == "count" and kept < len(steps)))
         and _counts_itself(steps),
         limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
-        worker_bytes=capacity * np.dtype(graph.dtype).itemsize + program.bits * program.bits_bytes,
-        own_bytes=sum(array.nbytes for array in tables.alive if isinstance(array, np.ndarray))
-        + (0 if space is None else space.bytes),
+        own_bytes=sum(array.nbytes for array in _own(steps)) + (0 if space is None else space.bytes),
         cost=cost,
         automorphisms=symmetry.size,
         columns=columns.reshape(len(moved), len(wanted)),
-        program=program,
+        text=Writing(partial(_write, pattern, graph, steps, outputs, space)),
     )
+
+
+def _write(
+    pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], outputs: Ints, space: CandidateSpace | None
+) -> Program:
+    """The steps as tables.  Builds the partitions that they read, where they are missing."""
+    position = {s.vertex: i for i, s in enumerate(steps) if isinstance(s, VertexStep)}
+    tables = Tables(pattern, graph, position, space)
+    step_rows = [tables.step(step) for step in steps]
+    constants = np.full(len(pattern.vertices) + len(pattern.edges), -1, np.int64)
+    for e, edge in enumerate(pattern.edges):
+        if edge.directed and edge.labels is not None and len(edge.labels) == 1:
+            constants[tables.edge_slot(e)] = edge.labels[0] * 2
+    bits, bits_bytes = len(tables.bits), (graph.vertices + 63) // 64 * 8
+    capacity = sum(row[7] for row in step_rows) + sum(tables.share_capacity)
+    return Program(
+        steps=_table(step_rows, STEP_COLUMNS),
+        lists=_table(tables.lists, LIST_COLUMNS),
+        checks=_table(tables.checks, CHECK_COLUMNS),
+        uncertain=np.array(tables.uncertain, np.int64),
+        partitions=_table(tables.partitions, 6),
+        shares=_table(tables.share_rows, SHARE_COLUMNS),
+        share_capacity=np.array(tables.share_capacity, np.int64),
+        bits=bits,
+        bits_bytes=bits_bytes,
+        worker_bytes=capacity * np.dtype(graph.dtype).itemsize + bits * bits_bytes,
+        outputs=outputs,
+        second=tables.second(steps),
+        constants=constants,
+        resources=graph.resources,
+        type_label=-1 if graph.type_label is None else graph.type_label,
+        alive=tuple(tables.alive),
+    )
+
+
+def _own(steps: tuple[Step, ...]) -> Iterator[NDArray[Any]]:
+    """The arrays that steps bring along: candidates, as ids or bits, and constants."""
+    for step in steps:
+        for check in step.checks:
+            if isinstance(check, IsCandidate):
+                yield check.candidates if check.bits is None else check.bits
+        if isinstance(step, VertexStep) and step.constants is not None:
+            yield step.constants
 
 
 def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:

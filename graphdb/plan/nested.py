@@ -9,8 +9,11 @@ to all others share them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from graphdb.plan.bits import members
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.loops import (
     Bundle,
@@ -62,17 +65,22 @@ def cheapest_loops(
     return _Search(weights, bundles, costs, root).best(multiple, outside)
 
 
+_Draft = tuple[Callable[..., Instruction], tuple[Any, ...]]
+"""An instruction that was not made yet: how, and of what."""
+
+
 @dataclass(slots=True)
 class _State:
-    """A program in the making.  ``near`` holds the unbound vertices and their unbound neighbours."""
+    """A program in the making."""
 
-    near: dict[int, frozenset[int]]
+    near: dict[int, int]
+    """Per unbound vertex, in ascending order: its unbound neighbours, as bits."""
     registers: dict[int, int] = field(default_factory=dict)
     """Of unbound vertices: the vector of what they may still be bound to."""
     sizes: list[float] = field(default_factory=list)
-    known: dict[object, int] = field(default_factory=dict)
+    known: dict[tuple[object, ...], int] = field(default_factory=dict)
     bound: list[int] = field(default_factory=list)
-    levels: list[list[Instruction]] = field(default_factory=list)
+    levels: list[list[_Draft]] = field(default_factory=list)
     loops: list[int] = field(default_factory=list)
     history: list[dict[int, int]] = field(default_factory=list)
     rows: list[float] = field(default_factory=list)
@@ -81,25 +89,27 @@ class _State:
     cost: float = 0.0
 
     def copy(self) -> _State:
-        return replace(
-            self,
-            near=dict(self.near),
-            registers=dict(self.registers),
-            sizes=list(self.sizes),
-            known=dict(self.known),
-            bound=list(self.bound),
-            levels=[list(level) for level in self.levels],
-            loops=list(self.loops),
-            history=list(self.history),
-            rows=list(self.rows),
-            pairs=dict(self.pairs),
+        """The same, to go on from; what earlier levels hold is shared, since only the last one is ever added to."""
+        return _State(
+            self.near.copy(),
+            self.registers.copy(),
+            self.sizes.copy(),
+            self.known.copy(),
+            self.bound.copy(),
+            self.levels.copy(),
+            self.loops.copy(),
+            self.history.copy(),
+            self.rows.copy(),
+            self.pairs.copy(),
+            self.cost,
         )
 
 
 class _Search:
     """Finds the cheapest order of loops over one core: the cheapest next loop first, all others while it may be.
 
-    A root is bound first.
+    A root is bound first.  Hundreds of programs are begun for the one that is kept, so instructions are made for that
+    one alone, and weights and bundles are known by numbers that equal ones share.
     """
 
     def __init__(
@@ -107,16 +117,24 @@ class _Search:
     ) -> None:
         self._weights, self._bundles, self._costs, self._root = weights, bundles, costs, root
         self._distinct = tuple(dict.fromkeys(w for w in weights.values() if not w.is_one))
+        self._weight = {v: -1 if w.is_one else self._distinct.index(w) for v, w in weights.items()}
+        self._fraction = {v: self._share(w) for v, w in weights.items()}
+        self._kinds = tuple(dict.fromkeys(bundles.values()))
+        numbers = {bundle: i for i, bundle in enumerate(self._kinds)}
+        self._kind = {pair: numbers[bundle] for pair, bundle in bundles.items()}
+        self._near = {v: sum(1 << b for a, b in bundles if a == v) for v in sorted(weights)}
+        self._lengths: dict[tuple[int, int], float] = {}
+        self._closures: dict[int, float] = {}
         self._best: _State | None = None
         self._tried = 0
 
     def best(self, multiple: int, outside: float) -> Part:
         """The cheapest program as a part; ``outside`` is what its weights cost."""
-        near = {v: frozenset(b for a, b in self._bundles if a == v) for v in self._weights}
-        self._explore(_State(near))
+        self._explore(_State(self._near.copy()))
         state = self._best
         assert state is not None
-        levels, locals = _with_locals(_with_tallies(state.levels), state, self._bundles, self._costs)
+        made = [[make(*values) for make, values in level] for level in state.levels]
+        levels, locals = _with_locals(_with_tallies(made), state, self._bundles, self._costs)
         root = state.bound[0]
         return Part(
             root=self._weights[root],
@@ -135,154 +153,166 @@ class _Search:
 
     def _explore(self, state: _State) -> None:
         self._costs.check()
-        if self._best is not None and (
-            self._best.cost <= max(state.cost, self._tried * _TRY) or self._tried > MOST_ORDERS
-        ):
+        if self._beaten(state):
             return
         if not state.near:
             self._best = state
             return
         # A vertex without a register would be a product: only the first loop starts from nothing.
-        choices = [v for v in sorted(state.near) if not state.bound or v in state.registers]
+        choices = [v for v in state.near if not state.bound or v in state.registers]
         if not state.bound and self._root >= 0:
             choices = [self._root]
         tried, longer = set(), []
         for v in choices:
-            alike = (
-                self._weights[v],
-                frozenset((u, self._bundles[v, u]) for u in state.near[v]),
-                state.registers.get(v),
-            )
+            if self._beaten(state):
+                return
+            joined = tuple((u, self._kind[v, u]) for u in members(state.near[v]))
+            alike = (self._weight[v], joined, state.registers.get(v))
             if state.bound and alike in tried:
                 continue
             tried.add(alike)
-            longer.append(state.copy())
-            self._bind(longer[-1], v)
+            following = state.copy()
+            self._bind(following, v)
             self._tried += 1
+            if not self._beaten(following):
+                longer.append(following)
         for following in sorted(longer, key=lambda found: found.cost):
             self._explore(following)
 
-    def _fraction(self, v: int) -> float:
+    def _beaten(self, state: _State) -> bool:
+        """Whether what goes on from here is not better than the best, or not worth looking for."""
+        return self._best is not None and (
+            self._best.cost <= max(state.cost, self._tried * _TRY) or self._tried > MOST_ORDERS
+        )
+
+    def _share(self, weight: Weight) -> float:
+        """The share of vertices that a weight's filters let pass."""
         share = 1.0
-        for number in self._weights[v].filters:
+        for number in weight.filters:
             share = min(share, len(self._costs.filters[number]) / max(self._costs.vertices, 1))
         return share
 
-    def _weight(self, v: int) -> int:
-        weight = self._weights[v]
-        return -1 if weight.is_one else self._distinct.index(weight)
+    def _length(self, kind: int, arrival: int) -> float:
+        """How long lists are at a vertex that one comes to by ``arrival``, or (-1) at a root."""
+        found = self._lengths.get((kind, arrival))
+        if found is None:
+            bundle = self._kinds[kind]
+            member = bundle.members[0]
+            costs = self._costs
+            mean = costs.mean(member) if arrival < 0 else costs.biased(member, self._kinds[arrival].members[0])
+            found = self._lengths[kind, arrival] = mean * (0.5 if bundle.order else 1.0)
+        return found
 
-    def _length(self, bundle: Bundle, arrival: Bundle | None) -> float:
-        """How long lists are at a vertex that one comes to by ``arrival``, or at a root."""
-        member = bundle.members[0]
-        length = self._costs.mean(member) if arrival is None else self._costs.biased(member, arrival.members[0])
-        return length * (0.5 if bundle.order else 1.0)
-
-    def _arrival(self, state: _State, register: int) -> Bundle:
-        """What leads to the vertices in a register."""
-        return self._bundles[state.pairs[register]]
+    def _closure(self, kind: int) -> float:
+        """The share of two steps' ends that such an edge joins."""
+        if kind not in self._closures:
+            self._closures[kind] = self._costs.closure(self._kinds[kind].members)
+        return self._closures[kind]
 
     def _bind(self, state: _State, v: int) -> None:
-        level, arrival = len(state.bound), None
+        level, arrival = len(state.bound), -1
         if level == 0:
             keys = min(self._costs.keys(b.members[0]) for (a, _), b in self._bundles.items() if a == v)
-            rows = keys * self._fraction(v)
+            rows = keys * self._fraction[v]
             state.loops.append(-1)
         else:
-            rows = state.rows[-1] * max(state.sizes[state.registers[v]], 1e-3)
-            arrival = self._arrival(state, state.registers[v])
-            state.loops.append(state.registers.pop(v))
+            register = state.registers.pop(v)
+            rows = state.rows[-1] * max(state.sizes[register], 1e-3)
+            arrival = self._kind[state.pairs[register]]
+            state.loops.append(register)
         state.bound.append(v)
         state.rows.append(rows)
         state.levels.append([])
         neighbours = state.near.pop(v)
         state.cost += rows
-        for u in sorted(neighbours):
-            state.near[u] -= {v}
-            bundle = self._bundles[v, u]
-            length = self._length(bundle, arrival)
-            weight = self._weight(u)
+        for u in members(neighbours):
+            state.near[u] &= ~(1 << v)
+            kind, bundle = self._kind[v, u], self._bundles[v, u]
+            length = self._length(kind, arrival)
             source = state.registers.get(u)
             if source is None:
-                key: object = ("load", level, bundle, weight)
-                work, size = length, length * self._fraction(u)
+                key: tuple[object, ...] = ("load", level, kind, self._weight[u])
+                work, size = length, length * self._fraction[u]
             else:
-                key = ("meet", level, bundle, source)
+                key = ("meet", level, kind, source)
                 work = min(length, _PROBE * state.sizes[source])
-                size = state.sizes[source] * self._costs.closure(bundle.members) * (0.5 if bundle.order else 1.0)
+                size = state.sizes[source] * self._closure(kind) * (0.5 if bundle.order else 1.0)
             if key not in state.known:
                 out = self._new(state, key, size, (v, u))
                 state.cost += rows * (1.0 + work)
                 if source is None:
-                    state.levels[-1].append(Load(out, level, bundle, weight))
+                    state.levels[-1].append((Load, (out, level, bundle, self._weight[u])))
                 else:
-                    state.levels[-1].append(Meet(out, source, level, bundle))
+                    state.levels[-1].append((Meet, (out, source, level, bundle)))
             state.registers[u] = state.known[key]
         while self._eliminate(state):
             pass
-        state.history.append(dict(state.registers))
+        state.history.append(state.registers.copy())
 
-    def _new(self, state: _State, key: object, size: float, pair: tuple[int, int]) -> int:
+    def _new(self, state: _State, key: tuple[object, ...], size: float, pair: tuple[int, int]) -> int:
+        out = len(state.sizes)
         state.sizes.append(max(size, 1e-3))
-        state.known[key] = len(state.sizes) - 1
-        state.pairs[len(state.sizes) - 1] = pair
-        return len(state.sizes) - 1
+        state.known[key] = out
+        state.pairs[out] = pair
+        return out
 
     def _eliminate(self, state: _State) -> bool:
         """Sum one vertex (or several that are alike) out, the cheapest first; False where none can be."""
-        alone = [v for v in sorted(state.near) if not state.near[v] and v in state.registers]
+        alone = [v for v, near in state.near.items() if not near and v in state.registers]
         if alone:
             register = state.registers[alone[0]]
             group = [v for v in alone if state.registers[v] == register]
-            state.levels[-1].append(Total(register, len(group)))
+            state.levels[-1].append((Total, (register, len(group))))
             state.cost += state.rows[-1] * state.sizes[register]
             for v in group:
                 del state.near[v], state.registers[v]
             return True
         options = []
-        for x in sorted(state.near):
-            if len(state.near[x]) == 1 and x in state.registers:
-                (y,) = state.near[x]
+        for x, near in state.near.items():
+            if not near & (near - 1) and x in state.registers:
+                y = near.bit_length() - 1
                 options.append((self._through(state, x, y), x, y))
         if not options:
             return False
         (work, size), x, y = min(options)
-        source, forward = state.registers[x], self._bundles[x, y]
+        source, forward = state.registers[x], self._kind[x, y]
         group = [
             u
-            for u in sorted(state.near)
-            if state.near[u] == {y} and state.registers.get(u) == source and self._bundles[u, y] == forward
+            for u, near in state.near.items()
+            if near == 1 << y and state.registers.get(u) == source and self._kind[u, y] == forward
         ]
         mask = state.registers.get(y, -1)
-        weight = -1 if mask >= 0 else self._weight(y)
+        weight = -1 if mask >= 0 else self._weight[y]
         key = ("through", source, mask, forward, weight, len(group))
         if key not in state.known:
             out = self._new(state, key, size, (x, y))
             state.cost += state.rows[-1] * (1.0 + work)
-            backward = self._bundles[y, x]
-            state.levels[-1].append(Through(out, source, mask, forward, backward, weight, len(group)))
+            joined = (self._bundles[x, y], self._bundles[y, x])
+            state.levels[-1].append((Through, (out, source, mask, *joined, weight, len(group))))
         state.registers[y] = state.known[key]
         for u in group:
             del state.near[u], state.registers[u]
-        state.near[y] -= set(group)
+            state.near[y] &= ~(1 << u)
         return True
 
     def _through(self, state: _State, x: int, y: int) -> tuple[float, float]:
         """(work, size) of sending the vector of ``x`` to ``y``."""
         source, mask = state.registers[x], state.registers.get(y)
         size = state.sizes[source]
-        forward, backward = self._bundles[x, y], self._bundles[y, x]
-        push = self._length(forward, self._arrival(state, source))
+        forward, backward = self._kind[x, y], self._kind[y, x]
+        push = self._length(forward, self._kind[state.pairs[source]])
         if mask is None:
-            return _PUSH * size * push, min(size * push, float(self._costs.vertices)) * self._fraction(y)
-        pull = self._length(backward, self._arrival(state, mask))
-        if state.history and x in state.history[-1] and y in state.history[-1] and forward.plain:
+            return _PUSH * size * push, min(size * push, float(self._costs.vertices)) * self._fraction[y]
+        pull = self._length(backward, self._kind[state.pairs[mask]])
+        last = state.history[-1] if state.history else {}
+        if x in last and y in last and self._kinds[forward].plain:
             # The lists are cut down to what was left one level before.
-            closure = self._costs.closure(forward.members)
-            push = min(push, state.sizes[state.history[-1][y]] * closure)
-            pull = min(pull, state.sizes[state.history[-1][x]] * closure)
-        if len(state.bound) > 1 and any((b, x) in self._bundles and (b, y) in self._bundles for b in state.bound):
-            pull = min(pull, _PROBE + pull * self._costs.closure(backward.members))  # closed lists
+            closure = self._closure(forward)
+            push = min(push, state.sizes[last[y]] * closure)
+            pull = min(pull, state.sizes[last[x]] * closure)
+        both = self._near[x] & self._near[y]
+        if len(state.bound) > 1 and any(both >> b & 1 for b in state.bound):
+            pull = min(pull, _PROBE + pull * self._closure(backward))  # closed lists
         return min(_PUSH * size * push, state.sizes[mask] * min(pull, _PROBE * size)), state.sizes[mask]
 
 

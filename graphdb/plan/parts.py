@@ -84,7 +84,7 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
     weights = {v: weight(v, [u for u in near[v] if u not in core]) for v in core}
     bundles = {(a, b): near[a][b] for a in core for b in core[a]}
     multiple = _order_twins(weights, bundles, costs, root)
-    outside = sum(_tree_cost(w, costs) for w in set(weights.values()))
+    outside = sum(_tree_cost(w, costs) for w in dict.fromkeys(weights.values()))
     return cheapest_loops(weights, bundles, costs, root, multiple=multiple, outside=outside)
 
 

@@ -52,7 +52,22 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them.
     """
-    draft = Draft(pattern, graph, counting)
+    # Nobody looks at samples for a search that gives way to counting whatever they say.
+    draft = Draft(
+        pattern, graph, counting, sampled=counting != "auto" or not pattern.count_only or pattern.limit is not None
+    )
+    plan = _plan(draft)
+    if draft.unsure and plan.counting is None:
+        again = Draft(pattern, graph, counting, counted=draft.counted)
+        again.plain, again.modelled = draft.plain, draft.modelled
+        plan = _plan(again)
+    if plan.tree is None and plan.counting is None and plan.clique is None:
+        plan.text.program  # noqa: B018 - what the search reads is built now, not while it runs
+    return plan
+
+
+def _plan(draft: Draft) -> PhysicalPlan:
+    pattern, graph, counting = draft.pattern, draft.graph, draft.counting
     for run in PASSES:
         run(draft)
     cost = sum(draft.visits) + sum(draft.rows)
@@ -71,7 +86,10 @@ def make_plan(
     countable = pattern.count_only or pattern.duplicates != "keep"
     if clique is not None or not countable or counting == "never":
         return replace(plan, clique=clique)
-    plan = replace(plan, counting=counting_plan(pattern, graph, conditions, plan, always=counting == "always"))
+    found = counting_plan(
+        pattern, graph, conditions, plan, sampled=not draft.unsure, always=counting == "always", known=draft.counted
+    )
+    plan = replace(plan, counting=found)
     dear = plan.cost if plan.counting is None else plan.counting.cost
     if counting == "always" or dear < WORTH or pattern.limit is not None:
         return plan
@@ -103,7 +121,7 @@ def refine_candidates(draft: Draft) -> None:
 def choose_order(draft: Draft) -> None:
     """Order the pattern vertices by cost, and note what each step is expected to do."""
     if draft.space is None:
-        draft.estimates, forecast = draft.plain, draft.searched
+        draft.estimates, forecast = draft.plain, draft.forecast
     else:
         draft.estimates = draft.space.estimates()
         if draft.pattern.count_only and draft.pattern.limit is None:

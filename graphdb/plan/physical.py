@@ -225,6 +225,8 @@ class Program:
     """How many lists are worth keeping as bits, …"""
     bits_bytes: int
     """… and the bytes of each: one bit per vertex, in whole words."""
+    worker_bytes: int
+    """Memory that each worker needs for windows, shared intersections and lists kept as bits."""
     outputs: Ints
     """The slots whose values are written down for each match."""
     second: int
@@ -235,6 +237,21 @@ class Program:
     type_label: int
     """-1 without one."""
     alive: tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Writing:
+    """A program that is written once, when somebody asks for it."""
+
+    write: Callable[[], Program]
+    _written: list[Program] = field(default_factory=list)
+
+    @property
+    def program(self) -> Program:
+        """The program: to every thread the same one, since its tables' addresses are handed out."""
+        if not self._written:
+            self._written.append(self.write())
+        return self._written[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,8 +319,6 @@ class PhysicalPlan:
         ``drop``), or how many (``count``).  It is the number of steps where every match gives a row.
     count_only, count_last
         Only the number of matches is wanted; and the last step can count its values without going through them.
-    worker_bytes
-        Memory that each worker needs for windows, shared intersections and lists kept as bits.
     own_bytes
         Memory that the plan's own arrays take: candidates, constants, its candidate space.
     """
@@ -318,7 +333,6 @@ class PhysicalPlan:
     count_only: bool
     count_last: bool
     limit: int | None
-    worker_bytes: int
     own_bytes: int
     cost: float
     """Expected elements that the search goes through."""
@@ -326,7 +340,8 @@ class PhysicalPlan:
     """So many matches each found one stands for: the restrictions leave one of them (:mod:`graphdb.plan.symmetry`)."""
     columns: Ints = field(repr=False)
     """int64 [automorphisms, outputs]: for each of them, which of the program's outputs is which output."""
-    program: Program = field(repr=False)
+    text: Writing = field(repr=False)
+    """The steps as a program, …"""
     counting: CountingPlan | None = field(default=None, repr=False)
     """How to count without going through the matches, where that is cheaper."""
     clique: CliqueCount | None = None
@@ -337,3 +352,13 @@ class PhysicalPlan:
     """The same for large patterns, over their candidate space."""
     spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """What an executor keeps with the plan between its runs, to spare making it anew; no answer depends on it."""
+
+    @property
+    def program(self) -> Program:
+        """… which is written when first asked for: counts that go another way than through the matches never do."""
+        return self.text.program
+
+    @property
+    def worker_bytes(self) -> int:
+        """Memory that each worker of a search needs."""
+        return self.program.worker_bytes

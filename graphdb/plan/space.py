@@ -10,7 +10,7 @@ that reads these meets candidates only, in short lists, and needs to know nothin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.bits import members
 from graphdb.plan.cost import Estimates
 from graphdb.plan.distinct import unequal_vertices
 from graphdb.plan.physical import Relation
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.pcsr import Partition
+from graphdb.storage.pcsr import Direction, Partition
 
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
@@ -154,44 +155,40 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
     from graphdb.plan import space_kernels as kernels
 
     count = len(pattern.vertices)
-    rows: dict[Relation, int] = {}
     held: list[Partition] = []
-
-    def row(relation: Relation) -> int:
-        if relation not in rows:
-            rows[relation] = len(held)
-            held.append(graph.partition(relation.labels, relation.direction))
-        return rows[relation]
-
-    towards: dict[tuple[int, Relation], set[int]] = defaultdict(set)
+    ways: dict[tuple[tuple[int, ...] | None, bool], tuple[int, int]] = {}
+    towards: dict[tuple[int, int], int] = defaultdict(int)
     between: dict[Pair, set[int]] = defaultdict(set)
-    near = np.zeros(count, np.int64)
+    near = [0] * count
     apart: set[Pair] = set()
     for link in links:
-        a, b = link.source, link.target
-        there, back = ("out", "in") if link.directed else ("both", "both")
-        outward, inward = Relation(link.labels, there), Relation(link.labels, back)  # type: ignore[arg-type]
-        towards[a, outward].add(b)
-        towards[b, inward].add(a)
-        between[(a, b) if a < b else (b, a)].add(row(outward if a < b else inward))
-        row(inward)
-        if not held[row(outward)].loops:
-            apart.add((min(a, b), max(a, b)))
+        a, b, kind = link.source, link.target, (link.labels, link.directed)
+        if kind not in ways:
+            ways[kind] = (len(held), len(held) + link.directed)
+            directions: tuple[Direction, ...] = ("out", "in") if link.directed else ("both",)
+            held += [graph.partition(link.labels, direction) for direction in directions]
+        outward, inward = ways[kind]
+        towards[a, outward] |= 1 << b
+        towards[b, inward] |= 1 << a
+        pair = (a, b) if a < b else (b, a)
+        between[pair].add(outward if a < b else inward)
+        if not held[outward].loops:
+            apart.add(pair)
         near[a] |= 1 << b
         near[b] |= 1 << a
-    sets = [_initial(pattern, graph, v, held, rows, towards) for v in range(count)]
+    sets = [_initial(pattern, graph, v, held, towards) for v in range(count)]
     sizes = np.array([len(found) for found in sets], np.int64)
     starts = np.cumsum(sizes) - sizes
     candidates = np.concatenate(sets) if sets else np.empty(0, np.int64)
     fits = np.zeros(graph.vertices, np.int64)
     for v, found in enumerate(sets):
         fits[found] |= 1 << v
-    arcs, groups, first_arc = _arcs(pattern, sets, towards, rows)
+    arcs, groups, first_arc = _arcs(pattern, sets, towards)
     table = np.array([partition.row for partition in held], np.int64).reshape(-1, 6)
     like = np.dtype(graph.dtype).type(0)
     address = table.ctypes.data
     order = np.argsort(sizes, kind="stable")
-    fixed = (address, first_arc, arcs, groups, near, order, candidates, starts, sizes, fits)
+    fixed = (address, first_arc, arcs, groups, np.array(near, np.int64), order, candidates, starts, sizes, fits)
     state = np.array([(1 << count) - 1, 0, 0, 0, 0, 0], np.int64)
     while not kernels.refine(*fixed, state, PASSES, _SLICE, like):
         graph.check()
@@ -233,8 +230,7 @@ def _initial(
     graph: DataGraph,
     vertex: int,
     held: list[Partition],
-    rows: dict[Relation, int],
-    towards: dict[tuple[int, Relation], set[int]],
+    towards: dict[tuple[int, int], int],
 ) -> Ints:
     """The candidates to begin with: the vertex's own, or all that have the rarest of its edges.
 
@@ -245,36 +241,40 @@ def _initial(
         return candidates
     if not any(vertex in (edge.source, edge.target) for edge in pattern.edges):
         return graph.universe()
-    keys = [held[rows[relation]].keys for v, relation in towards if v == vertex]
+    keys = [held[row].keys for v, row in towards if v == vertex]
     return min(keys, key=len) if keys else graph.universe()
 
 
-def _arcs(
-    pattern: PatternGraph,
-    sets: list[Ints],
-    towards: dict[tuple[int, Relation], set[int]],
-    rows: dict[Relation, int],
-) -> tuple[Ints, Ints, Ints]:
-    """The tables ``arcs``, ``groups`` and ``first_arc`` of :func:`graphdb.plan.space_kernels.refine`."""
-    unequal = unequal_vertices(pattern)
+def _arcs(pattern: PatternGraph, sets: list[Ints], towards: dict[tuple[int, int], int]) -> tuple[Ints, Ints, Ints]:
+    """The tables ``arcs``, ``groups`` and ``first_arc`` of :func:`graphdb.plan.space_kernels.refine`.
+
+    ``towards`` says to which vertices (as bits) the edges of a vertex lead that are in a partition (its row).
+    """
+    differ = [0] * len(sets)
+    for a, b in unequal_vertices(pattern):
+        differ[b] |= 1 << a
+    alike: dict[int, int] = defaultdict(int)
+    for v, found in enumerate(sets):
+        alike[id(found)] |= 1 << v
+    several = [together for together in alike.values() if together & (together - 1)]
     arcs: list[tuple[int, ...]] = []
     groups: list[tuple[int, int]] = []
-    for (v, relation), others in towards.items():
-        first = len(groups)
-        by_set: dict[int, list[int]] = defaultdict(list)
-        for other in sorted(others):
-            by_set[id(sets[other])].append(other)
-        alike = [group for group in by_set.values() if len(group) > 1]
-        for group in [*alike, *([sorted(others)] if len(by_set) > 1 else [])]:
-            if all((a, b) in unequal for i, b in enumerate(group) for a in group[:i]):
-                groups.append((_bits(group), len(group)))
-        least = max((size for _, size in groups[first:]), default=1)
-        arcs.append((v, rows[relation], _bits(others), first, len(groups), least))
+    for (v, row), others in towards.items():
+        first, least = len(groups), 1
+        parts = [others & together for together in several] if others & (others - 1) else []
+        parts = sorted((part for part in parts if part & (part - 1)), key=lambda part: part & -part)
+        whole = [others] if others & (others - 1) and others not in parts else []
+        for group in parts + whole:
+            below = 0
+            for b in members(group):
+                if below & ~differ[b]:
+                    break
+                below |= 1 << b
+            else:
+                groups.append((group, group.bit_count()))
+                least = max(least, group.bit_count())
+        arcs.append((v, row, others, first, len(groups), least))
     arcs.sort(key=lambda arc: arc[0])
     table = np.array(arcs, np.int64).reshape(-1, 6)
     first_arc = np.searchsorted(table[:, 0], np.arange(len(pattern.vertices) + 1)).astype(np.int64)
     return table, np.array(groups, np.int64).reshape(-1, 2), first_arc
-
-
-def _bits(vertices: Iterable[int]) -> int:
-    return sum(1 << v for v in vertices)

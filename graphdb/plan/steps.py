@@ -74,15 +74,14 @@ def bind_vertices(draft: Draft) -> None:
         isolated -= {edge.source, edge.target}
     tests = [test for test in draft.pattern.edge_tests if not test.negated]
     links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges, *tests]
+    found: list[dict[Neighbours, None]] = [{} for _ in draft.pattern.vertices]
+    for link in links:
+        if link.source != link.target:
+            other, v = sorted((link.source, link.target), key=draft.position.__getitem__)
+            relation = draft.space.relation(other, v) if draft.space else draft.relation(link)[0]
+            found[v][Neighbours(relation, other)] = None
     for i, v in enumerate(draft.order):
-        lists: list[Neighbours] = []
-        for link in links:
-            if link.source != link.target and v in (link.source, link.target):
-                other = link.target if link.source == v else link.source
-                if draft.position[other] < i:
-                    relation = draft.space.relation(other, v) if draft.space else draft.relation(link)[0]
-                    if Neighbours(relation, other) not in lists:
-                        lists.append(Neighbours(relation, other))
+        lists = tuple(found[v])
         candidates = draft.pattern.vertices[v].candidates
         if draft.space is not None:
             candidates = None if lists else draft.space.candidates[v]
@@ -101,7 +100,7 @@ def bind_vertices(draft: Draft) -> None:
             many = draft.visits[i] * log2(len(candidates)) > len(candidates) + draft.graph.vertices / 64
             bits = _bit_set(candidates, draft.graph.vertices) if many else None
             draft.checks.append(IsCandidate(v, candidates, bits))
-        draft.steps.append(VertexStep(v, tuple(lists), scan, constants, (), draft.rows[i]))
+        draft.steps.append(VertexStep(v, lists, scan, constants, (), draft.rows[i]))
 
 
 def drop_implied(draft: Draft) -> None:

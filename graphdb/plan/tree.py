@@ -19,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.plan.bits import members
 from graphdb.plan.physical import TreeCount, TreeNode
 from graphdb.plan.sample import FEW, walked_tree
 from graphdb.plan.space import CandidateSpace
@@ -58,11 +59,12 @@ def tree_count(space: CandidateSpace, unequal: set[Pair], check: Callable[[], No
         Called every few milliseconds; what it raises stops the planning.
     """
     sizes, shares, links = _figures(space)
-    differ = np.zeros_like(links)
+    joined, apart = links.tolist(), [0] * len(sizes)
     for a, b in unequal - space.apart:
         if space.overlaps[a] >> b & 1:
-            differ[a] |= 1 << b
-            differ[b] |= 1 << a
+            apart[a] |= 1 << b
+            apart[b] |= 1 << a
+    differ = np.array(apart, np.int64)
     cost, found, figures = _best_tree(True, sizes, shares, links, links | differ, check)
     if cost > LOOK:
         cost, figures = _looked(space, found, figures, sizes, differ)
@@ -71,15 +73,9 @@ def tree_count(space: CandidateSpace, unequal: set[Pair], check: Callable[[], No
     for (vertex, parent, needs, part), (asked, worked) in zip(found.tolist(), figures.tolist(), strict=True):
         path = (*paths[parent], nodes[parent].vertex) if parent >= 0 else ()
         paths.append(path)
-        inside = [v for v in range(len(sizes)) if part >> v & 1]
-        depends = []
-        for v in path:
-            if needs >> v & 1:
-                joined = any(links[w] >> v & 1 for w in inside)
-                only = sum(1 << w for w in inside if differ[w] >> v & 1)
-                depends.append((v, -1 if joined else only))
-        lists = tuple(v for v in path if links[vertex] >> v & 1)
-        conflicts = tuple(v for v in path if differ[vertex] >> v & 1)
+        depends = [(v, -1 if joined[v] & part else apart[v] & part) for v in path if needs >> v & 1]
+        lists = tuple(v for v in path if joined[vertex] >> v & 1)
+        conflicts = tuple(v for v in path if apart[vertex] >> v & 1)
         trivial = part == 1 << vertex and len(lists) < 2
         keeps = asked > KEPT * worked and parent >= 0 and nodes[parent].parent >= 0 and not trivial
         nodes.append(
@@ -106,7 +102,7 @@ def _looked(space: CandidateSpace, found: Ints, figures: Floats, sizes: Floats, 
     paths: list[int] = []
     for parent in parents:
         paths.append(0 if parent < 0 else paths[parent] | 1 << vertices[parent])
-    conflicts = [_members(int(differ[v]) & path) for v, path in zip(vertices, paths, strict=True)]
+    conflicts = [list(members(int(differ[v]) & path)) for v, path in zip(vertices, paths, strict=True)]
     rows, work, arrived = walked_tree(space, vertices, parents, conflicts)
     looked, growth = np.empty_like(figures), np.ones(len(found))
     for i, parent in enumerate(parents):
@@ -118,7 +114,7 @@ def _looked(space: CandidateSpace, found: Ints, figures: Floats, sizes: Floats, 
         if parent >= 0:
             asked, entered = looked[parent, 1] * growth[parent], float(rows[parent])
             known = arrived[parent] >= FEW
-        worked = min(asked, float(np.prod(sizes[_members(needs)])))
+        worked = min(asked, float(np.prod(sizes[list(members(needs))])))
         each = 2.0 + growth[i]
         if part == 1 << vertex and (paths[i] & needs).bit_count() < 2:
             each = 2.0  # a list that is counted, not gone through
@@ -129,11 +125,6 @@ def _looked(space: CandidateSpace, found: Ints, figures: Floats, sizes: Floats, 
         looked[i] = asked, worked
         cost += asked + worked * each
     return cost, looked
-
-
-def _members(bits: int) -> list[int]:
-    """The vertices of a set."""
-    return [v for v in range(bits.bit_length()) if bits >> v & 1]
 
 
 def _best_tree(

@@ -21,7 +21,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan import draft, steps
 from graphdb.plan.passes import make_plan
-from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan
+from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan, Writing
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import source_of
@@ -221,7 +221,8 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     square = pattern(4, [(0, 1, (1,), True), (1, 2, (1,), True), (2, 3, (1,), True), (0, 3, (2,), True)])
     with mock.patch.object(draft, "matching_order", return_value=(0, 1, 2, 3)):
         plan = same_as_oracle(data, square)
-    guarded = replace(plan, worker_bytes=plan.worker_bytes + 64)
+    wider = replace(plan.program, worker_bytes=plan.worker_bytes + 64)
+    guarded = replace(plan, text=Writing(lambda: wider))
     search = Search(guarded, Sizes(1 << 16, 1 << 20, 0), False)
     search._buffers[-64:] = 0xA5
     search.start(0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,8 +14,8 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan import counting, sample
 from graphdb.plan import order as ordering
-from graphdb.plan import sample
 from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.passes import make_plan
@@ -139,6 +140,30 @@ def test_an_order_that_is_sampled_to_be_dear_is_left(monkeypatch: pytest.MonkeyP
 
 
 # --- orders ---
+
+
+def test_a_search_that_gives_way_to_sums_is_neither_sampled_nor_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths of four vertices among 2,000: sums win whatever walks say.  Where sums are refused, walks are asked."""
+    rng = np.random.default_rng(7)
+    pairs = sorted({(int(a), int(b)) for a, b in rng.integers(0, 2000, (30_000, 2)) if a != b})
+    graph = graph_of([(a, 0, b) for a, b in pairs], {0: [0]}, 2000)
+    path = pattern_of(graph, [(i, i + 1) for i in range(3)], 2000, mode=MatchMode.DIFFERENT_EDGES)
+    asked: list[int] = []
+    walk = Walks.forecast
+    monkeypatch.setattr(Walks, "forecast", lambda *given: asked.append(1) or walk(*given))
+    plan = make_plan(path, graph)
+    assert plan.counting is not None
+    assert not asked
+    assert not plan.text._written
+    assert HostExecutor(1).count(plan) == HostExecutor(1).count(make_plan(path, graph, counting="never"))
+    assert asked  # by the plan that may not sum
+    asked.clear()
+    monkeypatch.setattr(counting, "MOST_UNSAMPLED", 0)
+    again = make_plan(path, graph)
+    assert asked
+    assert again.counting is not None
+    assert again.counting.terms == plan.counting.terms
+    assert len({id(again.program), id(again.program), id(replace(again, limit=None).program)}) == 1
 
 
 @st.composite
