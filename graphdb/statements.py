@@ -66,6 +66,8 @@ class Statements:
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = threading.Event()
+        self._unasked = Control(cancelled=self._cancelled)
+        """Controls repeated counts, one after the other: nobody asks what it learns."""
         self._told: Progress | None = None
         """Whom to tell how far the statement is."""
 
@@ -255,7 +257,8 @@ class Statements:
         if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
             return None
         columns = found.shaped.columns
-        count = self._executor.count(found.plan, Control(cancelled=self._cancelled))
+        self._unasked.term_seconds.clear()
+        count = self._executor.count(found.plan, self._unasked)
         table = Counted(count, len(columns), found.shaped.window)
         return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
 

@@ -190,6 +190,13 @@ class ChoosingExecutor:
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
+        known: _Known | None = plan.spare.get("where counted")
+        if known is not None and known.here < SMALL and not known.trials.runs:  # the smallest take microseconds
+            control = control or Control()
+            counted = self.host.count(plan, control)
+            if control.seconds > SMALL / 2:
+                self._note(plan, control, True, self.host, control.seconds)
+            return counted
         chosen = self._chosen(plan, True, runs=True)
         try:
             started = time.perf_counter()
