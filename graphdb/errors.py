@@ -76,7 +76,8 @@ class GraphDBError(Exception):
         return "\n".join(lines)
 
 
-_PLACE = re.compile(r"(.*) at offset (\d+)(?: as (\w+))?", re.DOTALL)
+_PLACE = re.compile(r"(.*) at offset (\d+)(?: as (MemoryLimitError|TypeMismatchError))?", re.DOTALL)
+"""What :func:`with_place` makes; SQL of the user's own may fail with any words, which stay as they are."""
 
 
 def with_place(message: str, position: int, kind: type[GraphDBError] | None = None) -> str:
@@ -89,9 +90,8 @@ def placed(error: GraphDBError, text: str) -> GraphDBError:
     found = _PLACE.fullmatch(error.message)
     if found is None or error.line is not None:
         return error
-    kind = globals()[found[3]] if found[3] else type(error)
-    raised: GraphDBError = kind(found[1], text=text, position=int(found[2]), hint=error.hint)
-    return raised
+    kinds = {kind.__name__: kind for kind in (MemoryLimitError, TypeMismatchError)}
+    return kinds.get(found[3], type(error))(found[1], text=text, position=int(found[2]), hint=error.hint)
 
 
 class ParseError(GraphDBError):

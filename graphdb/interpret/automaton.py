@@ -15,7 +15,7 @@ import numpy as np
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex
-from graphdb.pattern.bind import bind, variables_in
+from graphdb.pattern.bind import DIRECTIONS, bind, variables_in
 from graphdb.storage.pcsr import Direction, Partition
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Automaton:
         clause = ast.MatchClause((ast.PathPattern((node, node), (plain,), edge.span),), span=edge.span)
         bound = bind((clause,), self._context.names, self._context.text).edges[0]
         way = _FLIPPED[edge.direction] if self.backwards else edge.direction
-        direction: Direction = {ast.Direction.OUT: "out", ast.Direction.IN: "in", ast.Direction.BOTH: "both"}[way]  # type: ignore[assignment]
+        direction = DIRECTIONS[way]
         partition = self._context.snapshot.graph.partition(bound.labels, direction)
         variable = edge.variable or ast.Variable(self._context.fresh("v"), edge.span)
         conditions: list[ast.Expression] = []

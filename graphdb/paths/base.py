@@ -49,7 +49,7 @@ class PreparedPaths(Prepared):
         raise NotImplementedError
 
 
-class Kept:
+class Waiting:
     """Rows that wait: in memory, or beyond ``most`` bytes in a temporary table, which DuckDB may spill."""
 
     def __init__(self, run: PathBase, name: str, empty: pa.Table, most: int) -> None:
@@ -131,7 +131,7 @@ class PathBase(QueryRun):
             parameters=parameters,
         )
 
-    def _matched(self, part: Part) -> Kept:
+    def _matched(self, part: Part) -> Waiting:
         """Run the plan of a part, and keep its bindings."""
         import pyarrow as pa
 
@@ -142,7 +142,7 @@ class PathBase(QueryRun):
         columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
         names = [*(columns or ["one"]), *(["n"] if counted else [])]
         empty = pa.table({name: pa.array([], pa.int64()) for name in names})
-        kept = Kept(self, FIXED, empty, self._bindings_bytes // 4)
+        kept = Waiting(self, FIXED, empty, self._bindings_bytes // 4)
         if not columns:
             count = self.executor.count(part.plan, control)
             rows = count if needs.duplicates == "keep" else min(count, 1)

@@ -14,7 +14,7 @@ from graphdb.errors import NotSupportedError
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.paths.base import Kept
+from graphdb.paths.base import Waiting
 from graphdb.paths.selected import Selected, SelectedRun
 from graphdb.paths.unrolled import Unrolled, UnrolledRun
 from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
@@ -124,7 +124,7 @@ class PathRun(UnrolledRun, SelectedRun):
             return Counted(self.count_unrolled(prepared), len(shaped.columns), shaped.window)
         if isinstance(prepared, Selected) and prepared.direct is not None:
             found = self.projected(prepared, prepared.direct)
-            if not isinstance(found, Kept):
+            if not isinstance(found, Waiting):
                 return found
             with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()

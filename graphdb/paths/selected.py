@@ -19,24 +19,23 @@ from graphdb.grammar.walk import walk
 from graphdb.paths.base import (
     FIXED,
     FOUND,
-    Kept,
     Part,
     PathBase,
     PreparedPaths,
+    Waiting,
     items_of,
     length_name,
     unnamed,
     with_lengths,
     without,
 )
-from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
 from graphdb.relational.lower import refuse_described
 from graphdb.shape import Wanted, wanted, window_of
 from graphdb.spelled import path_array
-from graphdb.storage.pcsr import Direction
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, PATH
 
@@ -51,11 +50,6 @@ _FEW_PAIRS = 64
 _MOST_PAIRS = 1 << 16
 """Pairs beyond which paths that are not the shortest are not looked for one pair after the other."""
 
-_DIRECTIONS: dict[ast.Direction, Direction] = {
-    ast.Direction.OUT: "out",
-    ast.Direction.IN: "in",
-    ast.Direction.BOTH: "both",
-}
 _DEFAULT: dict[ast.MatchMode, Mode] = {
     ast.MatchMode.DIFFERENT_EDGES: "TRAIL",
     ast.MatchMode.REPEATABLE_ELEMENTS: "WALK",
@@ -191,7 +185,7 @@ class SelectedRun(PathBase):
                 if other.labels is None or labels is None or {*other.labels} & {*labels}:
                     raise NotSupportedError("a path beside edges that it may take is not supported in SQL")
         selector, repeat = path.selector, edge.repeat
-        direction = _DIRECTIONS[edge.direction]
+        direction = DIRECTIONS[edge.direction]
         return PathStep(
             "", "", labels, direction, repeat.low, repeat.high, mode, selector.count, selector.groups, spelled
         )
@@ -257,7 +251,7 @@ class SelectedRun(PathBase):
             stack.enter_context(self._paths(prepared).visible())
             yield
 
-    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Kept:
+    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Waiting:
         """Return a result that is columns of the step; where that is too much for memory, what was kept of it."""
         import pyarrow as pa
 
@@ -272,19 +266,19 @@ class SelectedRun(PathBase):
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)
 
-    def _paths(self, prepared: Selected) -> Kept:
+    def _paths(self, prepared: Selected) -> Waiting:
         """Find the paths; what is around them is visible already."""
         self.control = control = self.new_control()
         paths = Paths(self._snapshot.graph, prepared.step, control)
         limit = prepared.wanted.limit if prepared.around is None else None
-        found: Kept | None = None
+        found: Waiting | None = None
         for block in self._found(prepared, paths):
             table = self._table(prepared, block)
-            found = found or Kept(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
+            found = found or Waiting(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
             found.add(table)
             if limit is not None and found.rows >= limit:
                 break
-        return found or Kept(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
+        return found or Waiting(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
 
     def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
         """Yield the paths between all ends that there are."""

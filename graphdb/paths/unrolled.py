@@ -15,10 +15,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.paths.base import (
     FIXED,
     FOUND,
-    Kept,
     Part,
     PathBase,
     PreparedPaths,
+    Waiting,
     items_of,
     length_name,
     unnamed,
@@ -135,13 +135,13 @@ class UnrolledRun(PathBase):
                 yield
             return
         limit = prepared.wanted.limit
-        found: Kept | None = None
+        found: Waiting | None = None
         for part in prepared.parts:
             matched = self._matched(part)
             with matched.visible(), self._snapshot.connection.guard(self._left()) as raw:
                 table: pa.Table = raw.sql(part.sql, params=dict(part.parameters)).to_arrow_table()
             if found is None:
-                found = Kept(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
+                found = Waiting(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
             found.add(table)
             if limit is not None and found.rows >= limit:
                 break

@@ -18,7 +18,15 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
+from graphdb.storage.pcsr import Direction
 from graphdb.storage.terms import RDF_TYPE
+
+DIRECTIONS: dict[ast.Direction, Direction] = {
+    ast.Direction.OUT: "out",
+    ast.Direction.IN: "in",
+    ast.Direction.BOTH: "both",
+}
+"""Written directions of edges as those of partitions."""
 
 Label = TypeVar("Label", EdgeLabel, VertexLabel)
 Failure = TypeVar("Failure", bound=GraphDBError)

@@ -282,3 +282,10 @@ def test_conversions_refuse_what_they_do_not_take(db: graphdb.Database, text: st
     with pytest.raises(graphdb.TypeMismatchError, match="does not take") as raised:
         db.query(f"MATCH (a:P) RETURN {text} AS v").fetchall()
     assert raised.value.column is not None
+
+
+@pytest.mark.parametrize("words", ["x at offset 3 as nothing", "x at offset 3 as re", "x at offset 3 as ParseError"])
+def test_sql_of_the_users_own_fails_with_its_own_words(db: graphdb.Database, words: str) -> None:
+    with pytest.raises(graphdb.ExecutionError) as raised:
+        db.query(f"SELECT error('{words}')").fetchall()
+    assert words in raised.value.message
