@@ -27,7 +27,8 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, bindings_of
-from graphdb.relational.lower import Lowering, refuse_described
+from graphdb.relational.joins import refuse_described
+from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Program, Rows, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, Wanted, expand_star, wanted, window_of
