@@ -27,16 +27,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphdb.errors import LoadError
+from graphdb.errors import LoadError, StorageError
 from graphdb.progress import Progress
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
+from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
-from graphdb.storage.loaders.tables import Mapping
 
 if TYPE_CHECKING:
     import duckdb
@@ -147,6 +147,8 @@ def load(
         Where a file cannot be found, read or parsed, the load is cancelled, or a transaction is open.  Nothing is kept.
     NotSupportedError
         For a format that cannot be read.
+    StorageError
+        Where the disk is full.  Nothing is kept.
     KeyboardInterrupt
         After Ctrl-C.  Nothing is kept.
     """
@@ -189,11 +191,20 @@ def _described(sources: list[_Source]) -> str:
 
 @contextmanager
 def _spill(folder: str | None) -> Iterator[str]:
-    """A directory of our own for what does not fit into memory; it is gone afterwards."""
-    if folder is not None:
-        os.makedirs(folder, exist_ok=True)
-    with TemporaryDirectory(prefix="graphdb-", dir=folder) as made:
-        yield made
+    """A directory of our own for what does not fit into memory; it is gone afterwards.
+
+    Readers tell what they cannot read; an OSError that gets here is of what they could not write there.
+    """
+    try:
+        if folder is not None:
+            os.makedirs(folder, exist_ok=True)
+        with TemporaryDirectory(prefix="graphdb-", dir=folder) as made:
+            yield made
+    except OSError as error:
+        where = f"'{folder}'" if folder is not None else "the directory of temporary files"
+        raise StorageError(
+            f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
+        ) from error
 
 
 def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
