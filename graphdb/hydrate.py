@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphdb.candidates import Snapshot
 from graphdb.connection import Connection
 from graphdb.elements import Node
-from graphdb.result import pylist
+from graphdb.result import EdgeKey, pylist
 from graphdb.rows import NAMES_VIEW
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.values import VALUE, Base, Column, literal_sql, shorter
@@ -75,13 +75,32 @@ def _looked_up(snapshot: Snapshot, resources: NDArray[np.int64]) -> dict[int, No
     return {id: Node(iri, tuple(sorted(classes.get(id, ()))), properties.get(id, {})) for id, iri in iris}
 
 
-def _properties(snapshot: Snapshot, values: Iterable[tuple[Any, ...]]) -> dict[int, dict[str, Any]]:
-    """Properties by vertex, of (vertex, label, value) in this order; several values are a list."""
+def facts(snapshot: Snapshot, edges: Collection[EdgeKey]) -> dict[EdgeKey, dict[str, Any]]:
+    """Return the properties of those of some edges that have any."""
+    columns = np.array([edge for edge in edges if edge[0] in snapshot.edges.described], np.int64).reshape(-1, 4).T
+    parts = ("label", "subject", "object", "ordinal")
+    with snapshot.connection.view(
+        _WANTED, {part: np.ascontiguousarray(c) for part, c in zip(parts, columns, strict=True)}
+    ):
+        found = _rows(
+            snapshot.connection,
+            f"SELECT w.*, e.key, {literal_sql('l', VALUE)} FROM _graphdb.edge_property e "
+            f"JOIN {_WANTED} w USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
+            f"ORDER BY e.key ASC, l.lexical ASC, l.id ASC",
+        )
+    return _properties(snapshot, ((row[:4], *row[4:]) for row in found))
+
+
+def _properties(snapshot: Snapshot, values: Iterable[tuple[Any, ...]]) -> dict[Any, dict[str, Any]]:
+    """Properties by vertex (or edge), of (vertex, label, value) in this order; several values are a list."""
     names = snapshot.names
     keys: dict[int, str] = {}
-    properties: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    properties: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
     for subject, label, value in values:
-        key = keys.get(label) or keys.setdefault(label, names.written(names.edge_labels[label].iri))
+        key = keys.get(label)
+        if key is None:
+            known = names.edge_labels.get(label)
+            key = keys[label] = names.written(snapshot.edges.iri(label) if known is None else known.iri)
         mine = properties[subject]
         if key not in mine:
             mine[key] = value

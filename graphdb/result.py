@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.spelled import Spelled
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.elements import Node, Relationship
+
+EdgeKey: TypeAlias = tuple[int, int, int, int]
+"""An edge: its label, start, end and ordinal."""
 
 _BATCH = 10_000
 """Rows that iteration decodes at a time."""
@@ -42,8 +45,14 @@ class Home(Protocol):
     def values(self, ids: set[int]) -> dict[int, object]:
         """Return the values of literals."""
 
-    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
-        """Return an edge, given its ends."""
+    def described(self) -> bool:
+        """Whether some edges have properties."""
+
+    def facts(self, edges: set[EdgeKey]) -> dict[EdgeKey, dict[str, object]]:
+        """Return the properties of those of some edges that have any."""
+
+    def relationship(self, edge: dict[str, int], known: dict[Any, Any]) -> Relationship:
+        """Return an edge, given its ends by their ids, and by the edge its properties."""
 
     def written(self, labels: set[int]) -> dict[int, str]:
         """Return edge labels as a user would write them."""
@@ -189,12 +198,13 @@ class Result:
             for shape, column in zip(self._shape, table.columns, strict=True)
         ]
         ids: set[int] = set()
+        edges: set[EdgeKey] = set()
         for column, values in zip(self._shape, columns, strict=True):
             if isinstance(values, Spelled):
                 ids.update(values.vertices)
             else:
-                _gather(column.type, values, ids)
-        ends: dict[int, Any] = {}
+                _gather(column.type, values, ids, edges)
+        ends: dict[Any, Any] = self._home.facts(edges) if edges and self._home.described() else {}
         if ids:
             ends |= self._home.nodes(ids)
             ends |= self._home.values(ids - ends.keys())
@@ -295,21 +305,22 @@ def without_collection() -> Iterator[None]:
         gc.enable()
 
 
-def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
-    """Collect the ids of all vertices in a column."""
+def _gather(type: Type, values: list[Any], ids: set[int], edges: set[EdgeKey]) -> None:
+    """Collect the ids of all vertices in a column, and its edges."""
     if type.base in (Base.NODE, Base.TERM):
         ids.update(value for value in values if value is not None)
     elif type.base is Base.EDGE:
-        ids.update(end for value in values if value is not None for end in (value["start"], value["end"]))
+        edges.update((v["label"], v["start"], v["end"], v["ordinal"]) for v in values if v is not None)
+        ids.update(end for edge in edges for end in edge[1:3])
     elif type.base is Base.PATH:
         ids.update(vertex for value in values if value is not None for vertex in value["vertices"])
     elif type.base is Base.LIST and type.element is not None:
         for value in values:
             if value is not None:
-                _gather(type.element, value, ids)
+                _gather(type.element, value, ids, edges)
 
 
-def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], many: bool = False) -> list[Any]:
+def _decode(home: Home, type: Type, values: list[Any], ends: dict[Any, Any], many: bool = False) -> list[Any]:
     """Return a column's Python values."""
     if type.base in (Base.NODE, Base.TERM):
         return [None if value is None else ends[value] for value in values]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graphdb.candidates import Snapshot
     from graphdb.elements import Node, Relationship
     from graphdb.pattern.names import Names
+    from graphdb.result import EdgeKey
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
     from graphdb.values import Column
@@ -252,11 +253,24 @@ class State:
         names = self.names()
         return {label: names.written(names.edge_labels[label].iri) for label in labels}
 
-    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
-        """Return an edge, given its ends."""
+    def described(self) -> bool:
+        """Whether some edges have properties."""
+        with self.hold(), self.at_home():
+            return bool(self.snapshot().edges.described)
+
+    def facts(self, edges: set[EdgeKey]) -> dict[EdgeKey, dict[str, object]]:
+        """Return the properties of those of some edges that have any."""
+        from graphdb import hydrate
+
+        with self.hold(), self.at_home():
+            return hydrate.facts(self.snapshot(), edges)
+
+    def relationship(self, edge: dict[str, int], known: dict[Any, Any]) -> Relationship:
+        """Return an edge, given its ends by their ids, and by the edge its properties."""
         from graphdb.elements import Node, Relationship
 
         names = self.names()
-        start, end = (ends[edge[side]] for side in ("start", "end"))
+        start, end = (known[edge[side]] for side in ("start", "end"))
+        facts = known.get((edge["label"], edge["start"], edge["end"], edge["ordinal"]), {})
         label = names.written(names.edge_labels[edge["label"]].iri)
-        return Relationship(label, start.iri, end.iri if isinstance(end, Node) else end)
+        return Relationship(label, start.iri, end.iri if isinstance(end, Node) else end, facts)

@@ -254,7 +254,7 @@ class Statements:
         if arguments or timeout is not None or self._executor is None or self._told is not None:
             return None
         found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
-        if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
+        if not isinstance(found, Prepared) or found.plan is None or not found.plan.count_only:
             return None
         columns = found.shaped.columns
         self._unasked.term_seconds.clear()

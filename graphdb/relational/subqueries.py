@@ -9,10 +9,11 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
+from graphdb.pattern.graph import Wanted
 from graphdb.relation import ROW, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Step
-from graphdb.shape import Wanted, is_aggregate
+from graphdb.shape import is_aggregate
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN, INTEGER, list_of, sql_type
 
