@@ -176,8 +176,8 @@ class Statements:
         return self._interpreted(query, text, arguments, timeout)
 
     def _load(self, statement: ast.Load) -> LoadReport:
+        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
-        from graphdb.storage.loaders.tables import Mapping as Headers
 
         options = Options(
             statement.format,
@@ -254,7 +254,9 @@ class Statements:
         if arguments or timeout is not None or self._executor is None or self._told is not None:
             return None
         found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
-        if not isinstance(found, Prepared) or found.plan is None or not found.plan.count_only:
+        if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
+            return None
+        if not found.plan.count_only:  # what it counts is settled after the match
             return None
         columns = found.shaped.columns
         self._unasked.term_seconds.clear()

@@ -20,8 +20,9 @@ from graphdb.errors import LoadError
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import PARQUET
+from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.loaders.tables import ROWS, Mapping, read_table
+from graphdb.storage.loaders.tables import ROWS, read_table
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -149,9 +150,7 @@ class _Reader:
                 self._too_long()
 
     def _too_long(self) -> None:
-        line = self._parser.CurrentLineNumber
-        hint = "is this a GraphML file?"
-        raise LoadError("a tag or a text is too long", source=self._file.name, line=line, hint=hint)
+        raise streams.too_long("tag or text", streams.LONGEST_TOKEN, self._file, self._parser.CurrentLineNumber)
 
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""

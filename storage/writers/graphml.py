@@ -12,7 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 from graphdb.storage.arrow import string_bytes
 from graphdb.storage.loaders.graphml import LIST
-from graphdb.storage.loaders.tables import bare, bare_name
+from graphdb.storage.loaders.headers import bare_name
+from graphdb.storage.loaders.tables import bare
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, Kind
 
 if TYPE_CHECKING:
