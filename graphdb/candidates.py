@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.connection import Connection
+from graphdb.edges import Edges
 from graphdb.elements import Node
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
@@ -53,10 +54,7 @@ class Snapshot:
     graph: DataGraph
     properties: Properties
     lookup: Lookup
-    described: frozenset[int] = frozenset()
-    """Edge labels of which some edge has properties or a parallel one."""
-    parallel: frozenset[int] = frozenset()
-    """Edge labels with parallel edges: their triples do not tell how many edges there are."""
+    edges: Edges
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -279,7 +277,7 @@ class Candidates:
         )
 
     def _rows(self, parameters: Parameters) -> Rows:
-        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties)
+        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
@@ -366,6 +364,10 @@ def take_snapshot(
         graph,
         properties,
         Lookup(connection, store, graph_bytes // 8),
-        frozenset(label for label, _ in described),
-        frozenset(label for label, ordinal in described if ordinal),
+        Edges(
+            connection,
+            store.resources,
+            frozenset(label for label, _ in described),
+            frozenset(label for label, ordinal in described if ordinal),
+        ),
     )

@@ -137,7 +137,7 @@ class Compiler:
         if base is Base.TERM:
             return [self.rows.iri(value.sql).sql, *self.sort_keys(self.value_of(value))]
         if base is Base.EDGE:
-            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"']
+            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
         if base is Base.VALUE:
             rank = " ".join(
                 f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
@@ -200,9 +200,7 @@ class Compiler:
         if base.type.base is Base.NULL:
             return base
         if base.type.base is Base.EDGE:
-            raise NotSupportedError(
-                "properties of edges are not supported yet", text=self.text, position=node.span.start
-            )
+            return self.rows.edge_value(base.sql, self.rows.edges.key(node.key, self.names, self.text))
         if base.type.base not in (Base.NODE, Base.TERM):
             raise self.mismatch(f"{base.type} has no properties", node)
         return self.rows.value(base.sql, self.names.property(node.key.words, self.text))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from graphdb.edges import Edges
 from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.terms import RDF, XSD
@@ -41,8 +42,9 @@ class Parameters:
 class Rows:
     """Joins around a row source; every method returns the SQL of a column that it has joined."""
 
-    def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties) -> None:
+    def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties, edges: Edges) -> None:
         self.parameters = parameters
+        self.edges = edges
         self._type_label = -1 if type_label is None else type_label
         self._properties = properties
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
@@ -54,6 +56,15 @@ class Rows:
         column = self._properties.column(label)
         join = f"LEFT JOIN {column.relation} {{0}} ON {{0}}.subject = {id_sql}"
         alias = self._join(("property", id_sql, label.id), join)
+        return Typed(f"{alias}.value", column.type, column.many)
+
+    def edge_value(self, edge_sql: str, key: int) -> Typed:
+        """The value of a property of an edge; NULL where it has none."""
+        column = self.edges.column(key)
+        if column.type == NULL:
+            return Typed("NULL", NULL)
+        same = " AND ".join(f"{{0}}.{part} = ({edge_sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
+        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {column.relation} {{0}} ON {same}")
         return Typed(f"{alias}.value", column.type, column.many)
 
     def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:

@@ -256,6 +256,8 @@ class Statements:
         found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
         if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
             return None
+        if not found.plan.count_only:  # what it counts is settled after the match
+            return None
         columns = found.shaped.columns
         self._unasked.term_seconds.clear()
         count = self._executor.count(found.plan, self._unasked)

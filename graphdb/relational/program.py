@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.shape import Shaped, Wanted
+from graphdb.shape import Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
