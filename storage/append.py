@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import statistics
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
@@ -209,7 +209,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._windows.show("_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
+        with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _append_graphs(self) -> None:

@@ -70,6 +70,9 @@ class Terms(Protocol):
     def values(self) -> Iterator[tuple[pa.Array, ...]]:
         """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
 
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+
 
 class Bulk:
     """Writes terms and triples into an empty graph, in the transaction that is open.
@@ -86,6 +89,7 @@ class Bulk:
         self._connection = connection
         self._windows = Windows(connection)
         self._batch = batch
+        self._counts = batch.counts
         self._memory = memory
         self._folder = folder
         self._statistics = _Statistics(folder, memory)
@@ -101,6 +105,7 @@ class Bulk:
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
         with self._windows.show("_graphdb_values", _stream(schema, LITERAL_BASE, self._batch.values())):
             self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals('_graphdb_values')}")
+        self._batch.forget_terms()
 
     def write_triples(self) -> int:
         """Write the triples, sorted; return how many there are."""
@@ -129,7 +134,7 @@ class Bulk:
 
     def _literal_kinds(self) -> NDArray[np.uint8]:
         """Return the kind of each literal."""
-        kinds = _vast(self._folder / "kinds", self._batch.counts[1], np.uint8, self._memory // 4)
+        kinds = _vast(self._folder / "kinds", self._counts[1], np.uint8, self._memory // 4)
         for rows in self._connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(_ROWS):
             kinds[values(rows["id"]) - LITERAL_BASE] = values(rows["kind"])
         return kinds
@@ -164,7 +169,7 @@ class Bulk:
         else:
             found = [*map(_by_label, chunks)]
             of = {label: cache(partial(_whole, unsorted)) for some in found for label, unsorted in some}
-        self._statistics.begin(of.get(self._typed, tuple), self._batch.counts[0], self._kinds)
+        self._statistics.begin(of.get(self._typed, tuple), self._counts[0], self._kinds)
         for label, pieces in of.items():
             for keys in self._statistics.passing(label, pieces()):
                 yield label, keys

@@ -29,7 +29,7 @@ BUCKETS = 32
 
 
 @kernel
-def _slot(labels: Ints, label: int | np.int64) -> int:
+def _slot(labels: Ints, label: int | np.int64) -> int | np.int64:
     """Return where a label is in a table of labels, or would be (linear probing, from a multiplicative hash)."""
     size = len(labels)
     slot = (label * 0x9E3779B1 & 0xFFFFFFFF) * size >> 32
