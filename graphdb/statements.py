@@ -176,8 +176,8 @@ class Statements:
         return self._interpreted(query, text, arguments, timeout)
 
     def _load(self, statement: ast.Load) -> LoadReport:
+        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
-        from graphdb.storage.loaders.tables import Mapping as Headers
 
         options = Options(
             statement.format,

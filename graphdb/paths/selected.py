@@ -33,7 +33,7 @@ from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
-from graphdb.relational.lower import refuse_described
+from graphdb.relational.joins import refuse_described
 from graphdb.shape import Wanted, wanted, window_of
 from graphdb.spelled import path_array
 from graphdb.typed import Typed

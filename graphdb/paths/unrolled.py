@@ -28,7 +28,7 @@ from graphdb.paths.base import (
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
-from graphdb.relational.lower import refuse_described
+from graphdb.relational.joins import refuse_described
 from graphdb.rows import Parameters
 from graphdb.shape import Wanted, wanted, window_of
 from graphdb.typed import Typed
