@@ -209,7 +209,8 @@ class _Builder:
         actions: dict[str, tuple[s.SetItem | s.LabelItem, ...]] = {"on_match": (), "on_create": ()}
         for name, items in children[1:]:
             actions[name] += items
-        return s.MergeClause(self._written(children[0], "MERGE"), actions["on_match"], actions["on_create"], _span(meta))
+        path = self._written(children[0], "MERGE")
+        return s.MergeClause(path, actions["on_match"], actions["on_create"], _span(meta))
 
     def on_match(self, meta: Meta, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
         return "on_match", children[0].items

@@ -36,6 +36,10 @@ class Shortest:
         """Yield one shortest path or ``every`` one, and where they end: at one vertex, or at all that are reached."""
         assert self._edge.repeat is not None
         low, high = self._edge.repeat.low, self._edge.repeat.high
+        if high == 0:  # no edge is ever followed
+            if end is None or end == start:
+                yield start, Path((Vertex(start),), ())
+            return
         step = next(step for state in self._automaton.states for step, _ in state.steps)
         graph = self._context.snapshot.graph
         wanted = PathStep("", "", step.labels, step.direction, low, high, self._mode.value, groups=every, spelled=True)
