@@ -8,20 +8,22 @@ a vertex is its IRI.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graphdb.elements import Node, Relationship
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.spelled import Spelled
-from graphdb.values import Base, Column, Type, shorter
+from graphdb.values import STRING, Base, Column, Type, shorter
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-
-    from graphdb.elements import Node, Relationship
 
 _BATCH = 10_000
 """Rows that iteration decodes at a time."""
@@ -106,8 +108,10 @@ class Result:
         elapsed: float = 0.0,
         message: str | None = None,
         verbatim: bool = False,
+        value_of: Callable[[bytes], object] | None = None,
     ) -> None:
         self._home = home
+        self._value_of = value_of
         self._counted = table if isinstance(table, Counted) else None
         self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
@@ -201,7 +205,7 @@ class Result:
         return [
             values.paths(self._home, ends)
             if isinstance(values, Spelled)
-            else _decode(self._home, column.type, values, ends, column.many)
+            else _decode(self._home, column.type, values, ends, column.many, self._value_of)
             for column, values in zip(self._shape, columns, strict=True)
         ]
 
@@ -237,8 +241,18 @@ class Result:
             elif self._shape is None:
                 self._presented = self._table
             else:
-                self._presented = self._home.present(self._table, self._shape)
+                self._presented = self._home.present(*self._without_keys(self._table, self._shape))
         return self._presented
+
+    def _without_keys(self, table: pa.Table, shape: tuple[Column, ...]) -> tuple[pa.Table, tuple[Column, ...]]:
+        """Return a table with columns of Python values in place of those that SQL knows by their keys."""
+        for i, column in enumerate(shape):
+            if made_in_python(column.type):
+                whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
+                made = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], made)
+                shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
+        return table, shape
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.
@@ -307,10 +321,30 @@ def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
         for value in values:
             if value is not None:
                 _gather(type.element, value, ids)
+    elif type.base is Base.MAP:
+        for i, (_, field) in enumerate(type.fields):
+            _gather(field, [value[f"f{i}"] for value in values if value is not None], ids)
 
 
-def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], many: bool = False) -> list[Any]:
+def _decode(
+    home: Home,
+    type: Type,
+    values: list[Any],
+    ends: dict[int, Any],
+    many: bool = False,
+    value_of: Callable[[bytes], object] | None = None,
+) -> list[Any]:
     """Return a column's Python values."""
+    if type.base is Base.ANY and value_of is not None:
+        return [None if value is None else value_of(value) for value in values]
+    if type.base is Base.MAP:
+        columns = [
+            _decode(home, field, [None if v is None else v[f"f{i}"] for v in values], ends, False, value_of)
+            for i, (_, field) in enumerate(type.fields)
+        ]
+        keys = [key for key, _ in type.fields]
+        maps = [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [None if value is None else map for value, map in zip(values, maps, strict=True)]
     if type.base in (Base.NODE, Base.TERM):
         return [None if value is None else ends[value] for value in values]
     if type.base is Base.EDGE:
@@ -319,12 +353,50 @@ def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], man
         return list(Spelled.of(values).paths(home, ends))
     if type.base is Base.LIST and type.element is not None:
         inner = type.element
-        lists = [None if value is None else _decode(home, inner, value, ends) for value in values]
+        lists = [None if value is None else _decode(home, inner, value, ends, False, value_of) for value in values]
         # Several values of a property are a list, one is itself.
         return [value[0] if many and value is not None and len(value) == 1 else value for value in lists]
     if type.base in (Base.DECIMAL, Base.VALUE):
         return [shorter(value) for value in values]
     return values
+
+
+def made_in_python(type: Type) -> bool:
+    """Whether SQL cannot show a column as it is: it knows values by their keys, or maps' keys differ by case alone."""
+    if type.base is Base.LIST:
+        return type.element is not None and made_in_python(type.element)
+    if type.base is not Base.MAP:
+        return type.base is Base.ANY
+    names = {key.lower() for key, _ in type.fields}
+    return len(names) < len(type.fields) or any(made_in_python(field) for _, field in type.fields)
+
+
+def shown(value: Any) -> Any:
+    """Return a Python value as a table's column holds it: a vertex as its IRI, an edge as its label and ends."""
+    match value:
+        case Node():
+            return value.iri
+        case Relationship():
+            return {"type": value.type, "start": value.start, "end": str(value.end)}
+        case list():
+            return [shown(item) for item in value]
+        case dict():
+            return {key: shown(item) for key, item in value.items()}
+        case bool() | int() | float() | str() | None | Decimal() | date() | datetime() | time():
+            return value
+    return str(value)  # a path, an exact time
+
+
+def array_of(values: list[Any]) -> pa.Array:
+    """Return shown values as an array; values of several types as their text."""
+    import pyarrow as pa
+
+    try:
+        if len({type(value) for value in values if value is not None}) <= 1:
+            return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        pass
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
