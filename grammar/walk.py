@@ -17,8 +17,11 @@ def parts_of(node: object) -> tuple[object, ...]:
     return tuple([getattr(node, name) for name in _fields(type(node)) or ()])
 
 
-def walk(node: object) -> list[object]:
-    """Return a piece of syntax and all pieces inside it, in the order of the text; tuples are not pieces."""
+def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
+    """Return a piece of syntax and all pieces inside it, in the order of the text; tuples are not pieces.
+
+    Pieces of ``closed`` kinds are not looked into.
+    """
     found, waiting = [], [node]
     while waiting:
         node = waiting.pop()
@@ -28,6 +31,8 @@ def walk(node: object) -> list[object]:
         inside = _fields(type(node))
         if inside is not None:
             found.append(node)
+            if closed and isinstance(node, closed):
+                continue
             for name in inside[::-1]:
                 part = getattr(node, name)
                 if part is not None:

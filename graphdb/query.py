@@ -155,7 +155,9 @@ class QueryRun:
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                step if step.given else replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                if isinstance(step, Step) and not step.given
+                else step
                 for step in program.steps
             )
         return replace(program, steps=steps)
@@ -168,9 +170,10 @@ class QueryRun:
             try:
                 self._show_lists(program, stack)
                 for step in program.steps:
-                    if step.rows is not None:
-                        self._keep_rows(raw, step.rows, "LIMIT 0")
-                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.rows.table}")
+                    if isinstance(step, Rows):
+                        self._keep_rows(raw, step, "LIMIT 0")
+                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.table}")
+                        continue
                     columns = _columns(step.needs)
                     if not step.needs.vertices or step.needs.duplicates == "count":
                         columns |= {"one": "one", "n": "n"}
@@ -232,6 +235,8 @@ class QueryRun:
 
     def _exists(self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, Typed]) -> Typed:
         """A pattern predicate in SQL: its named vertices' columns are among the pattern's matches."""
+        if not predicate.pattern.plain:
+            raise NotSupportedError("such paths as conditions are not supported in SQL")
         inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
         names = list(inner.vertex_of)
         if not names:
@@ -317,15 +322,17 @@ class QueryRun:
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
+            shares = len(program.matches)
             for number, step in enumerate(program.steps):
                 for name in [name for name in alive if program.last_use(name) < number]:
                     alive.pop(name).close()
-                if step.rows is not None and step.rows.table not in alive:
-                    alive[step.rows.table] = stack = everything.enter_context(ExitStack())
-                    stack.enter_context(self._kept(step.rows))
+                name = step.table if isinstance(step, Rows) else step.view
+                alive[name] = stack = everything.enter_context(ExitStack())
+                if isinstance(step, Rows):
+                    stack.enter_context(self._kept(step))
+                    continue
                 plan = step.plan or self._plan_from(step)
-                alive[step.view] = stack = everything.enter_context(ExitStack())
-                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, len(program.steps)))
+                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, shares))
                 self.controls.append((step, plan, self.control))
             yield
 

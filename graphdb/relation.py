@@ -24,6 +24,9 @@ ORDER = "#order"
 ROW = "#row"
 """The number of the row that a match started from, while its matches are gathered."""
 
+GROUP = "#group"
+"""The number of the outer row, or of the values taken from it, that a subquery's row belongs to."""
+
 VALUE = "#value"
 """What a subquery gathers of each of its matches."""
 
@@ -44,9 +47,19 @@ class Relation:
     """The column that says how many matches a row stands for; None where each is one."""
 
     @property
+    def groups(self) -> str | None:
+        """The column that says what group a row is of, where a subquery runs for many outer rows at once."""
+        found = self.variables.get(GROUP)
+        return None if found is None else found.sql
+
+    @property
     def names(self) -> list[str]:
         """The names that a user gave."""
         return [name for name in self.variables if not name.startswith("#")]
+
+
+UNIT = Relation("(SELECT 1 AS one)")
+"""The one row without names that a query starts from."""
 
 
 def bindings_of(bound: BoundPattern, view: str = BINDINGS) -> Relation:

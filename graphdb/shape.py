@@ -66,8 +66,8 @@ _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME,
 
 
 def is_aggregate(node: object) -> bool:
-    """Whether an expression contains an aggregate."""
-    return any(_is_one_aggregate(part) for part in walk(node))
+    """Whether an expression contains an aggregate: those in its subqueries are theirs."""
+    return any(_is_one_aggregate(part) for part in walk(node, (ast.Subquery,)))
 
 
 def _is_one_aggregate(part: object) -> TypeGuard[ast.CountStar | ast.FunctionCall]:
@@ -118,7 +118,7 @@ def wanted(
 
 def _duplicates(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
     """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
-    aggregates = [part for item in items for part in walk(item.expression) if _is_one_aggregate(part)]
+    aggregates = [part for item in items for part in walk(item.expression, (ast.Subquery,)) if _is_one_aggregate(part)]
     if not aggregates:
         return "drop" if returns.distinct else "keep"
     numbers = [part for part in aggregates if not _ignores_duplicates(part)]
@@ -207,10 +207,17 @@ class Shaper:
         window: tuple[int, int | None],
         *,
         also: Sequence[ast.Expression] = (),
+        groups: str | None = None,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
 
-        ``also`` are further conditions, which see what is returned beside what was there (those of WITH … WHERE).
+        Parameters
+        ----------
+        also
+            Further conditions, which see what is returned beside what was there (those of WITH … WHERE).
+        groups
+            SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
+            for each of them, and its rows say of which they are (column ``g``).
         """
         rows, relation = self._rows(), self._relation
         ordered = relation.variables.get(ORDER)
@@ -231,6 +238,7 @@ class Shaper:
         compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
         columns = self._columns(compiled)
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
+        of_group = "" if relation.groups is None else f", {relation.groups} AS g"
         if not (aggregated or returns.distinct):
             known = {item.alias: value for item, value in compiled if item.alias}
             seen = Scope({**self._variables, **known}, relation.known)
@@ -238,18 +246,28 @@ class Shaper:
             order = self._order(returns, seen, rows, items)
             if not order and ordered is not None:
                 order = f" ORDER BY {ordered.sql} ASC"
-            sql = f"SELECT {chosen} FROM {relation.source} b {rows.joins}{_where(where)}{order}{self._window(window)}"
+            sql = f"SELECT {chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}"
+            sql += self._ordered(order, window, relation.groups)
             direct = None if where or order or self._bound is None else self._direct(self._bound, items)
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
-        group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
+        by = [*keys, *([relation.groups] if relation.groups is not None else [])]
+        group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""
-        inner = f"SELECT {distinct}{chosen} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
+        inner = f"SELECT {distinct}{chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
+        if groups is not None and not keys:
+            # Aggregates of nothing are a row, too: groups without rows have that one.
+            nothing = f"SELECT {chosen} FROM {relation.source} b {rows.joins} WHERE FALSE"
+            either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
+            inner = (
+                f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
+            )
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
-        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
+        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
+        sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         found = Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
         grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
         if not grouped:
@@ -383,6 +401,15 @@ class Shaper:
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
+
+    def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:
+        """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
+        skip, limit = window
+        if group is None or (not skip and limit is None):
+            return order + self._window(window)
+        upper = "" if limit is None else f" AND {skip + limit}"
+        tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
+        return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
 
     def _window(self, window: tuple[int, int | None]) -> str:
         skip, limit = window

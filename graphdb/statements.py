@@ -42,8 +42,9 @@ from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
 from graphdb.report import Explanation
-from graphdb.result import Counted, Result, made_in_python
+from graphdb.result import Counted, Result
 from graphdb.shape import presented
+from graphdb.shown import made_in_python
 from graphdb.state import State
 
 if TYPE_CHECKING:
@@ -194,8 +195,8 @@ class Statements:
         return Result(self._state, table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def _load(self, statement: ast.Load) -> LoadReport:
+        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
-        from graphdb.storage.loaders.tables import Mapping as Headers
 
         options = Options(
             statement.format,

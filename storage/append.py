@@ -123,9 +123,11 @@ class Appender:
         ids = _Ids(self.terms, batch)
         for triples in batch.rows():
             self.add_ids(*(ids.of(column) for column in triples.T))
-        reified = batch.others[:, 4] >= 0
-        self.add_quads(*(ids.of(column) for column in batch.others[~reified, :4].T))
-        self.add_reifiers(*(ids.of(column) for column in batch.others[reified][:, [4, 0, 1, 2]].T))
+        for kept in batch.others:
+            others = kept.get()
+            reified = others[:, 4] >= 0
+            self.add_quads(*(ids.of(column) for column in others[~reified, :4].T))
+            self.add_reifiers(*(ids.of(column) for column in others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""

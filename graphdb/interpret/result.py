@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from graphdb.result import Home, Result, array_of, shown
+from graphdb.result import Home, Result
+from graphdb.shown import array_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -413,6 +413,8 @@ class _Binder:
 
     def _place_pattern(self, predicate: ast.PatternPredicate, negated: bool) -> bool:
         path = predicate.pattern
+        if not path.plain:
+            return False
         named = [self._vertex(node.variable) if node.variable else None for node in path.nodes]
         bare = all(
             node.labels is None and node.iri is None and node.properties is None and node.where is None

@@ -12,7 +12,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
 from graphdb.pattern.graph import PatternGraph
-from graphdb.relation import ORDER, ROW, Relation, bindings_of
+from graphdb.relation import GROUP, ORDER, ROW, Relation, bindings_of
 from graphdb.relational.program import Given, Rows, Step
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper, Wanted
@@ -20,6 +20,9 @@ from graphdb.values import Base
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+KEPT = (ORDER, ROW, GROUP)
+"""Names of the engine's own that go with rows wherever they go."""
 
 PatternOf = Callable[[BoundPattern, Wanted], PatternGraph]
 
@@ -39,9 +42,8 @@ class Joins:
         self._arguments = arguments
         self._pattern_of = pattern_of
         self._parameters = Parameters()
-        self._steps: list[Step] = []
+        self._steps: list[Step | Rows] = []
         self._lists: dict[str, pa.Table] = {}
-        self._rows: Rows | None = None
         self._named = 0
 
     def _bound(self, matches: Sequence[ast.MatchClause], relation: Relation) -> BoundPattern:
@@ -67,7 +69,7 @@ class Joins:
         source = f"(SELECT l.*, l.rowid AS row{chosen} FROM {left.source} l {join} ({sql}) r ON {all_of(on)})"
         made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
-        self._start(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
+        self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
         return Relation(source, {**left.variables, **made}, pattern.where, left.known)
 
     def _given(self, left: Relation, bound: BoundPattern, shared: Iterable[str]) -> Iterator[Given]:
@@ -111,18 +113,20 @@ class Joins:
         """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested."""
         waiting = tuple(c for c in relation.where if any(s not in relation.known for s in subqueries_in(c)))
         ready = tuple(c for c in relation.where if c not in waiting)
-        kept = {*keep, *free_variables(waiting), ORDER, ROW}
+        if relation.source.startswith("temp.") and not ready:
+            return relation
+        kept = {*keep, *free_variables(waiting), *KEPT}
         names = [name for name in relation.variables if name in kept]
-        if any(name.startswith("#") and name not in (ORDER, ROW) for name in names):
+        if any(name.startswith("#") and name not in KEPT for name in names):
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
-        table = self._name("rows")
-        self._rows = Rows(table, sql, self._parameters.used(sql))
-        return replace(found, source=f"temp.{table}", where=waiting)
+        return replace(found, source=self._kept(sql), where=waiting)
 
-    def _start(self, step: Step) -> None:
-        """Add a match that starts from the rows that were made a table last."""
-        self._steps.append(replace(step, rows=self._rows))
+    def _kept(self, sql: str) -> str:
+        """Return the name of a table that is made of some SQL when what comes before it has run."""
+        table = self._name("rows")
+        self._steps.append(Rows(table, sql, self._parameters.used(sql)))
+        return f"temp.{table}"
 
     def _shaper(self, relation: Relation) -> Shaper:
         return Shaper(self._snapshot, self._text, self._arguments, relation, parameters=self._parameters)

@@ -21,8 +21,8 @@ from graphdb.lists import common
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import free_variables, subqueries_in
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
-from graphdb.relation import ORDER, ROW, Relation, bindings_of
-from graphdb.relational.joins import PatternOf, available, needs_of
+from graphdb.relation import GROUP, ORDER, ROW, UNIT, Relation, bindings_of
+from graphdb.relational.joins import KEPT, PatternOf, available, needs_of
 from graphdb.relational.program import Program, Step
 from graphdb.relational.subqueries import AT, Subqueries, leading
 from graphdb.shape import Shaped, Wanted, is_aggregate, wanted, window_of
@@ -31,9 +31,6 @@ from graphdb.values import INTEGER, Column, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_UNIT = Relation("(SELECT 1 AS one)")
-"""The one row without names that a query starts from."""
 
 _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.ReturnClause)
 
@@ -45,6 +42,8 @@ class Lowering(Subqueries):
         super().__init__(snapshot, text, arguments, pattern_of)
         self._names: set[str] = set()
         """All names in the part under way, but for those that WITH brings in."""
+        self._groups: str | None = None
+        """SQL of the groups that the subquery under way runs for (column ``g``)."""
 
     def query(self, query: ast.Composite) -> Program:
         """Lower a query.
@@ -57,15 +56,25 @@ class Lowering(Subqueries):
             Something is wrong with it.
         """
         _check_reading(query)
-        once = len(query.parts) > 1 and not query.keeps_all
-        parts = [self._part(_distinct(part) if once else part) for part in query.parts]
-        shaped = parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
+        shaped = self._parts(query, UNIT)
         return Program(tuple(self._steps), replace(shaped, direct=None), self._lists)
+
+    def _parts(self, query: ast.Composite, start: Relation) -> Shaped:
+        once = len(query.parts) > 1 and not query.keeps_all
+        parts = [self._part(_distinct(part) if once else part, start) for part in query.parts]
+        return parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
+
+    def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
+        around = self._names, self._groups
+        self._groups = None if start is UNIT else f"SELECT b.g FROM {start.source} b"
+        shaped = self._parts(query, start)
+        self._names, self._groups = around
+        return shaped
 
     # --- clauses
 
-    def _part(self, clauses: Sequence[ast.ClauseNode]) -> Shaped:
-        relation, rest = _UNIT, list(clauses)
+    def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Shaped:
+        relation, rest = start, list(clauses)
         self._names = free_variables(tuple(clauses))
         while True:
             clause = rest[0]
@@ -74,7 +83,7 @@ class Lowering(Subqueries):
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest)
                 rest = rest[len(matches) :]
-                fresh = relation is _UNIT and not clause.optional
+                fresh = relation is UNIT and not clause.optional
                 relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
                 continue
             rest = rest[1:]
@@ -85,7 +94,7 @@ class Lowering(Subqueries):
                     relation = self._crossed(relation, clause.variable.name, column, keep)
                     continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
-                names = [name for name in relation.variables if name in {*keep, ORDER}]
+                names = [name for name in relation.variables if name in {*keep, *KEPT}]
                 _, relation = self._shaper(relation).select(names, unwound=clause)
             else:
                 assert isinstance(clause, ast.WithClause)
@@ -107,6 +116,8 @@ class Lowering(Subqueries):
         if shaped.ordered:
             source = f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)"
             found[ORDER] = Typed("b.at", INTEGER)
+        if self._groups is not None:
+            found[GROUP] = Typed("b.g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
     def _project(self, relation: Relation, returns: ast.ReturnClause, also: Sequence[ast.Expression] = ()) -> Shaped:
@@ -114,7 +125,7 @@ class Lowering(Subqueries):
         expressions = (*[item.expression for item in items], *returns.order_by)
         relation = self._with_subqueries(relation, expressions, free_variables((*expressions, *also)))
         window = window_of(returns, self._arguments, self._text)
-        return self._shaper(relation).shape(returns, items, window, also=also)
+        return self._shaper(relation).shape(returns, items, window, also=also, groups=self._groups)
 
     def _items(self, returns: ast.ReturnClause, relation: Relation) -> tuple[ast.ReturnItem, ...]:
         items = returns.items
@@ -137,6 +148,9 @@ class Lowering(Subqueries):
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
             columns.append(replace(same[0], type=type))
+        if self._groups is not None:
+            for mine in chosen:
+                mine.append("u.g")
         pairs = zip(chosen, parts, strict=True)
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
@@ -156,7 +170,7 @@ class Lowering(Subqueries):
         view = self._name("list")
         self._lists[view] = pa.table({"item": array})
         relation = self._with_subqueries(relation, (), keep)
-        _, rows = self._shaper(relation).select([n for n in relation.variables if n in {*keep, ORDER}])
+        _, rows = self._shaper(relation).select([n for n in relation.variables if n in {*keep, *KEPT}])
         source = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
         return replace(rows, source=source, variables={**rows.variables, name: Typed("b.item", type)})
 
@@ -165,8 +179,8 @@ class Lowering(Subqueries):
     def _first(self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]) -> Relation:
         """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings."""
         if not all(map(is_plain, matches)):
-            return self._first_unrolled(matches, self._live(_UNIT, rest))
-        bound, view = self._bound(matches, _UNIT), self._name("bindings")
+            return self._first_unrolled(matches, self._live(UNIT, rest))
+        bound, view = self._bound(matches, UNIT), self._name("bindings")
         relation = bindings_of(bound, view)
         needs = self._needs_of(bound, relation, rest[0])
         if needs is None:
@@ -237,7 +251,7 @@ class Lowering(Subqueries):
         """Lower a MATCH with paths that starts from nothing."""
         relations = []
         for version in plain_versions(matches, live, ()):
-            bound, view = self._bound(version.matches, _UNIT), self._name("bindings")
+            bound, view = self._bound(version.matches, UNIT), self._name("bindings")
             relation = bindings_of(bound, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
@@ -256,16 +270,11 @@ class Lowering(Subqueries):
 
 
 def _check_reading(query: ast.Composite) -> None:
-    """Refuse clauses and paths that are not for SQL."""
+    """Refuse clauses that are not for SQL."""
     for part in query.parts:
         for clause in part:
             if not isinstance(clause, _READING):
                 raise NotSupportedError("writing is not for SQL")
-    matches = [clause for part in query.parts for clause in part if isinstance(clause, ast.MatchClause)]
-    own = {id(path) for match in matches for path in match.patterns}
-    for node in walk(query.parts):
-        if isinstance(node, ast.PathPattern) and not node.plain and id(node) not in own:
-            raise NotSupportedError("paths in such places are not supported in SQL")
 
 
 def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:

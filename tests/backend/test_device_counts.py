@@ -104,6 +104,8 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     assert executor.count(slow) == want
     assert executor._counter.expected(plan) == replace(before, first=0.0)
     assert executor.expected(plan, True) == executor._counter.expected(plan)
+    assert executor.describe(plan) == "cuda:0 by sums"
+    assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])
@@ -122,6 +124,26 @@ def test_candidates_and_hanging_trees(executor: Any) -> None:
     sets = tuple(np.flatnonzero(np.arange(32) % 4 == i) for i in range(4))
     edges = ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (0, 5))
     assert counted(pattern_of(edges, label, (*sets, sets[0], sets[1])), graph, executor)
+
+
+def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
+    """Candidates' bits, and how many of them a list holds, are kept for other plans as long as the candidates are."""
+    from graphdb.gpu.launch import Module
+
+    graph, label = graph_of(32, 90, 3)
+    sets = tuple(np.flatnonzero(np.arange(32) % 3 == i) for i in range(3))
+    launched: list[str] = []
+    plain = Module.launch
+
+    def launch(module: Any, kernel: str, *arguments: Any, **more: Any) -> None:
+        launched.append(kernel)
+        plain(module, kernel, *arguments, **more)
+
+    with mock.patch.object(Module, "launch", launch):
+        for edges, weighings in ((((0, 1), (1, 2), (0, 2)), True), (((0, 1), (1, 2), (0, 2)), False)):
+            launched.clear()
+            assert counted(pattern_of(edges, label, sets), graph, executor)
+            assert ("weigh" in launched) == weighings
 
 
 def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:

@@ -68,6 +68,8 @@ class Writer:
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.fresh = 0
+        self.inside = False
+        """Whether a whole query is under way inside another."""
 
     def one_of(self, *choices: Any) -> Any:
         return self.draw(pick(choices))
@@ -170,10 +172,32 @@ class Writer:
         return f"{self.int(scope, 0)} {self.one_of('=', '<>', '<', '>=')} {self.int(scope, 0)}"
 
     def subquery(self, kind: str, scope: Scope) -> str:
+        if kind == "COLLECT" or (not self.inside and self.draw(st.integers(0, 2)) == 0):
+            self.inside = True
+            union = self.one_of(" UNION ", " UNION ALL ")
+            parts = [self.query_inside(scope) for _ in range(self.one_of(1, 1, 1, 2))]
+            self.inside = False
+            return f"{kind} {{ {union.join(parts)} }}"
         inner = dict(scope)
         pattern = self.pattern(inner, must=True)
         where = f" WHERE {self.condition(inner, 0)}" if self.draw(st.booleans()) else ""
         return f"{kind} {{ {self.one_of('', 'MATCH ')}{pattern}{where} }}"
+
+    def query_inside(self, around: Scope) -> str:
+        """A whole query that knows the names around it; it returns one column."""
+        scope = dict(around)
+        clauses = []
+        steps = self.one_of(["match"], ["unwind"], ["match", "with"], ["with", "match"], ["match", "with", "match"])
+        for step in steps:
+            if step == "with":
+                clauses.append(self.projection("WITH", scope))
+            else:
+                clauses.append((self.match if step == "match" else self.unwind)(scope))
+        if self.draw(st.integers(0, 2)) == 0:
+            inner = self.one_of("*", self.int(scope, 0), *self.names(scope, "node"))
+            return " ".join([*clauses, f"RETURN count({inner}) + 1 AS i"])
+        page = self.one_of("", "", " ORDER BY i", " ORDER BY i DESC LIMIT 2", " ORDER BY i SKIP 1", " SKIP 0 LIMIT 9")
+        return " ".join([*clauses, f"RETURN {self.one_of('', 'DISTINCT ')}{self.int(scope, 1)} AS i{page}"])
 
     # --- clauses
 
@@ -216,7 +240,9 @@ class Writer:
         return f"UNWIND {source} AS {name}"
 
     def value(self, scope: Scope) -> tuple[str, str]:
-        kind = self.one_of("int", "text", "node", "node", "condition", "ints")
+        kind = self.one_of("int", "text", "node", "node", "condition", "ints", "gathered")
+        if kind == "gathered" and not self.inside:
+            return self.subquery("COLLECT", scope), "gathered"
         nodes = self.names(scope, "node")
         if kind == "node" and nodes:
             return self.one_of(*nodes), "node"
