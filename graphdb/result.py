@@ -7,13 +7,15 @@ a vertex is its IRI.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.decode import Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
-from graphdb.values import Column, shorter
+from graphdb.shown import array_of, made_in_python, shown
+from graphdb.values import STRING, Column, shorter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,8 +90,10 @@ class Result:
         elapsed: float = 0.0,
         message: str | None = None,
         verbatim: bool = False,
+        value_of: Callable[[bytes], object] | None = None,
     ) -> None:
         self._home = home
+        self._value_of = value_of
         self._counted = table if isinstance(table, Counted) else None
         self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
@@ -161,7 +165,7 @@ class Result:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
         with without_collection():
-            return decoded(self._home, types, table)
+            return decoded(self._home, types, table, self._value_of)
 
     # --- columns
 
@@ -195,8 +199,18 @@ class Result:
             elif self._shape is None:
                 self._presented = self._table
             else:
-                self._presented = self._home.present(self._table, self._shape)
+                self._presented = self._home.present(*self._without_keys(self._table, self._shape))
         return self._presented
+
+    def _without_keys(self, table: pa.Table, shape: tuple[Column, ...]) -> tuple[pa.Table, tuple[Column, ...]]:
+        """Return a table with columns of Python values in place of those that SQL knows by their keys."""
+        for i, column in enumerate(shape):
+            if made_in_python(column.type):
+                whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
+                made = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], made)
+                shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
+        return table, shape
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.

@@ -112,9 +112,17 @@ def lists(column: pa.ListArray) -> tuple[Ints, pa.Array]:
 
 
 def relationships(
-    types: Sequence[str], which: Ints, terms: Sequence[Any], starts: Ints, ends: Ints
+    types: Sequence[str],
+    which: Ints,
+    terms: Sequence[Any],
+    starts: Ints,
+    ends: Ints,
+    facts: Sequence[dict[str, Any]] | None = None,
 ) -> list[Relationship]:
-    """Return edges by their label among ``types``, and their ends among ``terms`` (IRIs, or a literal's value)."""
+    """Return edges by their label among ``types``, and their ends among ``terms`` (IRIs, or a literal's value).
+
+    ``facts`` are their properties, where some have any.
+    """
     count = len(which)
     return filled(
         Relationship,
@@ -122,7 +130,7 @@ def relationships(
         type=map(types.__getitem__, which.tolist()),
         start=map(terms.__getitem__, starts.tolist()),
         end=map(terms.__getitem__, ends.tolist()),
-        properties=[{} for _ in range(count)],
+        properties=[{} for _ in range(count)] if facts is None else facts,
     )
 
 

@@ -274,6 +274,13 @@ class State:
         with self.hold(), self.at_home():
             return hydrate.terms(self.snapshot(), ids)
 
+    def facts(self, edges: NDArray[np.int64]) -> list[dict[str, Any]] | None:
+        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+        from graphdb import hydrate
+
+        with self.hold(), self.at_home():
+            return hydrate.facts(self.snapshot(), edges)
+
     def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""
         return list(map(self.names().edge_name, labels))

@@ -35,7 +35,7 @@ def _slot(labels: Ints, label: int | np.int64) -> int | np.int64:
     slot = (label * 0x9E3779B1 & 0xFFFFFFFF) * size >> 32
     while labels[slot, 0] != label and labels[slot, 0] != -1:
         slot = slot + 1 if slot + 1 < size else 0
-    return slot
+    return int(slot)
 
 
 @kernel

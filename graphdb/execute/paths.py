@@ -189,7 +189,7 @@ class Paths:
 
     def _way_round(self, vertex: int) -> int | None:
         """The length of the shortest path back to where it began; None where there is none."""
-        from graphdb.execute.shortest import way_round
+        from graphdb.execute.rounds import way_round
 
         step = self._step
         if step.mode == "ACYCLIC":
