@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.calls import Calls
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Connection:
         self.closed = False
         self.deadline: float | None = None
         """When (by ``time.monotonic``) the statement under way must end: no SQL of it runs longer."""
+        self.calls = Calls()
+        """Functions of ours that SQL can call."""
         self._temporary = 0
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:

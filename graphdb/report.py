@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
+from graphdb.relational.program import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,10 +66,13 @@ class Explanation:
         matching = 0.0
         controls = {step.view: (plan, control) for step, plan, control in ran}
         for step in program.steps:
+            if isinstance(step, Rows):
+                lines.append(f"rows {step.table}: {step.sql}")
+                continue
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the bindings", "  " + program.shaped.sql]
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql, *_computed(program)]
         if seconds is not None:
             planning, total = seconds
             lines += [
@@ -102,9 +106,7 @@ def _step(
     describe: Callable[[PhysicalPlan], str],
     control: Control | None,
 ) -> Iterator[str]:
-    """Explain one match of several: the rows that it starts from, and its plan once these are there."""
-    if step.rows is not None:
-        yield f"rows {step.rows.table}: {step.rows.sql}"
+    """Explain one match of several: its plan, once the rows that it starts from are there."""
     words = "match" if step.words == "match" else f"{step.words} with"
     if plan is not None:
         yield from _plan(f"{words} {step.view}", plan, step.bound, names, describe(plan), control)
@@ -136,3 +138,10 @@ def _after(prepared: Prepared) -> Iterator[str]:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql
+    yield from _computed(prepared)
+
+
+def _computed(prepared: Prepared | Program) -> Iterator[str]:
+    """Name the expressions that SQL does not know."""
+    for source in prepared.computing.sources() if prepared.computing is not None else ():
+        yield f"  computed in Python, once for each distinct input: {source}"

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.computed import Computing
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.shape import Shaped, Wanted
+from graphdb.shape import Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are kept as a temporary table: a match starts from them, and is joined with them."""
+    """Rows that are kept as a temporary table: matches start from them, and are joined with them."""
 
     table: str
     sql: str
     parameters: Mapping[str, object]
+
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that makes them."""
+        return [self.sql]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +50,42 @@ class Step:
     needs: Wanted
     pattern: PatternGraph
     """With the candidates that do not depend on the rows."""
-    rows: Rows | None = None
     given: tuple[Given, ...] = ()
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
 
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that reads what the rows say."""
+        return [given.sql for given in self.given]
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A query that is ready to run: its matches in order, and the SQL after them."""
+    """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Rows, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     reusable: bool = True
+    computing: Computing | None = None
+    """Who computes what its SQL cannot express."""
+
+    @property
+    def matches(self) -> list[Step]:
+        """Its matches alone."""
+        return [step for step in self.steps if isinstance(step, Step)]
 
     @property
     def own_bytes(self) -> int:
         """What its plans, and the candidates that later ones start from, hold of memory."""
-        plans = sum(step.plan.own_bytes for step in self.steps if step.plan is not None)
-        later = [vertex.candidates for step in self.steps if step.plan is None for vertex in step.pattern.vertices]
+        plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
+        later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
         return plans + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_use(self, name: str) -> int:
-        """Return the number of the last step whose rows are made of a table or view; past the last if the result is."""
+        """Return the number of the last step that reads a table or view; past the last if the result does."""
         if f"{name} " in self.shaped.sql:
             return len(self.steps)
-        return max((i for i, step in enumerate(self.steps) if step.rows and f"{name} " in step.rows.sql), default=0)
+        return max((i for i, step in enumerate(self.steps) if any(f"{name} " in sql for sql in step.reads)), default=0)

@@ -2,12 +2,13 @@
 
 Whatever the format, a thread reads ahead and turns what it reads into lines of N-Triples (:mod:`.streams`); these are
 parsed by several threads (:mod:`.ntriples`) and collected into a batch of distinct terms and triples (:mod:`.collect`).
-Where the graph was empty and one batch is all there is, it is written at once (:mod:`graphdb.storage.bulk`).  Else each
-batch is numbered against the dictionary and staged (:mod:`graphdb.storage.append`); at the end the new triples among
-them are appended, sorted by (label, subject, object), and the statistics of their labels brought up to date.
+Where the graph was empty, what was collected is written at once (:mod:`graphdb.storage.bulk`), as one batch: several
+are made one by :mod:`.unify`.  Else each batch is numbered against the dictionary and staged
+(:mod:`graphdb.storage.append`); at the end the new triples among them are appended, sorted by (label, subject, object),
+and the statistics of their labels brought up to date.
 
-A batch grows until it takes :data:`BATCH` bytes, and texts and triples are spilled, so memory does not grow with the
-files.
+A batch grows until its terms take what they may of :data:`BATCH` bytes, and texts and triples are spilled, so memory
+does not grow with the files.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -289,7 +291,9 @@ class _Load:
         ]
         self._store = ThreadPoolExecutor(1, "graphdb-store")
         self._memory = options.batch or BATCH
+        self._folder = Path(folder)
         self._collector = Collector(folder, self._memory)
+        self._batches: list[Batch] = []
         self._first = bulk.is_empty(connection)
         self._appender = Appender(connection)
         self._stored: Future[Any] | None = None
@@ -305,6 +309,8 @@ class _Load:
             wait([self._stored], _TICK)
         self._store.shutdown()
         self._collector.close()
+        for batch in self._batches:
+            batch.close()
 
     @property
     def changes(self) -> Changes | None:
@@ -324,32 +330,38 @@ class _Load:
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        batch = self._collector.take()
-        new = self._write(batch) if self._first and not len(batch.others) else self._append(batch)
+        self._batches.append(self._collector.cut() if self._batches else self._collector.take())
+        new = self._append() if not self._first or any(batch.others for batch in self._batches) else self._write()
         self._report("done", force=True)
         return new
 
-    def _write(self, batch: Batch) -> int:
-        """Write the one batch of a graph that was empty."""
-        writer = bulk.Bulk(self._connection, batch, max(self._memory // 2, 1))
-        with closing(batch):
-            self._work("storing terms", writer.write_terms)
-            new = self._work("sorting triples", writer.write_triples)
-            self._work("counting", writer.write_statistics)
+    def _write(self) -> int:
+        """Write what was collected into a graph that was empty."""
+        batch = self._work("storing terms", self._whole)
+        writer = bulk.Bulk(self._connection, batch, max(self._memory // 2, 1), self._folder)
+        self._work("storing terms", writer.write_terms)
+        new = self._work("sorting triples", writer.write_triples)
+        self._work("counting", writer.write_statistics)
         return new
 
-    def _append(self, batch: Batch) -> int:
-        """Append the last batch, and what is staged."""
-        self._stage(batch)
+    def _whole(self) -> bulk.Terms:
+        """Return the batches as one."""
+        from graphdb.storage.loaders.unify import Union
+
+        return self._batches[0] if len(self._batches) == 1 else Union(self._batches)
+
+    def _append(self) -> int:
+        """Append what was collected, and what is staged."""
+        self._stage()
         new = self._work("sorting triples", self._appender.append)
         self._work("counting", self._appender.count)
         return new
 
-    def _stage(self, batch: Batch) -> None:
-        """Hand a batch over to DuckDB."""
-        self._first = False
-        with closing(batch):
-            self._work("storing terms", partial(self._appender.add, batch))
+    def _stage(self) -> None:
+        """Hand what was collected over to DuckDB."""
+        while self._batches:
+            with closing(self._batches.pop(0)) as batch:
+                self._work("storing terms", partial(self._appender.add, batch))
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
@@ -375,8 +387,11 @@ class _Load:
         if parsed.bad:
             self._note([replace(bad, line=lines + (bad.line or 0)) for bad in parsed.bad])
         self._collector.add(parsed)
-        if self._collector.full or (self._collector.spilled and not self._first):
-            self._stage(self._collector.take())
+        if self._first and self._collector.full:
+            self._batches.append(self._collector.cut())
+        elif not self._first and (self._collector.full or self._collector.spilled):
+            self._batches.append(self._collector.take())
+            self._stage()
         return parsed.lines
 
     def _note(self, bad: list[BadLine]) -> None:
