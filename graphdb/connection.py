@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.calls import Calls
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Connection:
         self.closed = False
         self.deadline: float | None = None
         """When (by ``time.monotonic``) the statement under way must end: no SQL of it runs longer."""
+        self.calls = Calls()
+        """Functions of ours that SQL can call."""
         self._temporary = 0
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
@@ -73,6 +76,7 @@ class Connection:
             config["temp_directory"] = spill
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
+            self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
         except duckdb.Error as error:
             raise _opening(path, error) from None
 

@@ -57,11 +57,16 @@ def pieces(table: pa.Table) -> Iterator[pa.Table]:
         start, rows = start + rows, min(rows * 8, most)
 
 
-def decoded(known: Known, types: Sequence[tuple[Type, bool]] | None, table: pa.Table) -> list[list[Any]]:
+def decoded(
+    known: Known,
+    types: Sequence[tuple[Type, bool]] | None,
+    table: pa.Table,
+    value_of: Callable[[bytes], object] | None = None,
+) -> list[list[Any]]:
     """Return the columns of a table as lists of Python values.
 
     ``types`` are the columns', and whether one of several values stands for itself where it is alone; without them the
-    columns are plain SQL.
+    columns are plain SQL.  ``value_of`` returns what SQL knows by a key.
     """
     if types is None:
         return [_plain(column) for column in table.columns]
@@ -69,7 +74,7 @@ def decoded(known: Known, types: Sequence[tuple[Type, bool]] | None, table: pa.T
         return [[] for _ in types]
     columns = [column.combine_chunks() for column in table.columns]
     parts = [part for (type, _), column in zip(types, columns, strict=True) for part in _ids(type, column)]
-    terms = _Terms(known, parts)
+    terms = _Terms(known, parts, value_of)
     found = [_values(known, terms, type, column) for (type, _), column in zip(types, columns, strict=True)]
     return [
         # Several values of a property are a list, one is itself.
@@ -85,9 +90,17 @@ class _Terms:
     ----------
     parts
         Ids (int64, may be null), and whether more is wanted of them than IRIs.
+    value_of
+        Returns what SQL knows by a key.
     """
 
-    def __init__(self, known: Known, parts: Sequence[tuple[pa.Array, bool]]) -> None:
+    def __init__(
+        self,
+        known: Known,
+        parts: Sequence[tuple[pa.Array, bool]],
+        value_of: Callable[[bytes], object] | None,
+    ) -> None:
+        self.value_of = value_of
         arrays = [part.drop_null() if part.null_count else part for part, _ in parts]
         flat = np.concatenate([array.to_numpy() for array in arrays]) if arrays else np.empty(0, np.int64)
         self._ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
@@ -131,6 +144,9 @@ def _ids(type: Type, column: pa.Array) -> Iterator[tuple[pa.Array, bool]]:
             yield lists((column.drop_null() if column.null_count else column).field("vertices"))[1], True
         case Base.LIST if type.element is not None:
             yield from _ids(type.element, column.flatten())
+        case Base.MAP:
+            for (_, field), values in zip(type.fields, column.flatten(), strict=True):
+                yield from _ids(field, values)
 
 
 def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[Any]:
@@ -144,6 +160,16 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             return _with_nulls(column, lambda paths: _paths(known, terms, paths))
         case Base.LIST if type.element is not None:
             return _lists(column, _values(known, terms, type.element, column.flatten()))
+        case Base.MAP:
+            keys = [key for key, _ in type.fields]
+            fields = zip(type.fields, column.flatten(), strict=True)
+            rows = zip(*[_values(known, terms, field, values) for (_, field), values in fields], strict=True)
+            there = column.is_valid().to_pylist()
+            return [
+                dict(zip(keys, row, strict=True)) if is_one else None for row, is_one in zip(rows, there, strict=True)
+            ]
+        case Base.ANY if (value_of := terms.value_of) is not None:
+            return [None if key is None else value_of(key) for key in column.to_pylist()]
         case Base.DECIMAL | Base.VALUE:
             return [shorter(value) for value in pylist(column)]
     return pylist(column)

@@ -7,18 +7,24 @@ a vertex is its IRI.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.decode import Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
-from graphdb.values import Column, shorter
+from graphdb.shown import array_of, made_in_python, shown
+from graphdb.values import STRING, Column, shorter
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+
+_SHOWN = 10
+"""Rows that a notebook and a prompt show."""
 
 
 class Home(Known, Protocol):
@@ -88,8 +94,10 @@ class Result:
         elapsed: float = 0.0,
         message: str | None = None,
         verbatim: bool = False,
+        value_of: Callable[[bytes], object] | None = None,
     ) -> None:
         self._home = home
+        self._value_of = value_of
         self._counted = table if isinstance(table, Counted) else None
         self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
@@ -161,7 +169,7 @@ class Result:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
         with without_collection():
-            return decoded(self._home, types, table)
+            return decoded(self._home, types, table, self._value_of)
 
     # --- columns
 
@@ -195,8 +203,18 @@ class Result:
             elif self._shape is None:
                 self._presented = self._table
             else:
-                self._presented = self._home.present(self._table, self._shape)
+                self._presented = self._home.present(*self._without_keys(self._table, self._shape))
         return self._presented
+
+    def _without_keys(self, table: pa.Table, shape: tuple[Column, ...]) -> tuple[pa.Table, tuple[Column, ...]]:
+        """Return a table with columns of Python values in place of those that SQL knows by their keys."""
+        for i, column in enumerate(shape):
+            if made_in_python(column.type):
+                whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
+                made = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], made)
+                shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
+        return table, shape
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.
@@ -218,24 +236,42 @@ class Result:
 
     def text(self, limit: int = 40) -> str:
         """Return the rows as an aligned table, at most ``limit`` of them."""
-        from graphdb.render import plural, table
+        from graphdb.render import table
 
         if self.verbatim:
             return "\n".join(line for (line,) in self)
-        rows: Iterable[tuple[Any, ...]]
-        if self._counted is not None:
-            rows = self._counted.rows[:limit]
-        elif self._table is None:
+        rows = self._first(limit)
+        if rows is None:
             return self.message or "done"
-        else:
-            rows = zip(*self._decoded(self._table.slice(0, limit)), strict=True)
-        lines = [*table(self.columns, rows)]
-        more = f", the first {limit} shown" if len(self) > limit else ""
-        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
+        return "\n".join([*table(self.columns, rows), f"({self._told(limit)})"])
+
+    def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
+        """The first rows as Python values, or None for a statement that gives none."""
+        if self._counted is not None:
+            return self._counted.rows[:limit]
+        return None if self._table is None else zip(*self._decoded(self._table.slice(0, limit)), strict=True)
+
+    def _told(self, limit: int) -> str:
+        """How many rows there are, and how many of them are shown."""
+        from graphdb.render import plural
+
+        return plural(len(self), "row") + (f", the first {limit} shown" if len(self) > limit else "")
+
+    def _repr_html_(self) -> str | None:
+        """The rows as notebooks show them: as a table, with the number of rows below."""
+        from graphdb.render import as_html
+
+        try:
+            rows = None if self.verbatim else self._first(_SHOWN)
+        except StorageError:  # closed in the meantime
+            return None
+        if rows is None:
+            return None
+        return "".join([*as_html(self.columns, rows), f"<p>{self._told(_SHOWN)}</p>"])
 
     def __repr__(self) -> str:
         try:
-            return self.text(10)
+            return self.text(_SHOWN)
         except StorageError:  # closed in the meantime
             return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
 
