@@ -240,7 +240,7 @@ class SelectedRun(PathBase):
             tuple(names),
             duplicates=needs.duplicates,
         )
-        return Part(bound, make_plan(pattern, self._snapshot.graph), own, "", {})
+        return Part(bound, make_plan(pattern, self._snapshot.graph), own)
 
     # --- running
 
