@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from graphdb.candidates import Snapshot
 from graphdb.connection import Connection
 from graphdb.elements import Node
-from graphdb.result import EdgeKey, pylist
+from graphdb.result import pylist
 from graphdb.rows import NAMES_VIEW
+from graphdb.spelled import EdgeKey
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.values import VALUE, Base, Column, literal_sql, shorter
 

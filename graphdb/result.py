@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
-from graphdb.spelled import Spelled
+from graphdb.spelled import EdgeKey, Spelled
 from graphdb.values import Base, Column, Type, shorter
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.elements import Node, Relationship
-
-EdgeKey: TypeAlias = tuple[int, int, int, int]
-"""An edge: its label, start, end and ordinal."""
 
 _BATCH = 10_000
 """Rows that iteration decodes at a time."""

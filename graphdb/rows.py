@@ -64,7 +64,7 @@ class Rows:
         if column.type == NULL:
             return Typed("NULL", NULL)
         same = " AND ".join(f"{{0}}.{part} = ({edge_sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
-        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {column.relation} {{0}} ON {same}")
+        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
         return Typed(f"{alias}.value", column.type, column.many)
 
     def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,21 @@ def path_array(starts: Ints, walks: Ints, codes: Ints) -> pa.StructArray:
     return pa.StructArray.from_arrays(lists, ["vertices", "codes"])
 
 
+EdgeKey: TypeAlias = tuple[int, int, int, int]
+"""An edge: its label, start, end and ordinal."""
+
+
 class Names(Protocol):
-    """Who knows how labels are written."""
+    """Who knows how labels are written, and what edges have of properties."""
 
     def written(self, labels: set[int]) -> dict[int, str]:
         """Return edge labels as a user would write them."""
+
+    def described(self) -> bool:
+        """Whether some edges have properties."""
+
+    def facts(self, edges: set[EdgeKey]) -> dict[EdgeKey, dict[str, object]]:
+        """Return the properties of those of some edges that have any."""
 
 
 class Spelled:
@@ -102,8 +113,11 @@ class Spelled:
         keys, edge = np.unique((which * count + start) * count + end, return_inverse=True)
         written = names.written(set(labels.tolist()))
         types = [written[label] for label in labels.tolist()]
-        made = [
-            Relationship(types[key // count // count], nodes[key // count % count].iri, nodes[key % count].iri)
-            for key in keys.tolist()
-        ]
+        parts = [(key // count // count, key // count % count, key % count) for key in keys.tolist()]
+        made = [Relationship(types[label], nodes[start].iri, nodes[end].iri) for label, start, end in parts]
+        if names.described():  # of paths of parallel edges there is no such column
+            ids = self._vertices.tolist()
+            known = [(int(labels[label]), ids[start], ids[end], 0) for label, start, end in parts]
+            facts = names.facts({*known})
+            made = [replace(one, properties=facts.get(key, {})) for one, key in zip(made, known, strict=True)]
         return [made[i] for i in edge.tolist()]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphdb.candidates import Snapshot
     from graphdb.elements import Node, Relationship
     from graphdb.pattern.names import Names
-    from graphdb.result import EdgeKey
+    from graphdb.spelled import EdgeKey
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
     from graphdb.values import Column
@@ -196,6 +196,7 @@ class State:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:
                 self._former[0].properties.drop()
+                self._former[0].edges.drop()
                 self._former = None
         self._lazy_snapshot = None
         self.prepared.clear()
