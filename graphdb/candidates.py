@@ -12,9 +12,11 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.computed import Computing
 from graphdb.connection import Connection
 from graphdb.edges import Edges
 from graphdb.elements import Node
+from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -55,6 +57,8 @@ class Snapshot:
     properties: Properties
     lookup: Lookup
     edges: Edges
+    computing: Callable[[], Computing] | None = None
+    """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -103,7 +107,10 @@ class Candidates:
         known = reduce(_intersect, sets) if sets else None
         grouped, others = self._group(info)
         for key, conditions in grouped.items():
-            sets.append(self._by_property(info, key, conditions))
+            try:
+                sets.append(self._by_property(info, key, conditions))
+            except NotSupportedError:  # the property's values are not all SQL's
+                others += conditions
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()
@@ -237,9 +244,8 @@ class Candidates:
         column = self._snapshot.properties.column(label)
         value = Typed("p.value", column.type, column.many)
         known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
-        compiler = Compiler(
-            self._text, names, self._arguments, rows, Scope({info.name: Typed("p.subject", NODE)}, known)
-        )
+        scope = Scope({info.name: Typed("p.subject", NODE)}, known)
+        compiler = Compiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)
 
@@ -249,7 +255,7 @@ class Candidates:
         parameters = Parameters()
         rows = self._rows(parameters)
         scope = Scope({info.name: variable(info, "u.id")})
-        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
         with self._snapshot.connection.view("_universe", {"id": known if known is not None else np.empty(0, np.int64)}):

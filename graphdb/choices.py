@@ -158,12 +158,23 @@ def _test(
         sql = f"SELECT u.number FROM {view} u {joins} WHERE {where}"
         fulfil[snapshot.connection.columns(sql, parameters.used(sql))["number"]] = True
     choice.fulfil = fulfil
+    choice.words = ", ".join(" ".join(text[c.span.start : c.span.end].split()) for c in conditions)
     if edge.labels is None or not {*edge.labels} <= {*choice.labels}:
         where, joins, parameters = compiled(absent)
         sql = f"SELECT count(*) AS n FROM (SELECT 1) u {joins} WHERE {where}"
         choice.others = bool(snapshot.connection.columns(sql, parameters.used(sql))["n"][0])
     else:
         choice.others = False
+
+
+def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
+    """Say what is settled of a pattern's edges beside the match, for EXPLAIN."""
+    for number, choice in bound.choices.items():
+        if choice.fulfil is not None:
+            left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"
+            yield f"edges of {bound.edges[number].name} before the match: {choice.words} leaves {left}"
+        if choice.parallel and plan.scan is None:
+            yield f"edges of {bound.edges[number].name} after the match: each of parallel ones"
 
 
 def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:

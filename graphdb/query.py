@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
 from graphdb.choices import Chooser, ends_of, settle, with_scan
+from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
@@ -33,7 +34,7 @@ from graphdb.relational.program import Program, Rows, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, EXACT_ONLY, Base
+from graphdb.values import BOOLEAN, EXACT_ONLY, Base, Type
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,6 +57,8 @@ class Prepared:
     bound: BoundPattern
     reusable: bool
     """Whether it may run again: it depends on nothing that its run made visible to SQL."""
+    computing: Computing | None = field(default=None, kw_only=True)
+    """Who computes what its SQL cannot express."""
 
 
 class QueryRun:
@@ -195,8 +198,7 @@ class QueryRun:
                 raise NotSupportedError("lists and exact times among properties of edges are not supported in SQL")
         if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
             for column in shaped.columns:
-                inner = column.type.element or column.type
-                if {column.type.base, inner.base} & {Base.NODE, Base.TERM, Base.LIST}:
+                if _has_vertices(column.type):
                     raise NotSupportedError("lists and exact times among properties are not supported in SQL")
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
@@ -538,6 +540,13 @@ class QueryRun:
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+
+
+def _has_vertices(type: Type) -> bool:
+    """Whether values of a type are vertices, or have some in them."""
+    if type.base is Base.LIST:
+        return type.element is not None and _has_vertices(type.element)
+    return type.base in (Base.NODE, Base.TERM) or any(_has_vertices(field) for _, field in type.fields)
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

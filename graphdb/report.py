@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.choices import settled
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
 from graphdb.relational.program import Rows
@@ -72,7 +73,7 @@ class Explanation:
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the bindings", "  " + program.shaped.sql]
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql, *_computed(program)]
         if seconds is not None:
             planning, total = seconds
             lines += [
@@ -121,6 +122,7 @@ def _plan(
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+    yield from ("  " + line for line in settled(bound, plan))
 
 
 def _labels(names: Names) -> Callable[[int], str]:
@@ -138,3 +140,10 @@ def _after(prepared: Prepared) -> Iterator[str]:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql
+    yield from _computed(prepared)
+
+
+def _computed(prepared: Prepared | Program) -> Iterator[str]:
+    """Name the expressions that SQL does not know."""
+    for source in prepared.computing.sources() if prepared.computing is not None else ():
+        yield f"  computed in Python, once for each distinct input: {source}"

@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from graphdb.edges import Edges
+from graphdb.pattern.names import Names
 from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
-from graphdb.storage.terms import RDF, XSD
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.typed import Typed
 from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql
 
@@ -20,6 +21,9 @@ _PARAMETER = re.compile(r"\$(p\d+)\b")
 
 NAMES_VIEW = "_graphdb_names"
 """The registered view (id, name) with the written names of edge and vertex labels."""
+
+_WRITTEN = f"lexical := l.lexical, datatype := l.datatype, kind := l.kind, value := {literal_sql('l', VALUE)}"
+"""A literal as a struct: its text, what that is, and its value."""
 
 
 class Parameters:
@@ -73,6 +77,33 @@ class Rows:
         relation = property_relation(label, _facet(column))
         alias = self._join((column, id_sql, label.id), f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}")
         return Typed(f"{alias}.value", list_of(STRING) if many else STRING, many)
+
+    def as_written(self, id_sql: str, label: EdgeLabel) -> str:
+        """The literal behind a property, for those who read its text; a list of them where some vertex has several."""
+        relation = property_relation(label, f"struct_pack({_WRITTEN})")
+        key = ("written", id_sql, label.id)
+        return f"{self._join(key, f'LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}')}.value"
+
+    def properties(self, id_sql: str) -> str:
+        """All properties of a vertex: a list of literals with the written names of their keys, in their order."""
+        return (
+            f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
+            f"ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.triple t "
+            f"JOIN _graphdb.literal l ON l.id = t.object JOIN {NAMES_VIEW} n ON n.id = t.label "
+            f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END"
+        )
+
+    def edge_properties(self, edge_sql: str, names: Names) -> str:
+        """All properties of an edge, as :meth:`properties` has those of a vertex."""
+        keys = [f"({id}, {self.parameters.add(names.written(iri), 'VARCHAR')})" for iri, id in self.edges.keys.items()]
+        same = f'e.label = ({edge_sql}).label AND e.subject = ({edge_sql})."start" AND e.object = ({edge_sql})."end"'
+        return (
+            f"CASE WHEN {edge_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
+            "ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.edge_property e "
+            "JOIN _graphdb.literal l ON l.id = e.value "
+            f"JOIN (VALUES {', '.join(keys) or '(NULL, NULL)'}) n(id, name) ON n.id = e.key "
+            f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END"
+        )
 
     def literal(self, id_sql: str, type: Type = VALUE) -> Typed:
         """The value of a literal vertex; NULL for a resource."""

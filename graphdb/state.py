@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -19,12 +19,12 @@ from graphdb.kept import Kept
 from graphdb.progress import Progress
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from graphdb.candidates import Snapshot
-    from graphdb.elements import Node, Relationship
     from graphdb.pattern.names import Names
-    from graphdb.spelled import EdgeKey
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
     from graphdb.values import Column
@@ -196,7 +196,6 @@ class State:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:
                 self._former[0].properties.drop()
-                self._former[0].edges.drop()
                 self._former = None
         self._lazy_snapshot = None
         self.prepared.clear()
@@ -235,43 +234,27 @@ class State:
                 self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
         return int(table.num_rows)
 
-    def nodes(self, ids: set[int]) -> dict[int, Node]:
-        """Return the resources among ``ids`` as nodes."""
+    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
             return hydrate.nodes(self.snapshot(), ids)
 
-    def values(self, ids: set[int]) -> dict[int, object]:
-        """Return the values of the literals among ``ids``."""
+    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
-            return hydrate.values(self.snapshot(), ids)
+            return hydrate.terms(self.snapshot(), ids)
 
-    def written(self, labels: set[int]) -> dict[int, str]:
-        """Return edge labels as a user would write them."""
-        names = self.names()
-        return {label: names.written(names.edge_labels[label].iri) for label in labels}
-
-    def described(self) -> bool:
-        """Whether some edges have properties."""
-        with self.hold(), self.at_home():
-            return bool(self.snapshot().edges.described)
-
-    def facts(self, edges: set[EdgeKey]) -> dict[EdgeKey, dict[str, object]]:
-        """Return the properties of those of some edges that have any."""
+    def facts(self, edges: NDArray[np.int64]) -> list[dict[str, Any]] | None:
+        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
             return hydrate.facts(self.snapshot(), edges)
 
-    def relationship(self, edge: dict[str, int], known: dict[Any, Any]) -> Relationship:
-        """Return an edge, given its ends by their ids, and by the edge its properties."""
-        from graphdb.elements import Node, Relationship
-
-        names = self.names()
-        start, end = (known[edge[side]] for side in ("start", "end"))
-        facts = known.get((edge["label"], edge["start"], edge["end"], edge["ordinal"]), {})
-        label = names.written(names.edge_labels[edge["label"]].iri)
-        return Relationship(label, start.iri, end.iri if isinstance(end, Node) else end, facts)
+    def written(self, labels: Iterable[int]) -> list[str]:
+        """Return edge labels as a user would write them."""
+        return list(map(self.names().edge_name, labels))

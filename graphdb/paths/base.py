@@ -61,7 +61,7 @@ class Waiting:
     def add(self, table: pa.Table) -> None:
         """Keep the rows of a table."""
         self._tables.append(table)
-        self._bytes += table.nbytes
+        self._bytes += table.get_total_buffer_size()
         self.rows += table.num_rows
         if self._bytes > self._most:
             self._spill()

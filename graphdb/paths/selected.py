@@ -177,7 +177,7 @@ class SelectedRun(PathBase):
         parallel = self._snapshot.edges.parallel
         if parallel if labels is None else parallel.intersection(labels):
             raise NotSupportedError("paths along parallel edges are not supported in SQL")
-        mode = _DEFAULT[match.mode] if path.mode is None else _mode(path.mode)
+        mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
             path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
         ):
@@ -394,14 +394,3 @@ def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern]:
     ):
         raise NotSupportedError("conditions on the edges of a selected path are not supported in SQL")
     return number, path, edge
-
-
-def _mode(mode: ast.PathMode) -> Mode:
-    match mode:
-        case ast.PathMode.WALK:
-            return "WALK"
-        case ast.PathMode.TRAIL:
-            return "TRAIL"
-        case ast.PathMode.SIMPLE:
-            return "SIMPLE"
-    return "ACYCLIC"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.computed import Computing
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.physical import PhysicalPlan
@@ -68,6 +69,8 @@ class Program:
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     reusable: bool = True
+    computing: Computing | None = None
+    """Who computes what its SQL cannot express."""
 
     @property
     def matches(self) -> list[Step]:

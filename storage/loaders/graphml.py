@@ -12,6 +12,7 @@ Expat parses, in constant memory; the rows go to Parquet files in the spill dire
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
@@ -56,8 +57,7 @@ def read_graphml(
             read_table(made, file.name, number, Mapping(), skip, put, folder, memory)
     finally:
         for table in (reader.nodes, reader.edges):
-            table.close()
-            table.path.unlink(missing_ok=True)
+            table.remove()
     put(Block(b"", file.size))
 
 
@@ -85,6 +85,13 @@ class _Table:
             return False
         self._writer.close()
         return True
+
+    def remove(self) -> None:
+        """Drop what was written, in whatever state the writer is: the disk may be full."""
+        with suppress(OSError, ValueError):
+            if self._writer is not None:
+                self._writer.close()
+        self.path.unlink(missing_ok=True)
 
     def _write(self) -> None:
         import pyarrow as pa
