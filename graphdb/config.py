@@ -16,6 +16,10 @@ LIBRARIES = 320 * 10**6
 """Bytes that Python, NumPy, Numba with our kernels, Arrow and DuckDB take before they have any data."""
 
 
+LOADS = "500MB"
+"""The least limit that a load into an empty graph keeps to, whatever its size; with a smaller one it takes as much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Bytes of memory for each that needs some; with those of the libraries themselves they make the limit.

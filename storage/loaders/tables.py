@@ -79,6 +79,7 @@ def read_table(
         "temp_directory": folder,
     }
     with duckdb.connect(config=config) as connection:
+        connection.execute("SET enable_progress_bar = false")
         try:
             if isinstance(source, DataFile):
                 with _on_disk(source, folder) as path:
