@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
-from graphdb.choices import Chooser, ends_of, settle
+from graphdb.choices import Chooser, ends_of, settle, with_scan
 from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
@@ -155,7 +155,7 @@ class QueryRun:
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                replace(step, plan=self._made(step.pattern, step.bound))
                 if isinstance(step, Step) and not step.given
                 else step
                 for step in program.steps
@@ -194,7 +194,7 @@ class QueryRun:
         """Leave vertices and edges whose properties SQL does not hold (lists, exact times) to the interpreter."""
         if self._snapshot.edges.described:
             shown = {(column.type.element or column.type).base for column in shaped.columns}
-            if shown & {Base.EDGE, Base.LIST} and self._snapshot.edges.exact:
+            if shown & {Base.EDGE, Base.LIST, Base.PATH} and self._snapshot.edges.exact:
                 raise NotSupportedError("lists and exact times among properties of edges are not supported in SQL")
         if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
             for column in shaped.columns:
@@ -207,7 +207,10 @@ class QueryRun:
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         pattern = self._pattern(bound, needs)
-        return make_plan((without_matches(pattern) if pattern.count_only else None) or pattern, self._snapshot.graph)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
+
+    def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
+        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
@@ -373,7 +376,7 @@ class QueryRun:
             ids = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
             vertices[given.vertex] = restricted(vertices[given.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            return make_plan(replace(step.pattern, vertices=tuple(vertices)), self._snapshot.graph)
+            return self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -472,12 +475,15 @@ class QueryRun:
         if not chooser:
             yield from self.executor.run(plan, control)
             return
-        left = needs.limit
-        for block in self.executor.run(plan, control):
-            found = chooser.block(block)
-            yield found
-            if left is not None and (left := left - found.count) <= 0:
-                return
+        left, started = needs.limit, time.monotonic()
+        blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
+        for block in blocks:
+            control.check()
+            yield block
+            if left is not None and (left := left - block.count) <= 0:
+                break
+        if plan.scan is not None:
+            control.seconds = time.monotonic() - started
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""

@@ -174,9 +174,9 @@ class SelectedRun(PathBase):
         known = self._snapshot.names.edge_labels
         if any(known[label].kinds for label in labels or () if label in known):
             raise NotSupportedError("paths to literals are not supported in SQL")
-        asked = self._snapshot.edges.described if spelled else self._snapshot.edges.parallel
-        if asked if labels is None else asked.intersection(labels):
-            raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
+        parallel = self._snapshot.edges.parallel
+        if parallel if labels is None else parallel.intersection(labels):
+            raise NotSupportedError("paths along parallel edges are not supported in SQL")
         mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
             path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
