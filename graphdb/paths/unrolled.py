@@ -20,12 +20,10 @@ from graphdb.paths.base import (
     PreparedPaths,
     Waiting,
     items_of,
-    length_name,
     unnamed,
-    with_lengths,
-    without,
 )
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
 from graphdb.relational.joins import refuse_described
