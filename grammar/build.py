@@ -16,6 +16,7 @@ from graphdb.grammar.machine import Place as Meta
 
 DEEPEST_TREE = 250
 _LARGEST = 2**63 - 1
+_MOST_STEPS = 2**31 - 1
 _TOO_LARGE = "the integer is out of range: 64 bits hold -2^63 to 2^63 - 1"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6,8})|(.))", re.DOTALL)
 _SIMPLE = {"\\": "\\", "'": "'", '"': '"', "`": "`", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -58,6 +59,10 @@ def _span(meta: Meta) -> s.Span:
     return s.Span(meta.start_pos, meta.end_pos)
 
 
+def _has_edge(path: s.PathPattern) -> bool:
+    return any(isinstance(edge, s.EdgePattern) or _has_edge(edge.pattern) for edge in path.edges)
+
+
 def _at(token: Token) -> s.Span:
     return s.Span(int(token.start_pos or 0), int(token.end_pos or 0))
 
@@ -71,6 +76,8 @@ class _Builder:
         self.text = text
         self.too_large: set[int] = set()
         """Where the integer 2^63 stands: right only under a minus sign."""
+        self.prefixed: set[int] = set()
+        """Where paths begin before which ALL stands, which says nothing."""
         self.given = False
         """Whether a parameter stands for all properties somewhere."""
 
@@ -180,18 +187,30 @@ class _Builder:
 
     def unwind(self, meta: Meta, children: list[Any]) -> s.UnwindClause:
         source, name = children
+        self._refuse_value(name)
         return s.UnwindClause(source, s.Variable(name.text, name.span), _span(meta))
+
+    def _refuse_value(self, name: s.Word | None) -> None:
+        """Refuse a name that would be read as a value wherever it stands."""
+        if name is not None and self.text[name.span.start : name.span.end].upper() in ("NULL", "TRUE", "FALSE"):
+            raise self.error(f"{name.text} is a value, not a name", name.span.start, f"write `{name.text}`")
 
     # --- writing ------------------------------------------------------------------------------------------
 
     def create(self, meta: Meta, children: list[Any]) -> s.CreateClause:
-        return s.CreateClause(children[0], _span(meta))
+        return s.CreateClause(tuple(self._written(path, "CREATE") for path in children[0]), _span(meta))
+
+    def _written(self, path: s.PathPattern, clause: str) -> s.PathPattern:
+        if path.span.start in self.prefixed:
+            raise self.error(f"{clause} takes a plain path", path.span.start)
+        return path
 
     def merge(self, meta: Meta, children: list[Any]) -> s.MergeClause:
         actions: dict[str, tuple[s.SetItem | s.LabelItem, ...]] = {"on_match": (), "on_create": ()}
         for name, items in children[1:]:
             actions[name] += items
-        return s.MergeClause(children[0], actions["on_match"], actions["on_create"], _span(meta))
+        path = self._written(children[0], "MERGE")
+        return s.MergeClause(path, actions["on_match"], actions["on_create"], _span(meta))
 
     def on_match(self, meta: Meta, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
         return "on_match", children[0].items
@@ -263,6 +282,7 @@ class _Builder:
     def return_item(self, meta: Meta, children: list[Any]) -> s.ReturnItem:
         expression, alias = children
         span = _span(meta)
+        self._refuse_value(alias)
         # The column's name is what was written, brackets included, so it ends where `AS` or the item does.
         text = self.text[span.start : span.end]
         if alias:
@@ -283,6 +303,8 @@ class _Builder:
     def pattern(self, meta: Meta, children: list[Any]) -> s.PathPattern:
         name, prefix, *elements = children
         selector, mode = prefix or (None, None)
+        if prefix is not None and selector is mode is None:
+            self.prefixed.add(meta.start_pos)
         return path_of(elements, self, _span(meta), name, mode, selector)
 
     def legacy(self, meta: Meta, children: list[Any]) -> s.PathPattern:
@@ -328,6 +350,8 @@ class _Builder:
     def _bound(self, token: Token) -> int:
         if not re.fullmatch(r"\d+(_\d+)*", token):
             raise self.error(f"{token} is not a number of steps", int(token.start_pos or 0))
+        if int(token) > _MOST_STEPS:
+            raise self.error(f"{token} is out of range: there are at most {_MOST_STEPS}", int(token.start_pos or 0))
         return int(token)
 
     def path_mode(self, meta: Meta, children: list[Any]) -> s.PathMode:
@@ -357,7 +381,10 @@ class _Builder:
 
     def subpath(self, meta: Meta, children: list[Any]) -> s.Subpath:
         name, *elements, where, repeat = children
-        return s.Subpath(path_of(elements, self, _span(meta), name), where, repeat, _span(meta))
+        path = path_of(elements, self, _span(meta), name)
+        if repeat is not None and not _has_edge(path):
+            raise self.error("what is repeated needs an edge in it", meta.start_pos)
+        return s.Subpath(path, where, repeat, _span(meta))
 
     def filler(self, meta: Meta, children: list[Any]) -> list[Any]:
         return children
@@ -365,6 +392,8 @@ class _Builder:
     def _edge(self, direction: s.Direction, meta: Meta, children: list[Any]) -> s.EdgePattern:
         variable, labels, length, properties, where = (children[0] if len(children) > 1 else None) or (None,) * 5
         given = properties if isinstance(properties, s.Parameter) else None
+        if length is not None and children[-1] is not None:
+            raise self.error("an edge is repeated in its brackets or after them, not both", meta.start_pos)
         return s.EdgePattern(
             direction,
             variable,
@@ -405,6 +434,9 @@ class _Builder:
     def between(self, meta: Meta, children: list[Any]) -> s.Repeat:
         low, high = (None if token is None else self._bound(token) for token in children)
         inside = self.text[meta.start_pos] == "*"
+        if not inside and low is not None and high is not None and high < low:  # openCypher's *3..1 matches nothing
+            hint = f"write {{{high},{low}}}"
+            raise self.error(f"the upper bound {high} is below the lower one", meta.start_pos, hint)
         return s.Repeat(int(inside) if low is None else low, high)
 
     def labels(self, meta: Meta, children: list[Any]) -> s.LabelExpression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -42,14 +42,24 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
 
 def replaced(node: Any, known: Mapping[Any, Any]) -> Any:
     """Return a piece of syntax with other pieces in place of those that ``known`` has."""
+    if is_node(node) and node in known:
+        return known[node]
+    return mapped(node, lambda part: replaced(part, known))
+
+
+def mapped(node: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a node (or a tuple) with what a function makes of each piece that stands directly inside it."""
     if isinstance(node, tuple):
-        return tuple([replaced(item, known) for item in node])
+        return tuple([function(item) for item in node])
     inside = _fields(type(node))
     if inside is None:
         return node
-    if node in known:
-        return known[node]
-    return replace(node, **{name: replaced(getattr(node, name), known) for name in inside})
+    return replace(node, **{name: function(getattr(node, name)) for name in inside})
+
+
+def is_node(part: object) -> bool:
+    """Whether something is a node of syntax, not a tuple or a plain value."""
+    return _fields(type(part)) is not None
 
 
 _KNOWN: dict[type, tuple[str, ...] | None] = {}

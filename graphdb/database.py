@@ -208,8 +208,8 @@ class Database:
         LoadError
             With file, line, column and the text; nothing of the load was kept.
         """
+        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
-        from graphdb.storage.loaders.tables import Mapping as Headers
 
         options = Options(
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from graphdb import maps
+from graphdb.computed import compute
 from graphdb.constants import list_sql
 from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import variables_in
 from graphdb.typed import Typed, unified
-from graphdb.values import BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
+from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -43,19 +45,14 @@ def items(c: Compiler, node: ast.Expression) -> Typed:
     NotSupportedError
         The items differ in type.
     """
-    value = c.compile(node)
+    value = c.anything(node)
+    if value.type.base in (Base.VALUE, Base.ANY) or (value.type == list_of(VALUE) and not value.many):
+        value = compute(c, node, list_of(ANY))
     if value.type.base is Base.NULL:
         return Typed("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
-        return Typed(f"unnest([{value.sql}])", value.type) if value.type.base is not Base.VALUE else _refused(node)
-    element = value.type.element or NULL
-    if element == VALUE and not value.many:
-        return _refused(node)
-    return Typed(f"unnest({value.sql})", element)
-
-
-def _refused(node: ast.Expression) -> Typed:
-    raise NotSupportedError("lists of values of several types are not supported in SQL", position=node.span.start)
+        return Typed(f"unnest([{value.sql}])", value.type)
+    return Typed(f"unnest({value.sql})", value.type.element or NULL)
 
 
 def _list(c: Compiler, node: ast.Expression) -> Typed:
@@ -142,6 +139,9 @@ def _case(c: Compiler, node: ast.Case) -> Typed:
 
 
 def _subscript(c: Compiler, node: ast.Subscript) -> Typed:
+    base = c.compile(node.base)
+    if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
+        return maps.subscript(c, base, node)
     base, at = _list(c, node.base), _whole(c, node.index)
     place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
     return Typed(f"({base.sql})[{place}]", base.type.element or NULL)
@@ -198,7 +198,7 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
     if node.result is None:
         return Typed(sql, source.type)
     name, inner = _each(c, node.variable, element)
-    value = inner.one(node.result)
+    value = inner.one_of_any(node.result)
     return Typed(f"list_transform({sql}, lambda {name}: {_body(value.sql)})", list_of(value.type))
 
 
@@ -275,6 +275,11 @@ def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.STRING:
+        return Typed(f"({value.sql} = '')", BOOLEAN)
+    if value.type.base in (Base.MAP, Base.VALUE):
+        raise NotSupportedError("whether a map or value is empty is not supported in SQL")
     return Typed(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 

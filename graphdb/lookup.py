@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.connection import Connection
-from graphdb.result import pylist
+from graphdb.decode import pylist
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.values import column_of, shorter
@@ -97,15 +97,21 @@ class Lookup:
 
     def values(self, ids: Ids) -> list[Any]:
         """The values of literals in Python."""
+        if not len(ids):
+            return []
         kinds = self._kinds()[ids - LITERAL_BASE]
-        if len(ids) and (kinds == kinds[0]).all():
-            return [shorter(value) for value in pylist(self.typed(Kind(int(kinds[0])), ids))]
+        if (kinds == kinds[0]).all():
+            return self._values(Kind(int(kinds[0])), ids)
         found = np.empty(len(ids), object)
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
-            for i, value in zip(at.tolist(), pylist(self.typed(Kind(kind), ids[at])), strict=True):
-                found[i] = shorter(value)
-        return list(found)
+            found[at] = np.fromiter(self._values(Kind(kind), ids[at]), object, len(at))
+        values: list[Any] = found.tolist()
+        return values
+
+    def _values(self, kind: Kind, ids: Ids) -> list[Any]:
+        values = pylist(self.typed(kind, ids))
+        return list(map(shorter, values)) if kind == Kind.DECIMAL else values
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
         """Subject, label and object of every triple with a literal or a class about some resources (sorted, unique)."""

@@ -80,7 +80,7 @@ class Explanation:
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the bindings", "  " + program.shaped.sql]
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql, *_computed(program)]
         if seconds is not None:
             planning, total = seconds
             lines += [
@@ -146,3 +146,10 @@ def _after(prepared: Prepared) -> Iterator[str]:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql
+    yield from _computed(prepared)
+
+
+def _computed(prepared: Prepared | Program) -> Iterator[str]:
+    """Name the expressions that SQL does not know."""
+    for source in prepared.computing.sources() if prepared.computing is not None else ():
+        yield f"  computed in Python, once for each distinct input: {source}"

@@ -22,7 +22,7 @@ from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern, variables_in
-from graphdb.pattern.graph import Duplicates
+from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
@@ -45,20 +45,6 @@ class Shaped:
     """Whether the rows are in an order."""
     grouped: str | None = None
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the clauses after MATCH need of it."""
-
-    vertices: tuple[int, ...]
-    edges: tuple[int, ...]
-    count_only: bool
-    """Only the number of matches is needed, as the bindings' one row ``count``."""
-    limit: int | None
-    """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
-    duplicates: Duplicates = "keep"
-    """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
 
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
@@ -101,7 +87,7 @@ def wanted(
     named = variables_in(tuple(item.expression for item in items))
     named |= variables_in(tuple(order.expression for order in returns.order_by))
     named |= variables_in(tuple(bound.residual))
-    edges = {bound.edge_of[name] for name in named if name in bound.edge_of}
+    edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
     vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
     # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
     vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
@@ -185,7 +171,7 @@ class Shaper:
     def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
         where = [compiler.condition(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
@@ -235,7 +221,7 @@ class Shaper:
         aggregated = any(is_aggregate(item.expression) for item in items)
         if aggregated:
             self._check_grouping(items)
-        compiled = [(item, self._settled(compiler, compiler.compile(item.expression))) for item in items]
+        compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
         columns = self._columns(compiled)
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
         of_group = "" if relation.groups is None else f", {relation.groups} AS g"
@@ -315,7 +301,7 @@ class Shaper:
         where = [compiler.condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         if value is not None:
-            values[VALUE] = compiler.one(value)
+            values[VALUE] = compiler.one_of_any(value)
         if unwound is not None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
         chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]
@@ -330,9 +316,12 @@ class Shaper:
 
         None where comparing them is more than looking values up: of several types, or inexact.
         """
-        column = self._snapshot.properties.column(self._snapshot.names.property(key.words, self._text))
         rows = self._rows()
-        value = self._compiler(rows, Scope(self._variables, self._relation.known)).compile(expression)
+        try:
+            column = self._snapshot.properties.column(self._snapshot.names.property(key.words, self._text))
+            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
+        except NotSupportedError:
+            return None
         if column.many or value.many or column.type != value.type or column.type.base not in _LOOKED_UP:
             return None
         values = f"SELECT {value.sql} FROM {self._relation.source} b {rows.joins}"
@@ -369,10 +358,10 @@ class Shaper:
         return Scope(names, {item.expression: value for item, value in columns}, hidden=frozenset(self._variables))
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
-        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
 
     def _rows(self) -> Rows:
-        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties)
+        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
     def _settled(self, compiler: Compiler, value: Typed) -> Typed:
         """Return a literal vertex of known type as its value."""
@@ -387,7 +376,7 @@ class Shaper:
         aliased = {item.alias: item.expression for item in items if item.alias}
         keys = []
         for order in returns.order_by:
-            value = compiler.compile(order.expression)
+            value = compiler.anything(order.expression)
             expression = order.expression
             if isinstance(expression, ast.Variable):
                 expression = aliased.get(expression.name, expression)
@@ -417,15 +406,17 @@ class Shaper:
         """Refuse an expression that mixes an aggregate with a variable that is no grouping key."""
         keys = {item.expression for item in items if not is_aggregate(item.expression)} | self._relation.known.keys()
 
-        def loose(node: object) -> ast.Variable | None:
+        def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
             if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
                 return None
             if isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES:
                 return None
             if isinstance(node, ast.Variable):
-                return node
+                return None if node.name in local else node
+            if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
+                local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
             for part in parts_of(node):
-                if (found := loose(part)) is not None:
+                if (found := loose(part, local)) is not None:
                     return found
             return None
 
@@ -510,7 +501,7 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
     return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
 
 
-def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
+def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
     resource = f"LEFT JOIN _graphdb.resource r{i} ON r{i}.id = {sql}"
     literal = f"LEFT JOIN _graphdb.literal l{i} ON l{i}.id = {sql}"
     match type.base:
@@ -541,12 +532,18 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                 f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
                 [],
             )
+        case Base.MAP:
+            shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
+            pairs = zip(type.fields, shown, strict=True)
+            packed = ", ".join(f"{quoted(key)} := {value}" for (key, _), (value, _) in pairs)
+            return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({packed}) END", [j for _, js in shown for j in js]
         case Base.LIST if type.element is not None and type.element.base in (
             Base.NODE,
             Base.TERM,
             Base.EDGE,
             Base.PATH,
             Base.LIST,
+            Base.MAP,
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (

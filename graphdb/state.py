@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -19,10 +19,11 @@ from graphdb.kept import Kept
 from graphdb.progress import Progress
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from graphdb.candidates import Snapshot
-    from graphdb.elements import Node, Relationship
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
@@ -233,30 +234,27 @@ class State:
                 self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
         return int(table.num_rows)
 
-    def nodes(self, ids: set[int]) -> dict[int, Node]:
-        """Return the resources among ``ids`` as nodes."""
+    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
             return hydrate.nodes(self.snapshot(), ids)
 
-    def values(self, ids: set[int]) -> dict[int, object]:
-        """Return the values of the literals among ``ids``."""
+    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
-            return hydrate.values(self.snapshot(), ids)
+            return hydrate.terms(self.snapshot(), ids)
 
-    def written(self, labels: set[int]) -> dict[int, str]:
+    def facts(self, edges: NDArray[np.int64]) -> list[dict[str, Any]] | None:
+        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+        from graphdb import hydrate
+
+        with self.hold(), self.at_home():
+            return hydrate.facts(self.snapshot(), edges)
+
+    def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""
-        names = self.names()
-        return {label: names.written(names.edge_labels[label].iri) for label in labels}
-
-    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
-        """Return an edge, given its ends."""
-        from graphdb.elements import Node, Relationship
-
-        names = self.names()
-        start, end = (ends[edge[side]] for side in ("start", "end"))
-        label = names.written(names.edge_labels[edge["label"]].iri)
-        return Relationship(label, start.iri, end.iri if isinstance(end, Node) else end)
+        return list(map(self.names().edge_name, labels))

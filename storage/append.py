@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import statistics
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
@@ -123,9 +123,11 @@ class Appender:
         ids = _Ids(self.terms, batch)
         for triples in batch.rows():
             self.add_ids(*(ids.of(column) for column in triples.T))
-        reified = batch.others[:, 4] >= 0
-        self.add_quads(*(ids.of(column) for column in batch.others[~reified, :4].T))
-        self.add_reifiers(*(ids.of(column) for column in batch.others[reified][:, [4, 0, 1, 2]].T))
+        for kept in batch.others:
+            others = kept.get()
+            reified = others[:, 4] >= 0
+            self.add_quads(*(ids.of(column) for column in others[~reified, :4].T))
+            self.add_reifiers(*(ids.of(column) for column in others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
@@ -207,7 +209,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._windows.show("_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
+        with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _append_graphs(self) -> None:

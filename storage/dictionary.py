@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import keys
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Numbering:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
         import pyarrow as pa
 
-        terms = pa.table({"position": np.arange(len(iris)), "iri": iris})
+        terms = pa.table({"position": numbers(np.arange(len(iris))), "iri": iris})
         return self._number(terms, "resource", 0, "known.iri = term.iri")
 
     def literals(
@@ -170,7 +170,12 @@ class Numbering:
         import pyarrow as pa
 
         terms = pa.table(
-            {"position": np.arange(len(lexical)), "lexical": lexical, "datatype": datatype, "language": language}
+            {
+                "position": numbers(np.arange(len(lexical))),
+                "lexical": lexical,
+                "datatype": datatype,
+                "language": language,
+            }
         )
         condition = (
             "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
@@ -218,7 +223,7 @@ class Numbering:
         first = self._next[table]
         self._next[table] = first + len(new)
         ids[new] = np.arange(first, first + len(new))
-        fresh = terms if len(new) == len(terms) else terms.take(new)
-        with self._windows.show("_graphdb_term", fresh.set_column(0, "id", [ids[new]])):
+        fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
+        with self._windows.show("_graphdb_term", fresh.set_column(0, "id", [numbers(ids[new])])):
             self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
         return ids

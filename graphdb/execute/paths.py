@@ -145,16 +145,18 @@ class Paths:
     def _between(self, sources: Ints, targets: Ints) -> Iterator[Found]:
         step = self._step
         same = sources == targets
-        for vertex in sources[same].tolist():
-            yield from self._same(vertex)
-        sources, targets = sources[~same], targets[~same]
+        if same.any():
+            for vertex in sources[same].tolist():
+                yield from self._same(vertex)
+            sources, targets = sources[~same], targets[~same]
         if not len(sources):
             return
-        rarer = min((sources, targets), key=lambda ends: len(np.unique(ends)))
-        if step.single and not step.groups and len(sources) < _SHARED * len(np.unique(rarer)):
+        alone = step.single and not step.groups
+        several = [1, 1] if alone and len(sources) < _SHARED else [len(np.unique(ends)) for ends in (sources, targets)]
+        if alone and len(sources) < _SHARED * min(several):
             yield from self._meet(sources, targets)
             return
-        backwards = rarer is targets or not step.single
+        backwards = several[1] < several[0] or not step.single
         starts, ends = (targets, sources) if backwards else (sources, targets)
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
@@ -198,7 +200,7 @@ class Paths:
 
     def _way_round(self, vertex: int) -> int | None:
         """The length of the shortest path back to where it began; None where there is none."""
-        from graphdb.execute.shortest import way_round
+        from graphdb.execute.rounds import way_round
 
         step = self._step
         if step.mode == "ACYCLIC":

@@ -12,11 +12,12 @@ import numpy as np
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.query import Prepared, QueryRun
 from graphdb.relation import bindings_of
 from graphdb.rows import Parameters
-from graphdb.shape import Shaper, Wanted
+from graphdb.shape import Shaper
 from graphdb.typed import Typed
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Waiting:
     def add(self, table: pa.Table) -> None:
         """Keep the rows of a table."""
         self._tables.append(table)
-        self._bytes += table.nbytes
+        self._bytes += table.get_total_buffer_size()
         self.rows += table.num_rows
         if self._bytes > self._most:
             self._spill()
@@ -117,7 +118,7 @@ class PathBase(QueryRun):
         ``further`` are variables besides the pattern's; ``outer`` is the pattern that pattern predicates refer to.
         """
         around = outer or bound
-        relation = bindings_of(bound, source)
+        relation = bindings_of(bound, self._snapshot.edges, source)
         variables = {**relation.variables, **(further or {})}
         return Shaper(
             self._snapshot,
@@ -135,20 +136,18 @@ class PathBase(QueryRun):
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"
-        columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
-        columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
-        names = [*(columns or ["one"]), *(["n"] if counted else [])]
-        empty = pa.table({name: pa.array([], pa.int64()) for name in names})
-        kept = Waiting(self, FIXED, empty, self._bindings_bytes // 4)
-        if not columns:
-            count = self.executor.count(part.plan, control)
+        if not needs.vertices:
+            names = ["one", *(["n"] if counted else [])]
+            empty = pa.table({name: pa.array([], pa.int64()) for name in names})
+            kept = Waiting(self, FIXED, empty, self._bindings_bytes // 4)
+            count = self._count(part.plan, needs, bound, control)
             rows = count if needs.duplicates == "keep" else min(count, 1)
             found = {"one": np.zeros(rows, np.int64)}
             kept.add(pa.table(found | ({"n": np.full(rows, count)} if counted else {})))
             return kept
-        literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
-        for block in self.executor.run(part.plan, control):
-            kept.add(self._terms(block, columns, literals))
+        kept = Waiting(self, FIXED, self._empty(needs, bound), self._bindings_bytes // 4)
+        for block in self._blocks(part.plan, needs, bound, control):
+            kept.add(self._terms(block, needs, bound))
         return kept
 
 

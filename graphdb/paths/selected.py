@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates
+from graphdb.choices import settle
 from graphdb.errors import NotSupportedError
 from graphdb.execute.paths import Found, Paths
 from graphdb.functions import edges_of
@@ -27,12 +28,11 @@ from graphdb.paths.base import (
     unnamed,
 )
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
-from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
+from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
-from graphdb.relational.joins import refuse_described
-from graphdb.shape import Wanted, wanted, window_of
+from graphdb.shape import wanted, window_of
 from graphdb.spelled import path_array
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, PATH
@@ -108,7 +108,9 @@ class SelectedRun(PathBase):
         named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
         matches, after = without(matches, named)
         bound = bind(matches, self._snapshot.names, self._text)
-        refuse_described(self._snapshot, bound)
+        settle(self._snapshot, self._text, self._arguments, bound)
+        if bound.choices:
+            raise NotSupportedError("edges with properties or parallel ones beside a path are not supported in SQL")
         items = items_of(returns, unnamed(bound.variables) | named)
         paths = {path.variable.name} if path.variable is not None else set()
         items, returns, after = with_lengths((items, returns, after), paths)
@@ -170,10 +172,10 @@ class SelectedRun(PathBase):
         known = self._snapshot.names.edge_labels
         if any(known[label].kinds for label in labels or () if label in known):
             raise NotSupportedError("paths to literals are not supported in SQL")
-        asked = self._snapshot.described if spelled else self._snapshot.parallel
+        asked = self._snapshot.edges.described if spelled else self._snapshot.edges.parallel
         if asked if labels is None else asked.intersection(labels):
             raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
-        mode = _DEFAULT[match.mode] if path.mode is None else _mode(path.mode)
+        mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
             path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
         ):
@@ -385,14 +387,3 @@ def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern]:
     ):
         raise NotSupportedError("conditions on the edges of a selected path are not supported in SQL")
     return number, path, edge
-
-
-def _mode(mode: ast.PathMode) -> Mode:
-    match mode:
-        case ast.PathMode.WALK:
-            return "WALK"
-        case ast.PathMode.TRAIL:
-            return "TRAIL"
-        case ast.PathMode.SIMPLE:
-            return "SIMPLE"
-    return "ACYCLIC"

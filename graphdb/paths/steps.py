@@ -27,12 +27,12 @@ class StepRun(PathBase):
     def _paths_found(self, step: Searched) -> Iterator[None]:
         """Search for paths, and show them to SQL."""
         found = Waiting(self, step.view, step.table(None), self._bindings_bytes // 4)
-        for block in self._blocks(step):
+        for block in self._ways(step):
             found.add(step.table(block))
         with found.visible():
             yield
 
-    def _blocks(self, step: Searched) -> Iterator[Found]:
+    def _ways(self, step: Searched) -> Iterator[Found]:
         starts, ends, path = step.starts, step.ends, step.path
         if step.start is not None:
             rows = self._snapshot.connection.columns(f"SELECT * FROM ({step.start}) ORDER BY ALL ASC")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphdb.candidates import variable
+from graphdb.choices import settle
 from graphdb.connection import quoted
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
@@ -23,12 +24,12 @@ from graphdb.paths.base import (
     unnamed,
 )
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
-from graphdb.relational.joins import refuse_described
 from graphdb.rows import Parameters
-from graphdb.shape import Wanted, wanted, window_of
+from graphdb.shape import wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
 
@@ -58,7 +59,7 @@ class UnrolledRun(PathBase):
         versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
         for bound in bounds:
-            refuse_described(self._snapshot, bound)
+            settle(self._snapshot, self._text, self._arguments, bound)
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
             raise NotSupportedError("paths of no edge to literals are not supported in SQL")
@@ -120,7 +121,7 @@ class UnrolledRun(PathBase):
     def count_unrolled(self, prepared: Unrolled) -> int:
         """Count the matches of all versions."""
         self.control = control = self.new_control()
-        return sum(self.executor.count(part.plan, control) for part in prepared.parts)
+        return sum(self._count(part.plan, part.needs, part.bound, control) for part in prepared.parts)
 
     @contextmanager
     def unrolled(self, prepared: Unrolled) -> Iterator[None]:
@@ -175,6 +176,8 @@ def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> s
     for name, before in zip(trace.edges, trace.vertices, strict=False):
         number = bound.edge_of[name]
         code = f"CAST(b.e{number} AS BIGINT)"
+        if number in bound.choices:
+            raise NotSupportedError("paths of edges with properties or parallel ones are not supported in SQL")
         codes.append(code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)")
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

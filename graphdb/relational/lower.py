@@ -20,14 +20,15 @@ from graphdb.grammar.walk import walk
 from graphdb.lists import common
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import free_variables, subqueries_in
+from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, ORDER, ROW, UNIT, Relation, bindings_of
-from graphdb.relational.joins import KEPT, PatternOf, available, needs_of
+from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.searched import PathOf, Searches
 from graphdb.relational.subqueries import AT, leading
-from graphdb.shape import Shaped, Wanted, duplicates_of, is_aggregate, wanted, window_of
+from graphdb.shape import Shaped, duplicates_of, is_aggregate, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, Column, Type
 
@@ -77,10 +78,10 @@ class Lowering(Searches):
         return parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
-        around = self._names, self._groups
+        around = self._names, self._clauses, self._groups
         self._groups = None if start is UNIT else f"SELECT b.g FROM {start.source} b"
         shaped = self._parts(query, start)
-        self._names, self._groups = around
+        self._names, self._clauses, self._groups = around
         return shaped
 
     # --- clauses
@@ -88,6 +89,7 @@ class Lowering(Searches):
     def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Shaped:
         relation, rest = start, list(clauses)
         self._names = free_variables(tuple(clauses))
+        self._clauses = tuple(clauses)
         while True:
             clause = rest[0]
             if isinstance(clause, ast.ReturnClause):
@@ -197,16 +199,12 @@ class Lowering(Searches):
                 return self._searched(UNIT, matches, live, _drops(rest[0]))
             return self._first_unrolled(versions, live)
         bound, view = self._bound(matches, UNIT), self._name("bindings")
-        relation = bindings_of(bound, view)
+        relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
         if needs is None:
             needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
         self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-        return replace(
-            relation,
-            variables={name: relation.variables[name] for name in available(bound, needs)},
-            matches="b.n" if needs.duplicates == "count" else None,
-        )
+        return replace(only(relation, available(bound, needs)), matches="b.n" if needs.duplicates == "count" else None)
 
     def _needs_of(self, bound: BoundPattern, relation: Relation, clause: ast.ClauseNode) -> Wanted | None:
         """What a clause needs of the bindings; None if all that is named from there on."""
@@ -278,6 +276,8 @@ class Lowering(Searches):
             if any(name not in relation.variables for name in names):
                 raise NotSupportedError("such paths beside such clauses are not supported in SQL")
             sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
+            if found.known:  # not all of them may have the same
+                sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             selects.append((sql, {name: found.variables[name] for name in names}))
         if any(variables != selects[0][1] for _, variables in selects):
             raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
@@ -288,11 +288,10 @@ class Lowering(Searches):
         relations = []
         for version in versions:
             bound, view = self._bound(version.matches, UNIT), self._name("bindings")
-            relation = bindings_of(bound, view)
+            relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-            variables = {name: relation.variables[name] for name in available(bound, needs)}
-            relations.append(_aliased(replace(relation, variables=variables), version))
+            relations.append(_aliased(only(relation, available(bound, needs)), version))
         names = [name for name in relations[0].variables if name in live]
         sql, found = self._together(relations, names, live)
         return Relation(f"({sql})", found)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.computed import Computing
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.shape import Shaped, Wanted
+from graphdb.shape import Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,6 +122,8 @@ class Program:
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     reusable: bool = True
+    computing: Computing | None = None
+    """Who computes what its SQL cannot express."""
 
     @property
     def matches(self) -> list[Step]:

@@ -21,13 +21,13 @@ from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.free import free_variables
+from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relation import UNIT, Relation, bindings_of
-from graphdb.relational.joins import KEPT, PatternOf, all_of, available, needs_of
+from graphdb.relational.joins import KEPT, PatternOf, all_of, available, needs_of, only
 from graphdb.relational.program import Searched, Step
 from graphdb.relational.subqueries import Subqueries
-from graphdb.shape import Wanted
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, NODE, PATH, Base
 
@@ -168,10 +168,10 @@ class Searches(Subqueries):
         used = later.union(free_variables(where), *({path.left, path.right} for path in split.paths))
         if left is UNIT:
             bound, view = self._bound(matches, UNIT), self._name("bindings")
-            relation = bindings_of(bound, view)
+            relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, used | free_variables(relation.where))
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-            relation = replace(relation, variables={n: relation.variables[n] for n in available(bound, needs)})
+            relation = only(relation, available(bound, needs))
         else:
             keep = used | free_variables(tuple(matches))
             left = self._table(self._filtered(left, keep), keep)

@@ -26,7 +26,10 @@ pick = st.sampled_from
 
 
 def _graph(seed: int) -> Iterator[str]:
-    """Triples over up to eight vertices; every third has no ``age``, and the first has two nicknames."""
+    """Triples over up to eight vertices; every third has no ``age``, and the first has two nicknames.
+
+    In the last two graphs edges have properties, too, and there are parallel ones.
+    """
     dice = random.Random(seed)
     count = 4 + seed % 5
     for i in range(count):
@@ -37,8 +40,19 @@ def _graph(seed: int) -> Iterator[str]:
         if i % 3 != 2:
             yield f"<urn:x:v{i}> <urn:x:age> {dice.randrange(3)} ."
     yield '<urn:x:v0> a <urn:x:N> ; <urn:x:nick> "x", "y" . <urn:x:v1> <urn:x:nick> "y" .'
-    for _ in range(count * 2):
-        yield f"<urn:x:v{dice.randrange(count)}> <urn:x:{dice.choice('EEF')}> <urn:x:v{dice.randrange(count)}> ."
+    for i in range(count * 2):
+        annotated = ""
+        if seed > 1:
+            facts = [
+                "",
+                "",
+                "{| <urn:x:age> 1 |}",
+                '{| <urn:x:age> 2 ; <urn:x:name> "a" |}',
+                "{| <urn:x:mixed> 1, true |}",
+            ]
+            annotated = f"{dice.choice(facts)} {dice.choice(['', '', '', f'~ <urn:x:again{i}>'])}"
+        triple = f"<urn:x:v{dice.randrange(count)}> <urn:x:{dice.choice('EEF')}> <urn:x:v{dice.randrange(count)}>"
+        yield f"{triple} {annotated} ."
     yield "<urn:x:v1> <urn:x:E> <urn:x:v1>, <urn:x:v2> . <urn:x:v2> <urn:x:F> <urn:x:v1> ."
 
 
@@ -87,6 +101,7 @@ class Writer:
         nodes, ints, lists = (self.names(scope, kind) for kind in ("node", "int", "ints"))
         leaves = ["1", "2", "null", *ints, *[f"{n}.age" for n in nodes], *[f"{n}.id" for n in nodes]]
         leaves += [f"length({name})" for name in (*self.names(scope, "path"), *self.names(scope, "shortest"))]
+        leaves += [f"{name}.age" for name in self.names(scope, "edge")]
         leaf = self.one_of(*leaves)
         if depth == 0:
             return str(leaf)
@@ -142,7 +157,11 @@ class Writer:
 
     def condition(self, scope: Scope, depth: int = 2) -> str:
         nodes = self.names(scope, "node")
-        match self.draw(st.integers(0, 12)):
+        edges = self.names(scope, "edge")
+        match self.draw(st.integers(0, 13)):
+            case 13 if edges:
+                left = f"{self.one_of(*edges)}.{self.one_of('age', 'age', 'mixed')}"
+                return f"{left} {self.one_of('=', '<>', '<')} {self.int(scope, 0)}"
             case 0 if depth:
                 operator = self.one_of("AND", "OR", "XOR")
                 return f"({self.condition(scope, depth - 1)} {operator} {self.condition(scope, depth - 1)})"
@@ -219,10 +238,11 @@ class Writer:
         for _ in range(self.draw(st.integers(1 if must else 0, 2))):
             left, right = self.one_of(("-", "->"), ("<-", "-"), ("-", "-"))
             name = self.one_of("", "", self.name("relationship"))
+            having = self.one_of("", "", "", "", f" {{age: {self.one_of('1', *self.names(scope, 'int'))}}}")
             labels = self.one_of("", ":E", ":F", ":E|F")
-            if not name:
+            if not name and not having:
                 labels += self.one_of("", "", "*1..2", "*0..1") if labels != ":F" else self.one_of("", "*", "*2..")
-            path += f"{left}[{name}{labels}]{right}" + self.vertex(scope, False)
+            path += f"{left}[{name}{labels}{having}]{right}" + self.vertex(scope, False)
             if name:
                 scope[name] = "edge"
         return path
@@ -268,9 +288,10 @@ class Writer:
             return self.one_of(*paths), "path"
         if kind == "gathered" and not self.inside:
             return self.subquery("COLLECT", scope), "gathered"
-        nodes = self.names(scope, "node")
+        nodes, edges = self.names(scope, "node"), self.names(scope, "edge")
         if kind == "node" and nodes:
-            return self.one_of(*nodes), "node"
+            chosen = self.one_of(*nodes, *edges)
+            return chosen, scope[chosen]
         if kind == "condition":
             return self.condition(scope), "condition"
         if kind == "ints":
@@ -348,6 +369,9 @@ def _plain(value: Any) -> str:
     """A value as text; the items of a list in no order, which collect() does not promise."""
     if isinstance(value, list):
         return f"[{', '.join(sorted(map(_plain, value)))}]"
+    if isinstance(value, graphdb.Path):
+        edges = [(edge.type, edge.start, edge.end) for edge in value.relationships]
+        return f"{[node.iri for node in value.nodes]} {edges}"
     return value.iri if isinstance(value, graphdb.Node) else repr(value)
 
 
@@ -377,7 +401,7 @@ def _compare(database: graphdb.Database, text: str) -> None:
 
 
 @settings(
-    max_examples=150 * MORE,
+    max_examples=100 * MORE,
     deadline=None,
     derandomize=MORE == 1,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
