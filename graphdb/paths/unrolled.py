@@ -19,13 +19,11 @@ from graphdb.paths.base import (
     PathBase,
     PreparedPaths,
     items_of,
-    length_name,
     unnamed,
-    with_lengths,
-    without,
 )
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
 from graphdb.rows import Parameters
