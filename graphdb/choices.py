@@ -278,11 +278,12 @@ class Chooser:
                 first = first[left]
             numbers[number] = first
         for i, j in self._bound.differ:
-            same = numbers[i] == numbers[j]
+            if self._bound.choices[i].labels == self._bound.choices[j].labels:
+                same = numbers[i] == numbers[j]
+            else:  # they are numbered in different tables
+                same = self._ordinals(i, numbers[i]) == self._ordinals(j, numbers[j])
             if not same.any():
                 continue
-            if self._bound.choices[i].labels != self._bound.choices[j].labels:  # numbers of different tables
-                same = self._ordinals(i, numbers[i]) == self._ordinals(j, numbers[j])
             pairs = zip(triples[i], triples[j], strict=True)
             for one, other in pairs:
                 same &= one[rows] == other[rows]
