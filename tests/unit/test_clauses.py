@@ -274,6 +274,20 @@ def test_explain_says_why_a_query_is_interpreted(db: graphdb.Database, text: str
 # --- what is kept, and what is left ----------------------------------------------------------------------------
 
 
+def test_a_later_match_is_planned_once_for_the_same_rows(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "MATCH (a:P) WITH a ORDER BY a.name LIMIT 2 MATCH (a)-[:KNOWS]->(b) RETURN b.name"
+    expected = _rows(db, text)
+    with monkeypatch.context() as patched:
+        patched.setattr("graphdb.query.make_plan", lambda *_: pytest.fail("planned again"))
+        assert _rows(db, text) == expected
+    db.query("MATCH (a {name: 'Ada'}), (b {name: 'Bob'}) CREATE (a)-[:KNOWS]->(:P {name: 'Aaron'})-[:KNOWS]->(b)")
+    try:
+        assert _rows(db, text) == Counter([("Aaron",), ("Bob",), ("Bob",), ("Dan",)])
+    finally:
+        db.query("MATCH (a {name: 'Aaron'}) DETACH DELETE a")
+    assert _rows(db, text) == expected
+
+
 @pytest.mark.parametrize("text", ["UNWIND [{a: 1}] AS m RETURN m.a AS x", "UNWIND [1] AS x RETURN x"])
 def test_what_sql_can_and_cannot_do_is_kept(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert db.query(text).scalar() == 1
