@@ -46,14 +46,12 @@ def nodes(snapshot: Snapshot, ids: Ids) -> Made:
 
 def terms(snapshot: Snapshot, ids: Ids) -> Made:
     """Find the IRIs of vertices, and literals' values, in the order of their ids: int64, sorted."""
-    import pyarrow as pa
-
     if not snapshot.lookup.ready():
         found = _read_terms(snapshot, ids)
         return lambda: found
     resources, literals = _split(ids)
-    iris, values = snapshot.lookup.iris(pa.array(resources)), snapshot.lookup.values(literals)
-    return lambda: iris.to_pylist() + values
+    found = snapshot.lookup.written_iris(resources) + snapshot.lookup.values(literals)
+    return lambda: found
 
 
 def _split(ids: Ids) -> tuple[Ids, Ids]:
@@ -111,7 +109,7 @@ def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
         lexical = lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist()
         sequence = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
         objects = np.array([literal for *_, literal in sequence], np.int64)
-    iris = lookup.iris(pa.array(resources)).to_pylist()
+    iris = lookup.written_iris(resources)
     properties = subjects, labels, lookup.values(objects)
     return lambda: _nodes(names, resources, iris, classed, properties)
 

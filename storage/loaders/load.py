@@ -27,7 +27,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphdb.errors import LoadError, StorageError
+from graphdb.config import LOADS
+from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
@@ -177,11 +178,16 @@ def load(
                 loading.close()
             catalog.end_work()
             connection.commit()
-        except BaseException:
+        except BaseException as error:
             with suppress(duckdb.Error):
                 connection.rollback()
             with suppress(duckdb.Error):
                 catalog.end_work()
+            if isinstance(error, duckdb.OutOfMemoryException):
+                raise MemoryLimitError(
+                    f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
+                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size",
+                ) from None
             raise
     seconds = time.perf_counter() - started
     return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes)
