@@ -139,7 +139,7 @@ class PathBase(QueryRun):
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"
-        if not needs.vertices:
+        if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
             empty = pa.table({name: pa.array([], pa.int64()) for name in names})
             kept = Waiting(self, FIXED, empty, self._bindings_bytes // 4)
