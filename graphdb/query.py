@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,12 +25,13 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes import make_plan, without_matches
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, bindings_of
 from graphdb.relational.lower import Lowering
-from graphdb.relational.program import Program, Rows, Step
+from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
@@ -101,7 +102,7 @@ class QueryRun:
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
-        self.controls: list[tuple[Step, PhysicalPlan, Control | None]] = []
+        self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """The same of each match of a program."""
 
     def __enter__(self) -> Self:
@@ -149,7 +150,7 @@ class QueryRun:
         GraphDBError
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
-        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern)
+        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
         program = lowering.query(query)
         self._refuse_exact(program.shaped)
         self._prove(program)
@@ -173,6 +174,9 @@ class QueryRun:
                     if isinstance(step, Rows):
                         self._keep_rows(raw, step, "LIMIT 0")
                         stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.table}")
+                        continue
+                    if isinstance(step, Searched):
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
                     if step.needs.nothing:
@@ -350,10 +354,24 @@ class QueryRun:
                 if isinstance(step, Rows):
                     stack.enter_context(self._kept(step))
                     continue
+                if isinstance(step, Searched):
+                    stack.enter_context(self._paths_found(step))
+                    self.controls.append((step, None, self.control))
+                    continue
                 plan = step.plan or self._plan_from(step)
                 stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, shares))
                 self.controls.append((step, plan, self.control))
             yield
+
+    def _step(
+        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+    ) -> PathStep:
+        """Return the step that searches for a path; ``beside`` are the other edges of its clause."""
+        raise NotImplementedError
+
+    def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
+        """Search for paths, and show them to SQL; see :mod:`graphdb.paths.steps`."""
+        raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
@@ -370,13 +388,20 @@ class QueryRun:
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
+        given = [self._given(one) for one in step.given]
+        if (former := step.former.again(given)) is not None:
+            return former
         vertices = list(step.pattern.vertices)
-        for given in step.given:
-            found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
-            ids = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
-            vertices[given.vertex] = restricted(vertices[given.vertex], ids)
+        for one, ids in zip(step.given, given, strict=True):
+            vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            return self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
+            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
+        step.former.keep(given, plan)
+        return plan
+
+    def _given(self, given: Given) -> Ids:
+        found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
+        return np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""

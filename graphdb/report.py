@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.choices import settled
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
-from graphdb.relational.program import Rows
+from graphdb.relational.program import Rows, Searched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ class Explanation:
         program: Program,
         names: Names,
         describe: Callable[[PhysicalPlan], str],
-        ran: Sequence[tuple[Step, PhysicalPlan, Control | None]] = (),
+        ran: Sequence[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = (),
         seconds: tuple[float, float] | None = None,
         rows: int = 0,
     ) -> Explanation:
@@ -69,6 +69,14 @@ class Explanation:
         for step in program.steps:
             if isinstance(step, Rows):
                 lines.append(f"rows {step.table}: {step.sql}")
+                continue
+            if isinstance(step, Searched):
+                lines += [
+                    f"paths {step.view}" + (f" from {step.start}" if step.start else ""),
+                    f"  {step.path.describe(_labels(names))}",
+                ]
+                _, control = controls.get(step.view, (None, None))
+                matching += control.seconds if control is not None else 0.0
                 continue
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)

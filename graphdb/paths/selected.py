@@ -25,13 +25,11 @@ from graphdb.paths.base import (
     PreparedPaths,
     Waiting,
     items_of,
-    length_name,
     unnamed,
-    with_lengths,
-    without,
 )
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
 from graphdb.shape import wanted, window_of
@@ -71,6 +69,8 @@ class Selected(PreparedPaths):
         The candidates of an end that ``around`` does not bind; None for all vertices.
     direct
         The step's columns that are the result, where no SQL is needed for it.
+    sized
+        Whether the result is the number of ends that are found.
     given
         The parameters that name the ends, where nothing else depends on arguments: others may be put in their place.
     """
@@ -82,6 +82,7 @@ class Selected(PreparedPaths):
     starts: Ids | None
     ends: Ids | None
     direct: tuple[str, ...] | None = None
+    sized: bool = False
     given: tuple[ast.Parameter | None, ast.Parameter | None] | None = None
 
     def describe(self, label: Callable[[int], str]) -> Iterator[str]:
@@ -145,7 +146,9 @@ class SelectedRun(PathBase):
         columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
         chosen = [columns.get(i.expression.name) if isinstance(i.expression, ast.Variable) else None for i in items]
         direct = tuple(name for name in chosen if name is not None)
-        selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None)
+        end = right if selected.step.only == "target" else left
+        sized = bool(selected.step.only) and not bound.residual and all(_counts(i.expression, end) for i in items)
+        selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None, sized=sized)
         return replace(selected, shaped=shaped, bound=bound, reusable=not self._views, given=_given(selected, asked))
 
     def again(self, prepared: Selected) -> Selected | None:
@@ -240,7 +243,7 @@ class SelectedRun(PathBase):
             tuple(names),
             duplicates=needs.duplicates,
         )
-        return Part(bound, make_plan(pattern, self._snapshot.graph), own, "", {})
+        return Part(bound, make_plan(pattern, self._snapshot.graph), own)
 
     # --- running
 
@@ -261,12 +264,17 @@ class SelectedRun(PathBase):
         table = found.table
         if table is None:
             return found
-        if _counts(prepared.step):
+        if prepared.step.numbered:
             rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
             table = table.take(pa.array(rows))
         window = prepared.shaped.window
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)
+
+    def number_found(self, prepared: Selected) -> int:
+        """Return how many ends are found."""
+        self.control = control = self.new_control()
+        return sum(map(len, self._found(prepared, Paths(self._snapshot.graph, prepared.step, control))))
 
     def _paths(self, prepared: Selected) -> Waiting:
         """Find the paths; what is around them is visible already."""
@@ -317,7 +325,7 @@ class SelectedRun(PathBase):
             f"v{prepared.target}": pa.array(found.targets),
             "length": pa.array(found.lengths),
         }
-        if _counts(step):
+        if step.numbered:
             ones = np.ones(len(found), np.int64)
             columns["n"] = pa.array(ones if found.counts is None else found.counts)
         if step.spelled:
@@ -348,9 +356,11 @@ def _given(
     return found[0], found[1]
 
 
-def _counts(step: PathStep) -> bool:
-    """Whether a row of the step may stand for several paths."""
-    return not step.spelled and (step.groups or step.count > 1)
+def _counts(item: ast.Expression, name: str) -> bool:
+    """Whether an item is the number of different values of a variable."""
+    if not isinstance(item, ast.FunctionCall) or item.name.lower() != "count":
+        return False
+    return item.distinct and item.arguments == (ast.Variable(name),)
 
 
 def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -> str:
@@ -359,7 +369,7 @@ def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -
     ends = {selected.source, selected.target}
     columns = [f"r.v{end}" for end in sorted(ends)] + ["r.length"] + (["r.path"] if step.spelled else [])
     sources = f"{FOUND} r"
-    counts = ["r.n"] if _counts(step) else []
+    counts = ["r.n"] if step.numbered else []
     if around is not None:
         columns += [f"f.v{v}" for v in around.needs.vertices if v not in ends]
         columns += [f"f.e{e}" for e in around.needs.edges]
@@ -368,7 +378,7 @@ def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -
         counts += ["f.n"] if needs.duplicates == "count" else []
     if needs.duplicates == "count":
         columns.append(f"{' * '.join(counts) or '1'} AS n")
-    elif needs.duplicates == "keep" and _counts(step):
+    elif needs.duplicates == "keep" and step.numbered:
         sources += ", LATERAL (SELECT unnest(range(r.n)))"
     where = " AND ".join(f"{_side(selected, a)} <> {_side(selected, b)}" for a, b in unequal)
     return f"(SELECT {', '.join(columns)} FROM {sources}{f' WHERE {where}' if where else ''})"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.computed import Computing
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.shape import Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from graphdb.execute.paths import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,28 @@ class Given:
     parameters: Mapping[str, object]
 
 
+FORMER_BYTES = 64 << 10
+"""What a plan that depends on the rows may hold of memory to be kept: longer ones take longer to run than to plan."""
+
+
+@dataclass(slots=True)
+class Former:
+    """The last plan of a step that starts from rows: for the same vertices, over the same data, it is the plan."""
+
+    given: tuple[NDArray[np.int64], ...] = ()
+    plan: PhysicalPlan | None = None
+
+    def again(self, given: Sequence[NDArray[np.int64]]) -> PhysicalPlan | None:
+        """Return it, if the rows give the same vertices."""
+        same = len(given) == len(self.given) and all(map(np.array_equal, given, self.given))
+        return self.plan if same else None
+
+    def keep(self, given: Sequence[NDArray[np.int64]], plan: PhysicalPlan) -> None:
+        """Keep a plan, if it is small."""
+        if plan.own_bytes + sum(ids.nbytes for ids in given) <= FORMER_BYTES:
+            self.given, self.plan = tuple(given), plan
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One match: of a pattern whose vertices the rows may give, for SQL that names its bindings ``view``."""
@@ -53,6 +81,7 @@ class Step:
     given: tuple[Given, ...] = ()
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
+    former: Former = field(default_factory=Former, compare=False)
 
     @property
     def reads(self) -> list[str]:
@@ -61,10 +90,57 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """Paths that are searched for, for SQL that names them ``view``.
+
+    Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
+    so many paths; ``path`` where they are spelled.
+    """
+
+    view: str
+    path: PathStep
+    start: str | None
+    """SQL of the ends that the rows have (columns ``s``, ``t``); None where it starts from none."""
+    starts: NDArray[np.int64] | None
+    ends: NDArray[np.int64] | None
+    """The candidates of an end that is not given; None for any vertex."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        if self.path.only:
+            return ["s" if self.path.only == "source" else "t"]
+        numbered, spelled = ["n"] if self.path.numbered else [], ["path"] if self.path.spelled else []
+        return ["s", "t", "length", *numbered, *spelled]
+
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that reads what the rows say."""
+        return [] if self.start is None else [self.start]
+
+    def table(self, found: Found | None) -> pa.Table:
+        """Return what was found as a table; None for nothing."""
+        import pyarrow as pa
+
+        from graphdb.spelled import path_array
+
+        none = np.empty(0, np.int64)
+        if found is None:
+            columns: dict[str, Any] = {"s": none, "t": none, "length": none, "n": none}
+            paths = np.zeros(1, np.int64), none, none
+        else:
+            counts = np.ones(len(found), np.int64) if found.counts is None else found.counts
+            columns = {"s": found.sources, "t": found.targets, "length": found.lengths, "n": counts}
+            paths = found.starts, found.walks, found.codes
+        columns = {name: pa.array(np.ascontiguousarray(columns[name])) for name in self.columns if name != "path"}
+        return pa.table(columns | ({"path": path_array(*paths)} if self.path.spelled else {}))
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step | Rows, ...]
+    steps: tuple[Step | Searched | Rows, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
@@ -82,7 +158,8 @@ class Program:
         """What its plans, and the candidates that later ones start from, hold of memory."""
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
-        return plans + sum(ids.nbytes for ids in later if ids is not None)
+        kept = FORMER_BYTES * sum(step.plan is None for step in self.matches)
+        return plans + kept + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_use(self, name: str) -> int:
         """Return the number of the last step that reads a table or view; past the last if the result does."""

@@ -13,7 +13,7 @@ import pytest
 import graphdb
 from graphdb.execute.choose import choose_executor
 from graphdb.grammar.parser import parse
-from graphdb.query import QueryRun
+from graphdb.paths.run import PathRun
 
 GRAPH = """
 CREATE (ada:P {name: 'Ada', age: 36}), (bob:P {name: 'Bob', age: 40}), (cy:P:Q {name: 'Cy'}), (dan:Q {name: 'Dan', age: 5}),
@@ -111,6 +111,27 @@ JOINS: list[tuple[str, list[tuple[Any, ...]]]] = [
         "MATCH (a) WHERE (a)-[:KNOWS*2]->(a) OR EXISTS { (a)-[*1..2]->(:Q) } RETURN a.name",
         [("Ada",), ("Bob",), ("Cy",)],
     ),
+    ("MATCH (a) WHERE EXISTS { (a)-[:KNOWS*]->(:Q) } OR a.name = 'x' RETURN a.name", [("Ada",), ("Bob",), ("Cy",)]),
+    ("MATCH (a:P), (b:Q) WHERE NOT (a)-[:KNOWS*]->(b) RETURN a.name, b.name", [("Bob", "Dan"), ("Cy", "Dan")]),
+    ("MATCH (a:P) WITH a MATCH (a)-[:KNOWS*]->(b) RETURN count(DISTINCT b) AS n", [(3,)]),
+    ("MATCH (a:P) WITH a MATCH (a)-[:KNOWS*]->(b) RETURN a.name, count(*) AS n", [("Ada", 4), ("Bob", 2), ("Cy", 1)]),
+    (
+        "MATCH (a:P), (b:Q) WITH a, b MATCH p = ANY SHORTEST (a)-[]->+(b) RETURN a.name, b.name, length(p) AS n",
+        [("Ada", "Cy", 1), ("Ada", "Dan", 1), ("Bob", "Cy", 1), ("Cy", "Cy", 1)],
+    ),
+    (
+        "MATCH (a) OPTIONAL MATCH p = SHORTEST 2 GROUPS (a)-[:KNOWS]->+(b:Q) WHERE length(p) > 1 RETURN a.name, b.name, length(p)",
+        [("Ada", "Cy", 2), ("Ada", "Cy", 3), ("Bob", "Cy", 2), ("Cy", None, None), ("Dan", None, None)],
+    ),
+    (
+        "MATCH (a:P) WITH a MATCH p = ACYCLIC (a)-[:KNOWS]->*(b) WITH p, b WHERE length(p) > 0 RETURN b.name, size(nodes(p)) AS n",
+        [("Bob", 2), ("Cy", 3), ("Dan", 2), ("Cy", 2)],
+    ),
+    (
+        "MATCH (a:P {name: 'Ada'})-[:KNOWS*]->(b)<-[:KNOWS*]-(c:P) RETURN b.name, c.name",
+        [("Cy", "Cy")],
+    ),
+    ("MATCH (a:P) WITH a MATCH (a)-[r:KNOWS*]->(a) RETURN a.name, size(r) AS n", [("Cy", 1)]),
     ("MATCH (a:P) WITH a.name AS n WHERE a.age > 36 RETURN n", [("Bob",)]),
     ("MATCH (a:P) WITH collect(a) AS l UNWIND l AS p WITH p WHERE p.age > 36 RETURN p.name", [("Bob",)]),
     (
@@ -137,7 +158,7 @@ def test_rows_that_spill_are_the_same(db: graphdb.Database, text: str) -> None:
     expected = Counter(map(repr, db.query(text)._table.to_pylist()))  # type: ignore[union-attr]
     executor = choose_executor("cpu")
     executor.block_rows = 1  # type: ignore[attr-defined]
-    with QueryRun(db._state.snapshot(), executor, text, {}, bindings_bytes=20) as run:
+    with PathRun(db._state.snapshot(), executor, text, {}, bindings_bytes=20) as run:
         table = run.run(run.prepare(parse(text)))  # type: ignore[arg-type]
     assert Counter(map(repr, table.to_pylist())) == expected  # type: ignore[union-attr]
     left = "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE '\\_rows%' ESCAPE '\\' OR table_name LIKE '\\_bind%' ESCAPE '\\'"
@@ -237,8 +258,8 @@ def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
     ("text", "why"),
     [
         (
-            "MATCH p = (a)-[*1..2]->(b) WITH p RETURN length(p)",
-            "because paths and their edges as values beside such clauses are not supported in SQL",
+            "MATCH p = (a)-[:KNOWS]->(b)-[:KNOWS*]->(c) WITH p RETURN length(p)",
+            "because such paths beside such clauses are not supported in SQL",
         ),
         ("RETURN 1 AS x UNION RETURN 1.5 AS x", "because numbers of different types"),
         ("CREATE (:Never)", "because it writes"),
@@ -253,10 +274,46 @@ def test_explain_says_why_a_query_is_interpreted(db: graphdb.Database, text: str
 # --- what is kept, and what is left ----------------------------------------------------------------------------
 
 
+def test_counts_of_paths_are_not_enumerated(db: graphdb.Database) -> None:
+    """Numbers of matches travel with distinct rows; the size of a neighbourhood is what one search reached."""
+    told = [
+        ("MATCH (a:P)-[:KNOWS*1..2]->(b) WITH a, count(*) AS n RETURN a.name, n", [("Ada", 3), ("Bob", 2), ("Cy", 1)]),
+        ("MATCH (a:P)-[:KNOWS*1..2]->(b) WITH count(*) AS n RETURN n + 1 AS n", [(7,)]),
+        ("MATCH (a:P) WITH a MATCH (a)-[]->()-[]->(b) RETURN a.name, count(*) AS n", [("Ada", 2), ("Bob", 1)]),
+        (
+            "MATCH (a) OPTIONAL MATCH (a)-[:KNOWS]->()-[:KNOWS]->(b) RETURN a.name, count(*) AS n, count(b) AS m",
+            [("Ada", 1, 1), ("Bob", 1, 1), ("Cy", 1, 0), ("Dan", 1, 0)],
+        ),
+        (
+            "MATCH (a:P {name: 'Ada'})-[:KNOWS*1..3]->(b) RETURN count(DISTINCT b) AS n, count(DISTINCT b) AS m",
+            [(3, 3)],
+        ),
+        ("MATCH (a:P)-[:KNOWS*]->(b:Q) RETURN count(DISTINCT a) AS n", [(3,)]),
+        ("MATCH (a:P)-[:KNOWS*]->(b:Q) RETURN count(DISTINCT a) AS n SKIP 1", []),
+    ]
+    for text, expected in told:
+        assert "interpreted" not in db.explain(text)
+        assert _rows(db, text) == Counter(expected), text
+
+
+def test_a_later_match_is_planned_once_for_the_same_rows(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "MATCH (a:P) WITH a ORDER BY a.name LIMIT 2 MATCH (a)-[:KNOWS]->(b) RETURN b.name"
+    expected = _rows(db, text)
+    with monkeypatch.context() as patched:
+        patched.setattr("graphdb.query.make_plan", lambda *_: pytest.fail("planned again"))
+        assert _rows(db, text) == expected
+    db.query("MATCH (a {name: 'Ada'}), (b {name: 'Bob'}) CREATE (a)-[:KNOWS]->(:P {name: 'Aaron'})-[:KNOWS]->(b)")
+    try:
+        assert _rows(db, text) == Counter([("Aaron",), ("Bob",), ("Bob",), ("Dan",)])
+    finally:
+        db.query("MATCH (a {name: 'Aaron'}) DETACH DELETE a")
+    assert _rows(db, text) == expected
+
+
 @pytest.mark.parametrize("text", ["UNWIND [{a: 1}] AS m RETURN m.a AS x", "UNWIND [1] AS x RETURN x"])
 def test_what_sql_can_and_cannot_do_is_kept(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert db.query(text).scalar() == 1
-    monkeypatch.setattr(QueryRun, "prepare", lambda *_: pytest.fail("prepared again"))
+    monkeypatch.setattr(PathRun, "prepare", lambda *_: pytest.fail("prepared again"))
     assert db.query(text).scalar() == 1
 
 
