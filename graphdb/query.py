@@ -179,7 +179,7 @@ class QueryRun:
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
-                    if not step.needs.vertices:
+                    if step.needs.nothing:
                         empty = empty.append_column("one", empty.column("n"))
                     stack.enter_context(self._snapshot.connection.view(step.view, empty))
                     for given in step.given:
@@ -441,7 +441,7 @@ class QueryRun:
             with connection.view(view, {"count": np.array([count], np.int64)}):
                 yield
             return
-        if not needs.vertices:
+        if needs.nothing:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self.new_control()
             count = self._count(plan, needs, bound, control)
@@ -526,7 +526,7 @@ class QueryRun:
         chooser = Chooser(self._snapshot, bound, needs)
         columns = dict.fromkeys(_columns(needs, bound).values(), np.empty(0, np.int64))
         columns |= {f"#n{edge}": np.empty(0, np.int64) for edge in chooser.edges}
-        counted = not needs.vertices or needs.duplicates == "count"
+        counted = needs.nothing or needs.duplicates == "count"
         return self._terms(Block(columns, 0, np.empty(0, np.int64) if counted else None), needs, bound)
 
     def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> pa.Table:
