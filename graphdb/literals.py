@@ -8,9 +8,9 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from graphdb.interpret import temporal_build as build
-from graphdb.interpret.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time
+from graphdb import temporal_build as build
 from graphdb.storage.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
+from graphdb.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time
 
 Literal = tuple[str, str | None]
 """Lexical form and datatype (None: xsd:string)."""
