@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.computed import Computing
 from graphdb.connection import Connection
+from graphdb.edges import Edges
 from graphdb.elements import Node
 from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
@@ -55,10 +56,7 @@ class Snapshot:
     graph: DataGraph
     properties: Properties
     lookup: Lookup
-    described: frozenset[int] = frozenset()
-    """Edge labels of which some edge has properties or a parallel one."""
-    parallel: frozenset[int] = frozenset()
-    """Edge labels with parallel edges: their triples do not tell how many edges there are."""
+    edges: Edges
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
@@ -285,7 +283,7 @@ class Candidates:
         )
 
     def _rows(self, parameters: Parameters) -> Rows:
-        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties)
+        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
@@ -365,6 +363,7 @@ def take_snapshot(
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
+        before.edges.drop()
     return Snapshot(
         connection,
         names,
@@ -372,6 +371,11 @@ def take_snapshot(
         graph,
         properties,
         Lookup(connection, store, graph_bytes // 8),
-        frozenset(label for label, _ in described),
-        frozenset(label for label, ordinal in described if ordinal),
+        Edges(
+            connection,
+            graph,
+            store,
+            frozenset(label for label, _ in described),
+            frozenset(label for label, ordinal in described if ordinal),
+        ),
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Node
-from graphdb.spelled import Spelled, distinct, lists, relationships
+from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.temporal import Duration
 from graphdb.values import Base, Type, shorter
 
@@ -40,6 +40,9 @@ class Known(Protocol):
 
     def terms(self, ids: Ints) -> Callable[[], list[Any]]:
         """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
+
+    def facts(self, edges: Ints) -> list[dict[str, Any]] | None:
+        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
 
     def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""
@@ -183,17 +186,21 @@ def _with_nulls(column: pa.Array, values: Callable[[pa.Array], list[Any]]) -> li
 
 
 def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
-    labels, which = distinct(edges.field("label").to_numpy())
-    starts, ends = (terms.places(edges.field(end)) for end in ("start", "end"))
-    return relationships(known.written(labels.tolist()), which, terms.ends, starts, ends)
+    parts = [edges.field(part) for part in ("label", "start", "end", "ordinal")]
+    labels, which = distinct(parts[0].to_numpy())
+    starts, ends = map(terms.places, parts[1:3])
+    facts = known.facts(np.array([part.to_numpy() for part in parts]))
+    return relationships(known.written(labels.tolist()), which, terms.ends, starts, ends, facts)
 
 
 def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
     labels, which = distinct(codes >> 1)
-    types = known.written(labels.tolist())
-    return Spelled(starts, terms, terms.places(vertices), types, which, codes & 1 == 1).paths()
+    types, backwards = known.written(labels.tolist()), codes & 1 == 1
+    ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
+    facts = known.facts(np.array([codes >> 1, *ends, np.zeros(len(codes), np.int64)]))  # no path has parallel edges
+    return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
 
 
 def _lists(column: pa.Array, values: list[Any]) -> list[Any]:

@@ -170,7 +170,7 @@ class Compiler:
         if base is Base.TERM:
             return [self.rows.iri(value.sql).sql, *self.sort_keys(self.value_of(value))]
         if base is Base.EDGE:
-            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"']
+            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
         if base is Base.MAP:
             return maps.sort_keys(self, value)
         if base is Base.DURATION:
@@ -237,9 +237,7 @@ class Compiler:
         if base.type.base is Base.NULL:
             return base
         if base.type.base is Base.EDGE:
-            raise NotSupportedError(
-                "properties of edges are not supported yet", text=self.text, position=node.span.start
-            )
+            return self.rows.edge_value(base.sql, self.rows.edges.key(node.key, self.names, self.text))
         if base.type.base is Base.MAP:
             return maps.entry(base, node.key.text)
         if base.type.base is Base.DURATION:

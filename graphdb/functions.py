@@ -290,7 +290,7 @@ def edges_of(path: str) -> Typed:
     """Return the list of a path's edges."""
     ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
     start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
-    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end})'
+    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end}, ordinal := 0::BIGINT)'
     return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
 
 

@@ -1,4 +1,4 @@
-"""Vertices with their labels and properties, fetched for many ids at once."""
+"""Vertices with their labels, and what is said of vertices and edges, fetched for many at once."""
 
 from __future__ import annotations
 
@@ -46,14 +46,12 @@ def nodes(snapshot: Snapshot, ids: Ids) -> Made:
 
 def terms(snapshot: Snapshot, ids: Ids) -> Made:
     """Find the IRIs of vertices, and literals' values, in the order of their ids: int64, sorted."""
-    import pyarrow as pa
-
     if not snapshot.lookup.ready():
         found = _read_terms(snapshot, ids)
         return lambda: found
     resources, literals = _split(ids)
-    iris, values = snapshot.lookup.iris(pa.array(resources)), snapshot.lookup.values(literals)
-    return lambda: iris.to_pylist() + values
+    found = snapshot.lookup.written_iris(resources) + snapshot.lookup.values(literals)
+    return lambda: found
 
 
 def _split(ids: Ids) -> tuple[Ids, Ids]:
@@ -111,7 +109,7 @@ def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
         lexical = lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist()
         sequence = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
         objects = np.array([literal for *_, literal in sequence], np.int64)
-    iris = lookup.iris(pa.array(resources)).to_pylist()
+    iris = lookup.written_iris(resources)
     properties = subjects, labels, lookup.values(objects)
     return lambda: _nodes(names, resources, iris, classed, properties)
 
@@ -135,24 +133,57 @@ def _nodes(
     properties: tuple[Ids, Ids, list[Any]],
 ) -> list[Any]:
     """Make nodes of their IRIs, of (vertex, label), and of (vertex, key, value): both sorted, a key may stand again."""
-    subjects, keys, values = properties
-    again = (subjects[1:] == subjects[:-1]) & (keys[1:] == keys[:-1])
-    if again.any():
-        first = np.flatnonzero(np.append(True, ~again))
-        ends = np.append(first[1:], len(subjects))
-        several = [values[begin:end] for begin, end in zip(first.tolist(), ends.tolist(), strict=True)]
-        values = [value if len(value) > 1 else value[0] for value in several]
-        subjects, keys = subjects[first], keys[first]
-    found, which = distinct(keys)
-    written = [names.edge_name(label) for label in found.tolist()]
-    pairs = list(zip(map(written.__getitem__, which.tolist()), values, strict=True))
     return filled(
         Node,
         len(resources),
         iri=iris,
         labels=_grouped(classes[0], tuple(classes[1]), resources),
-        properties=map(dict, _grouped(subjects, pairs, resources)),
+        properties=_properties(names.edge_name, properties, resources),
     )
+
+
+def facts(snapshot: Snapshot, edges: Ids) -> list[dict[str, Any]] | None:
+    """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+    described = np.isin(edges[0], list(snapshot.edges.described))
+    if not described.any():
+        return None
+    wanted, which = np.unique(edges[:, described], axis=1, return_inverse=True)
+    parts = ("label", "subject", "object", "ordinal")
+    columns = {part: np.ascontiguousarray(column) for part, column in zip(parts, wanted, strict=True)}
+    number = np.arange(wanted.shape[1])
+    with snapshot.connection.view(_WANTED, {"number": number, **columns}):
+        found = snapshot.connection.arrow(
+            f"SELECT w.number, e.key, {literal_sql('l', VALUE)} FROM {_WANTED} w "
+            f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
+            "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
+        )
+    owners, keys = (found.column(i).to_numpy() for i in range(2))
+    values = list(map(shorter, pylist(found.column(2))))
+
+    def name(key: int) -> str:
+        return snapshot.names.written(snapshot.edges.iri(key))
+
+    of = np.full(edges.shape[1], -1)
+    of[described] = number[which.reshape(-1)]
+    return list(_properties(name, (owners, keys, values), of))
+
+
+def _properties(
+    name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids
+) -> Iterable[dict[str, Any]]:
+    """Return a dictionary for each of some owners, of (owner, key, value): sorted, a key may stand again."""
+    owners, keys, values = properties
+    again = (owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])
+    if again.any():
+        first = np.flatnonzero(np.append(True, ~again))
+        ends = np.append(first[1:], len(owners))
+        several = [values[begin:end] for begin, end in zip(first.tolist(), ends.tolist(), strict=True)]
+        values = [value if len(value) > 1 else value[0] for value in several]
+        owners, keys = owners[first], keys[first]
+    found, which = distinct(keys)
+    written = list(map(name, found.tolist()))
+    pairs = list(zip(map(written.__getitem__, which.tolist()), values, strict=True))
+    return map(dict, _grouped(owners, pairs, of))
 
 
 def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from graphdb.candidates import variable
+from graphdb.edges import Edges
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.typed import Typed
 from graphdb.values import EDGE
 
@@ -62,18 +63,26 @@ UNIT = Relation("(SELECT 1 AS one)")
 """The one row without names that a query starts from."""
 
 
-def bindings_of(bound: BoundPattern, view: str = BINDINGS) -> Relation:
-    """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted."""
+def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Relation:
+    """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted.
+
+    Of edges that may be parallel, or whose properties are asked for, :mod:`graphdb.choices` adds what it chose.
+    """
     found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
-    for name, number in bound.edge_of.items():
-        edge = bound.edges[number]
+    asked = variables_in(tuple(bound.residual))
+    known: dict[ast.Expression, Typed] = {}
+    for number, edge in enumerate(bound.edges):
+        name, choice = edge.name, bound.choices.get(number)
+        if name not in bound.edge_of and name not in asked:
+            continue
         source, target, code = f"b.v{edge.source}", f"b.v{edge.target}", f"CAST(b.e{number} AS BIGINT)"
         start, end = source, target
         if not edge.directed:
             start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
             end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
-        found[name] = Typed(
-            f'struct_pack(label := {code} >> 1, "start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT))',
-            EDGE,
-        )
-    return Relation(view, found, tuple(bound.residual))
+        ordinal = f"b.o{number}" if choice is not None and choice.parallel else "0::BIGINT"
+        ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
+        found[name] = Typed(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
+        for node, key in choice.facts.items() if choice is not None else ():
+            known[node] = Typed(f"b.f{number}_{key}", edges.column(key).type)
+    return Relation(view, found, tuple(bound.residual), known)

@@ -22,7 +22,7 @@ from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern, variables_in
-from graphdb.pattern.graph import Duplicates
+from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
@@ -45,20 +45,6 @@ class Shaped:
     """Whether the rows are in an order."""
     grouped: str | None = None
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the clauses after MATCH need of it."""
-
-    vertices: tuple[int, ...]
-    edges: tuple[int, ...]
-    count_only: bool
-    """Only the number of matches is needed, as the bindings' one row ``count``."""
-    limit: int | None
-    """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
-    duplicates: Duplicates = "keep"
-    """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
 
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
@@ -101,13 +87,13 @@ def wanted(
     named = variables_in(tuple(item.expression for item in items))
     named |= variables_in(tuple(order.expression for order in returns.order_by))
     named |= variables_in(tuple(bound.residual))
-    edges = {bound.edge_of[name] for name in named if name in bound.edge_of}
+    edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
     vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
     # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
     vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
     for edge in edges:
         vertices |= {bound.edges[edge].source, bound.edges[edge].target}
-    duplicates = _duplicates(returns, items)
+    duplicates = duplicates_of(returns, items)
     streams = not (returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
     if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
         streams = streams and all(_is_resource(item.expression, bound) for item in items)
@@ -116,7 +102,7 @@ def wanted(
     return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates)
 
 
-def _duplicates(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
+def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
     """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
     aggregates = [part for item in items for part in walk(item.expression, (ast.Subquery,)) if _is_one_aggregate(part)]
     if not aggregates:
@@ -185,7 +171,7 @@ class Shaper:
     def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
         where = [compiler.condition(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
@@ -375,7 +361,7 @@ class Shaper:
         return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
 
     def _rows(self) -> Rows:
-        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties)
+        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
     def _settled(self, compiler: Compiler, value: Typed) -> Typed:
         """Return a literal vertex of known type as its value."""

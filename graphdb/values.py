@@ -185,7 +185,7 @@ def sql_type(type: Type) -> str:
     if type.base in (Base.NODE, Base.TERM):
         return "BIGINT"
     if type.base is Base.EDGE:
-        return 'STRUCT(label BIGINT, "start" BIGINT, "end" BIGINT)'
+        return 'STRUCT(label BIGINT, "start" BIGINT, "end" BIGINT, ordinal BIGINT)'
     if type.base is Base.PATH:
         return "STRUCT(vertices BIGINT[], codes BIGINT[])"
     if type.base is Base.VALUE:

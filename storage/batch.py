@@ -69,8 +69,8 @@ class Batch:
     """
 
     spool: Spool
-    resources: Sequence[Texts]
-    literals: Sequence[Texts]
+    resources: list[Texts]
+    literals: list[Texts]
     notes: Texts
     triples: Sequence[Kept]
     others: Sequence[Kept]
@@ -101,6 +101,11 @@ class Batch:
             for what in (DATATYPE, LANGUAGE)
         )
         return texts.array(), *columns
+
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+        self.resources.clear()
+        self.literals.clear()
 
     def rows(self) -> Iterator[Codes]:
         """Yield the triples, piece by piece."""

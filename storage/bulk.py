@@ -11,6 +11,7 @@ how many have the same label.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from graphdb.errors import StorageError
 from graphdb.storage.arrow import Windows, numbers, values
 from graphdb.storage.batch import LITERAL
+from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import typed_literals
 from graphdb.storage.spool import Kept, Spool, merged
 from graphdb.storage.statistics import PAIRS
@@ -48,9 +50,7 @@ _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 
 def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether there are neither terms nor triples yet."""
-    any_row = " OR ".join(f"EXISTS (FROM _graphdb.{table})" for table in _TABLES)
-    [(found,)] = connection.execute(f"SELECT {any_row}").fetchall()
-    return not found
+    return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
 
 
 class Terms(Protocol):
@@ -70,6 +70,9 @@ class Terms(Protocol):
     def values(self) -> Iterator[tuple[pa.Array, ...]]:
         """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
 
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+
 
 class Bulk:
     """Writes terms and triples into an empty graph, in the transaction that is open.
@@ -86,6 +89,7 @@ class Bulk:
         self._connection = connection
         self._windows = Windows(connection)
         self._batch = batch
+        self._counts = batch.counts
         self._memory = memory
         self._folder = folder
         self._statistics = _Statistics(folder, memory)
@@ -101,6 +105,7 @@ class Bulk:
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
         with self._windows.show("_graphdb_values", _stream(schema, LITERAL_BASE, self._batch.values())):
             self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals('_graphdb_values')}")
+        self._batch.forget_terms()
 
     def write_triples(self) -> int:
         """Write the triples, sorted; return how many there are."""
@@ -129,9 +134,10 @@ class Bulk:
 
     def _literal_kinds(self) -> NDArray[np.uint8]:
         """Return the kind of each literal."""
-        kinds = _vast(self._folder / "kinds", self._batch.counts[1], np.uint8, self._memory // 4)
+        kinds = _vast(self._folder / "kinds", self._counts[1], np.uint8, self._memory // 4)
         for rows in self._connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(_ROWS):
             kinds[values(rows["id"]) - LITERAL_BASE] = values(rows["kind"])
+            _unmap(kinds)
         return kinds
 
     def _rows(self, schema: pa.Schema, spool: Spool) -> Iterator[pa.RecordBatch]:
@@ -164,7 +170,7 @@ class Bulk:
         else:
             found = [*map(_by_label, chunks)]
             of = {label: cache(partial(_whole, unsorted)) for some in found for label, unsorted in some}
-        self._statistics.begin(of.get(self._typed, tuple), self._batch.counts[0], self._kinds)
+        self._statistics.begin(of.get(self._typed, tuple), self._counts[0], self._kinds)
         for label, pieces in of.items():
             for keys in self._statistics.passing(label, pieces()):
                 yield label, keys
@@ -277,6 +283,13 @@ def _vast(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: 
     return np.memmap(path, dtype, "r+", shape=(count,))
 
 
+def _unmap(*arrays: NDArray[Any]) -> None:
+    """Let go of the memory that arrays in a file were read into; the system reads them again."""
+    for array in arrays:
+        if isinstance(array, np.memmap):
+            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
 class _Statistics:
     """The statistics of labels, as rows of their tables.
 
@@ -302,8 +315,14 @@ class _Statistics:
             self._ids = np.union1d(self._ids, classes)
             found, counts = np.unique(vertices, return_counts=True)
             self._starts[found + 1] += counts.astype(np.uint32)
-        np.cumsum(self._starts, dtype=np.uint32, out=self._starts)
-        labelled = int(self._starts[-1])
+            _unmap(self._starts)
+        labelled = 0
+        for begin in range(0, len(self._starts), _ROWS):
+            some = self._starts[begin : begin + _ROWS]
+            some[0] += labelled
+            np.cumsum(some, dtype=np.uint32, out=some)
+            labelled = int(some[-1])
+            _unmap(self._starts)
         self._classes: Codes = _vast(self._folder / "classes", labelled, np.uint32, self._memory // 4)
         self._vertices = np.zeros(len(self._ids), np.int64)
         at = 0
@@ -312,6 +331,7 @@ class _Statistics:
             self._classes[at : at + len(numbers)] = numbers
             self._vertices += np.bincount(numbers, minlength=len(self._ids))
             at += len(numbers)
+            _unmap(self._classes)
         self._at = np.zeros((len(self._ids), 2, 2), np.int64)
         self._touched = np.empty(len(self._ids), np.int64)
 
@@ -333,11 +353,13 @@ class _Statistics:
                 objects.sort()
                 runs.append(spool.add(objects))
                 count += len(keys)
+                _unmap(*vertices)
                 yield keys
             kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
             held = np.zeros(3, np.int64)
             for objects in merged(runs, self._memory // 16):
                 kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
+                _unmap(*vertices, self._kinds)
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
         self._labels.append((label, count, totals[: kernels.CLASSES]))
         direction, bucket = np.nonzero(degrees[:, :, 0])

@@ -29,13 +29,13 @@ BUCKETS = 32
 
 
 @kernel
-def _slot(labels: Ints, label: int | np.int64) -> int:
+def _slot(labels: Ints, label: int | np.int64) -> int | np.int64:
     """Return where a label is in a table of labels, or would be (linear probing, from a multiplicative hash)."""
     size = len(labels)
     slot = (label * 0x9E3779B1 & 0xFFFFFFFF) * size >> 32
     while labels[slot, 0] != label and labels[slot, 0] != -1:
         slot = slot + 1 if slot + 1 < size else 0
-    return slot
+    return int(slot)
 
 
 @kernel

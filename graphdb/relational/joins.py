@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphdb.candidates import Snapshot
+from graphdb.choices import settle
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.pattern.lengths import OF_PATHS
 from graphdb.relation import GROUP, ORDER, ROW, Relation, bindings_of
-from graphdb.relational.program import Given, Rows, Step
+from graphdb.relational.program import Given, Rows, Searched, Step
 from graphdb.rows import Parameters
-from graphdb.shape import Shaper, Wanted
+from graphdb.shape import Shaper
 from graphdb.values import Base
 
 if TYPE_CHECKING:
@@ -42,13 +44,15 @@ class Joins:
         self._arguments = arguments
         self._pattern_of = pattern_of
         self._parameters = Parameters()
-        self._steps: list[Step | Rows] = []
+        self._steps: list[Step | Searched | Rows] = []
         self._lists: dict[str, pa.Table] = {}
         self._named = 0
+        self._clauses: object = ()
+        """The part of the query under way."""
 
     def _bound(self, matches: Sequence[ast.MatchClause], relation: Relation) -> BoundPattern:
         bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
-        refuse_described(self._snapshot, bound)
+        settle(self._snapshot, self._text, self._arguments, bound, self._clauses)
         return bound
 
     # --- matches that start from rows
@@ -56,21 +60,23 @@ class Joins:
     def _joined(self, left: Relation, bound: BoundPattern, live: Collection[str], how: str) -> Relation:
         """Join rows with the bindings of a pattern that starts from them."""
         view = self._name("bindings")
-        pattern = bindings_of(bound, view)
+        pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
         used = {*shared, *live, *free_variables(pattern.where)}
         needs = needs_of(bound, used)
         names = [name for name in available(bound, needs) if name in used]
-        sql, found = self._shaper(replace(pattern, where=())).select(names)
+        sql, found = self._shaper(only(replace(pattern, where=()), names)).select(names)
         on = [f"r.{found.variables[n].sql[2:]} = l.{left.variables[n].sql[2:]}" for n in shared]
         new = [name for name in names if name not in left.variables]
         chosen = "".join(f", r.{found.variables[name].sql[2:]} AS m{i}" for i, name in enumerate(new))
+        chosen += "".join(f", r.{value.sql[2:]} AS f{i}" for i, value in enumerate(found.known.values()))
+        facts = {node: replace(value, sql=f"b.f{i}") for i, (node, value) in enumerate(found.known.items())}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         source = f"(SELECT l.*, l.rowid AS row{chosen} FROM {left.source} l {join} ({sql}) r ON {all_of(on)})"
         made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
         self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
-        return Relation(source, {**left.variables, **made}, pattern.where, left.known)
+        return Relation(source, {**left.variables, **made}, pattern.where, {**left.known, **facts})
 
     def _given(self, left: Relation, bound: BoundPattern, shared: Iterable[str]) -> Iterator[Given]:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
@@ -117,7 +123,7 @@ class Joins:
             return relation
         kept = {*keep, *free_variables(waiting), *KEPT}
         names = [name for name in relation.variables if name in kept]
-        if any(name.startswith("#") and name not in KEPT for name in names):
+        if any(name.startswith("#") and name not in KEPT and not name.startswith(OF_PATHS) for name in names):
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql), where=waiting)
@@ -136,21 +142,9 @@ class Joins:
         return f"_{what}{self._named}"
 
 
-def refuse_described(snapshot: Snapshot, bound: BoundPattern) -> None:
-    """Leave edges that their triples do not tell apart, or not in full, to the interpreter."""
-    described, parallel = snapshot.described, snapshot.parallel
-    if not described:
-        return
-    named = set(bound.edge_of.values())
-    for number, edge in enumerate(bound.edges):
-        asked = described if number in named else parallel
-        if asked if edge.labels is None else asked.intersection(edge.labels):
-            raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
-
-
 def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:
     """Return what is wanted of a match so that some names have columns."""
-    edges = [number for name, number in bound.edge_of.items() if name in names]
+    edges = [number for number, edge in enumerate(bound.edges) if edge.name in names]
     vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
     vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
     return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, None)
@@ -159,7 +153,19 @@ def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:
 def available(bound: BoundPattern, needs: Wanted) -> list[str]:
     """Return the names that have columns."""
     vertices = [bound.vertices[vertex].name for vertex in needs.vertices]
-    return vertices + [name for name, number in bound.edge_of.items() if number in needs.edges]
+    return vertices + [bound.edges[edge].name for edge in needs.edges]
+
+
+def only(relation: Relation, names: Collection[str]) -> Relation:
+    """Return bindings of which only some names have columns."""
+    variables = {name: relation.variables[name] for name in names}
+    known = {node: value for node, value in relation.known.items() if _base(node) in variables}
+    return replace(relation, variables=variables, known=known)
+
+
+def _base(node: ast.Expression) -> str | None:
+    """Return the name of what an expression is a property of."""
+    return node.base.name if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) else None
 
 
 def _vertex_of(bound: BoundPattern, name: str) -> int | None:

@@ -10,11 +10,12 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
+from graphdb.pattern.graph import Wanted
 from graphdb.pattern.unroll import is_plain
 from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Step
-from graphdb.shape import Shaped, Wanted, is_aggregate
+from graphdb.shape import Shaped, is_aggregate
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN, INTEGER, Base, list_of, sql_type
 
@@ -32,7 +33,6 @@ class Subqueries(Joins):
 
     def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
         """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
-        keep = {*keep, *free_variables(relation.where)}
         for node in dict.fromkeys(subqueries_in((*expressions, *relation.where))):
             if node not in relation.known:
                 relation = self._with_subquery(relation, node, keep)

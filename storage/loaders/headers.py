@@ -19,10 +19,13 @@ and so do identifiers that are no IRIs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from graphdb.errors import LoadError, nearest
 from graphdb.storage.terms import DEFAULT_NAMESPACE
 
 IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
@@ -48,6 +51,27 @@ class Mapping:
     columns: MappingABC[str, str] = field(default_factory=dict)
     label: str | None = None
     type: str | None = None
+    known: set[str] = field(default_factory=set, compare=False)
+    """The names of the columns that were read so far: one mapping may be for several tables."""
+
+    def read(self, names: Sequence[str]) -> list[Column]:
+        """Return what the columns of these names are.
+
+        Names that come again, in whatever case, get a number: DuckDB would not tell them apart.
+        """
+        self.known.update(names)
+        seen = Counter(name.lower() for name in names)
+        unique = [name if seen[name.lower()] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
+        return [Column.read(column, self.columns.get(name, name)) for column, name in zip(unique, names, strict=True)]
+
+    def check(self) -> None:
+        """Refuse columns that none of the tables had: a `LoadError`."""
+        for name in self.columns:
+            if self.known and name not in self.known:
+                found = ", ".join(sorted(self.known))
+                close = nearest(name, self.known)
+                hint = f"did you mean '{close[0]}'?" if close else f"the columns are {found}"
+                raise LoadError(f"there is no column '{name}'", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphdb.errors import LoadError, StorageError
+from graphdb.config import LOADS
+from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
@@ -168,15 +169,21 @@ def load(
         try:
             try:
                 new = loading.run()
+                options.mapping.check()
             finally:
                 loading.close()
             catalog.end_work()
             connection.commit()
-        except BaseException:
+        except BaseException as error:
             with suppress(duckdb.Error):
                 connection.rollback()
             with suppress(duckdb.Error):
                 catalog.end_work()
+            if isinstance(error, duckdb.OutOfMemoryException):
+                raise MemoryLimitError(
+                    f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
+                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size",
+                ) from None
             raise
     seconds = time.perf_counter() - started
     return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes)
@@ -220,7 +227,12 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
         return _Source(name, size, False, True, partial(_put_to, read))
 
     numbers = count()
-    things = [data] if is_object(data) or isinstance(data, str | os.PathLike) else list(data)
+    several = isinstance(data, Iterable) and not (is_object(data) or isinstance(data, str | bytes | os.PathLike))
+    things = list(data) if several else [data]
+    for thing in things:
+        if not (is_object(thing) or isinstance(thing, str | os.PathLike)):
+            what = f"a {type(thing).__module__}.{type(thing).__name__}".replace("builtins.", "")
+            raise LoadError(f"{what} cannot be loaded", hint="paths, data frames, Arrow tables and NetworkX graphs can")
     paths = [thing for thing in things if not is_object(thing)]
     for file in find(paths, options.format) if paths or not things else ():
         match file.format.family:
@@ -239,8 +251,8 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
                 yield table(file, file.name, file.size)
     for thing in things:
         if is_object(thing):
-            for name, made in tables(thing):
-                yield table(made, name, made.nbytes)
+            for name, made, columns in tables(thing, options.mapping):
+                yield table((made, columns), name, made.nbytes)
 
 
 def _put_to(read: Callable[..., None], put: Put) -> None:

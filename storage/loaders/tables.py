@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import glob
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -43,7 +42,7 @@ _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", 
 
 
 def read_table(
-    source: DataFile | pa.Table,
+    source: DataFile | tuple[pa.Table, list[Column]],
     name: str,
     number: int,
     mapping: Mapping,
@@ -57,7 +56,7 @@ def read_table(
     Parameters
     ----------
     source
-        A file, or an Arrow table.
+        A file, or an Arrow table and what its columns are.
     name
         What messages call it.
     number
@@ -80,13 +79,15 @@ def read_table(
         "temp_directory": folder,
     }
     with duckdb.connect(config=config) as connection:
+        connection.execute("SET enable_progress_bar = false")
         try:
             if isinstance(source, DataFile):
                 with _on_disk(source, folder) as path:
                     _Table(connection, source, name, number, mapping, skip, put).read(path)
             else:
-                connection.register("frame", source)
-                _Table(connection, None, name, number, mapping, skip, put).read("")
+                table, columns = source
+                connection.register("frame", table)
+                _Table(connection, None, name, number, mapping, skip, put).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
 
@@ -134,44 +135,35 @@ class _Table:
         self._size = file.size if file else 0
 
     def read(self, path: str) -> None:
-        """Read the table, of which a file has the given path on disk."""
-        if self._file is None:
-            columns = self._columns("frame", {})
-        elif self._file.format is PARQUET:
-            path = glob.escape(path)
-            columns = self._columns("read_parquet($path)", {"path": path})
-            self._connection.execute("CREATE VIEW frame AS FROM read_parquet(" + _text(path) + ")")
+        """Read the table of a file that is at the given path."""
+        assert self._file is not None
+        if self._file.format is PARQUET:
+            self._connection.execute(f"CREATE VIEW frame AS FROM read_parquet({_text(glob.escape(path))})")
+            self._write(self._columns(None))
+            return
+        delimited.check_lines(path, self._name)
+        if self._file.format is CSV:
+            self._write(self._read_csv(path))
         else:
-            delimited.check_lines(path, self._name)
-            if self._file.format is not CSV:
-                self._read_lines(glob.escape(path), self._file.format is LABELLED)
-                return
-            columns = self._read_csv(path)
-        self._write(columns)
+            self._read_lines(glob.escape(path), self._file.format is LABELLED)
+
+    def write(self, columns: list[Column]) -> None:
+        """Write the table ``frame``, whose columns are known."""
+        self._write(self._columns(columns))
 
     # --- what is in it
 
-    def _columns(self, source: str, parameters: dict[str, Any]) -> list[tuple[Column, str]]:
-        """The columns of a source with DuckDB's types."""
-        rows = self._connection.execute(f"DESCRIBE FROM {source}", parameters).fetchall()
-        columns = self._headed([name for name, *_ in rows])
+    def _columns(self, columns: list[Column] | None) -> list[tuple[Column, str]]:
+        """The columns of ``frame`` with DuckDB's types; what they are is said by their names, if it is not known."""
+        rows = self._connection.execute("DESCRIBE frame").fetchall()
+        columns = columns or self._mapping.read([name for name, *_ in rows])
         return [(column, type) for column, (_, type, *_) in zip(columns, rows, strict=True)]
-
-    def _headed(self, names: list[str]) -> list[Column]:
-        """What the columns of these names are."""
-        for name in self._mapping.columns:
-            if name not in names:
-                found = ", ".join(sorted(names))
-                raise LoadError(f"there is no column '{name}'", source=self._name, hint=f"the columns are {found}")
-        return [Column.read(name, self._mapping.columns.get(name, name)) for name in names]
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
         """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
         known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
         delimiter, names = delimited.read_header(path, self._name, known)
-        columns = self._headed(names)
-        if len(set(names)) < len(names):  # names that come again (as :IGNORE may) get a number
-            columns = [replace(column, column=f"{column.column} ({n})") for n, column in enumerate(columns, 1)]
+        columns = self._mapping.read(names)
         stated = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns}
         sql = delimited.read_csv(glob.escape(path), delimiter, stated, self._skip)
         self._connection.execute(f"CREATE TABLE kept AS FROM {sql}")
@@ -251,6 +243,7 @@ class _Table:
         elif "ID" in by_role:
             text, needed = self._nodes(by_role)
         else:
+            self._mapping.check()
             names = ", ".join(column.column for column, _ in columns)
             raise LoadError(
                 f"no column says which vertex or edge a row is: {names}",

@@ -82,6 +82,11 @@ class Union:
         """Yield the triples, piece by piece."""
         return chain.from_iterable(batch.rows() for batch in self._batches)
 
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+        for batch in self._batches:
+            batch.forget_terms()
+
     @property
     def triples(self) -> Sequence[Kept]:
         """The triples."""

@@ -10,7 +10,7 @@ engine is asked its own way, and answers with a table; the sum of its last colum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -280,9 +280,11 @@ class Interpreted(Ours):
 class Duck:
     """DuckDB, with a table for the people and one for each kind of edge."""
 
+    tables: tuple[str, ...] = ("person", "knows", "likes")
+
     def load(self, source: Path, folder: Path) -> int:
         self.open(folder)
-        for name in ("person", "knows", "likes"):
+        for name in self.tables:
             self._connection.execute(f"CREATE TABLE {name} AS FROM '{source / name}.parquet'")
         return 0
 
@@ -331,12 +333,24 @@ ENGINES: dict[str, type[Engine]] = {"graphdb": Ours, "interpreted": Interpreted,
 
 def run(argv: Sequence[str]) -> list[Table]:
     """Ask all engines all questions."""
-    parser = options(__doc__ or "", [name for name in ENGINES if name != "graphdb"], 3, 20.0)
+    return asked(argv, __doc__ or "", ENGINES, make, questions, "acquaintances: clauses")
+
+
+def asked(
+    argv: Sequence[str],
+    doc: str,
+    engines: dict[str, type[Engine]],
+    make: Callable[[Path, int], Path],
+    questions: Callable[[int], list[Question]],
+    what: str,
+) -> list[Table]:
+    """Ask some engines some questions to a network that ``make`` writes."""
+    parser = options(doc, [name for name in engines if name != "graphdb"], 3, 20.0)
     parser.add_argument("--people", type=int, default=100_000)
     parser.add_argument("--only", default="", help="ask the questions whose names have this in them")
     arguments = parser.parse_args(argv)
-    chosen = {name: make for name, make in ENGINES.items() if name == "graphdb" or name in arguments.peers.split(",")}
-    title = f"{arguments.people:,} people, {10 * arguments.people:,} acquaintances: clauses, warm ms, median"
+    chosen = {name: kind for name, kind in engines.items() if name == "graphdb" or name in arguments.peers.split(",")}
+    title = f"{arguments.people:,} people, {10 * arguments.people:,} {what}, warm ms, median"
     table = Table(title, ["question", *chosen])
     cells: dict[str, list[Any]] = {name: [] for name in chosen}
     with scratch() as folder, workers(chosen) as started:

@@ -228,6 +228,69 @@ def test_networkx(db: Any) -> None:
     assert db.sql("SELECT count(*) FROM _graphdb.edge").scalar() == 2
 
 
+def test_attributes_of_networks_are_no_headers(db: Any) -> None:
+    """Only tables say types and roles in names; in a network a name is a name."""
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph()
+    graph.add_node("a", **{"x:int": "seven", ":ID": "b", "Name": 1, "name": 2, "n:IGNORE": 3})
+    graph.add_edge("a", "b", **{"w:float": "heavy"})
+    db.load(graph, label="Thing", type="knows", columns={"Name": "age:int"})
+    text = XSD + "string"
+    assert {row[1:4] for row in rows(db) if row[0] == OWN + "a"} == {
+        ("x:int", "seven", text), (OWN + ":ID", "b", text), (OWN + "age", "1", XSD + "integer"),
+        (OWN + "name", "2", XSD + "integer"), ("n:IGNORE", "3", XSD + "integer"),
+        (TYPE, OWN + "Thing", None), (OWN + "knows", OWN + "b", None),
+    }  # fmt: skip
+    assert db.query("MATCH (a)-[e:knows]->(b) RETURN e.<w:float>").scalar() == "heavy"
+    back = db.to_networkx()
+    assert back.nodes["a"] == {"x:int": "seven", ":ID": "b", "age": 1, "name": 2, "n:IGNORE": 3, "labels": ["Thing"]}
+
+
+def test_frames_say_what_their_files_say() -> None:
+    """Headers of a frame, types included, are read as those of the file that it comes from."""
+    pandas, polars = (pytest.importorskip(name) for name in ("pandas", "polars"))
+    write("a.csv", ":ID(P),age:int,tags:string[],Name,name,:LABEL\n1,36,a;b,x,y,Person;Author\n2,,,z,,\n")
+    expected = None
+    for data in (
+        "a.csv",
+        pandas.read_csv("a.csv", dtype=str),
+        polars.scan_csv("a.csv"),
+        polars.read_csv("a.csv").to_arrow(),
+    ):
+        with graphdb.connect() as db:
+            db.load(data)
+            expected = expected or rows(db)
+            assert rows(db) == expected
+    assert {(OWN + "P/1", OWN + name, value) for name, value in (("Name", "x"), ("name", "y"), ("tags", "b"))} <= {
+        row[:3] for row in expected or ()
+    }
+
+
+@pytest.mark.parametrize("thing", [5, None, b"a.nt", [1.5], {"a": 1}.keys(), [[1]], object()], ids=repr)
+def test_what_is_nothing_to_load(db: Any, thing: Any) -> None:
+    refused(db, thing, "there is no file 'a'" if isinstance(thing, type({}.keys())) else "cannot be loaded")
+
+
+def test_frames_that_are_none(db: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    refused(db, pandas.DataFrame({":ID": ["a", "b"], "o": [1, "x"]}), "Conversion failed")
+    refused(db, pandas.Series([1]), "Series")
+
+
+def test_one_mapping_for_several_tables(db: Any) -> None:
+    """A mapping names the columns of all tables together; one that none of them has is a mistake."""
+    write("people.csv", "person,name\n1,Ada\n")
+    write("knows.csv", "from,to\n1,2\n")
+    columns = {"person": ":ID", "from": ":START_ID", "to": ":END_ID"}
+    db.load("*.csv", columns=columns, type="knows")
+    assert {row[:3] for row in rows(db)} == {
+        (OWN + "1", OWN + "name", "Ada"), (OWN + "1", OWN + "knows", OWN + "2"),
+    }  # fmt: skip
+    with graphdb.connect() as other:
+        refused(other, ["people.csv", "knows.csv"], "no column 'nmae'", columns={**columns, "nmae": "n"}, type="knows")
+        refused(other, "people.csv", "no column 'persn'", columns={"persn": ":ID"})
+
+
 def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     db.load(write("a.txt", "# from to\n0\t1\n1 2\n\n0,2\n"), type="cites")
     assert rows(db) == {(OWN + s, OWN + "cites", OWN + o, None, None) for s, o in ("01", "12", "02")}
