@@ -22,9 +22,9 @@ from graphdb.interpret.functions import started_now
 from graphdb.interpret.order_key import order_key
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
-from graphdb.literals import value_of
+from graphdb.literals import exported, value_of
 from graphdb.storage.catalog import in_transaction
-from graphdb.temporal import Date, Duration, Temporal, from_python, to_python
+from graphdb.temporal import Date, Duration, from_python
 from graphdb.values import (
     ANY,
     BOOLEAN,
@@ -239,18 +239,6 @@ class _Blind:
 
     def __getattr__(self, name: str) -> Any:
         raise NotSupportedError("what is looked up in the graph is not supported in SQL")
-
-
-def exported(value: Any) -> Any:
-    """Return a value without vertices and edges as a user sees it."""
-    match value:
-        case Temporal():
-            return to_python(value)
-        case list():
-            return [exported(item) for item in value]
-        case dict():
-            return {key: exported(item) for key, item in value.items()}
-    return value
 
 
 def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:

@@ -106,3 +106,26 @@ def test_keys_are_in_the_order_of_values() -> None:
             if sort_key(value) != sort_key(other):
                 assert (key < its) == (sort_key(value) < sort_key(other)), (value, other)
     assert order_key([1, {"a": 2}]) == order_key([1.0, {"a": 2.0}])
+
+
+def test_lists_and_exact_times_of_vertices_and_edges(db: graphdb.Database) -> None:
+    """What SQL does not hold is read from its text when a vertex or edge becomes a value of Python's."""
+    db.query(
+        "CREATE (:Q {id: 1, list: [1, 'a', 2.5], took: duration('P1M'), at: localtime('10:00:00.000000001')})"
+        "-[:KNOWS {since: duration('P2D'), years: [1, 2]}]->(:Q {id: 2})"
+    )
+    for _ in range(3):  # at last from memory
+        text = "MATCH (a:Q)-[e:KNOWS]->(b:Q) RETURN a, e, {v: a} AS m, [a, b] AS l"
+        assert not db.explain(text).startswith("interpreted")
+        a, e, m, l = db.query(text).fetchall()[0]
+        assert a.properties == {
+            "at": LocalTime(36_000_000_000_001),
+            "id": 1,
+            "list": [1, "a", 2.5],
+            "took": Duration(1),
+        }
+        assert e.properties == {"since": Duration(0, 2), "years": [1, 2]}
+        assert m["v"].properties == l[0].properties == a.properties
+    assert db.query("MATCH (a:Q {id: 1}) RETURN a.list[1] AS x, a.took.months AS m, size(a.list) AS s").fetchall() == [
+        ("a", 1, 3)
+    ]
