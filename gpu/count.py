@@ -46,7 +46,7 @@ DEAR = 4e10
 takes a device about as long as compiling does."""
 COMPILING = 0.4
 """Seconds in which a kernel is compiled."""
-RANKING = 1e-7
+RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LIST_RATE = 1e10
 """Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""

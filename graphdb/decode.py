@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Node
-from graphdb.spelled import Spelled, distinct, lists, relationships
+from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.values import Base, Type, shorter
 
 if TYPE_CHECKING:
@@ -196,8 +196,10 @@ def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
     labels, which = distinct(codes >> 1)
-    types = known.written(labels.tolist())
-    return Spelled(starts, terms, terms.places(vertices), types, which, codes & 1 == 1).paths()
+    types, backwards = known.written(labels.tolist()), codes & 1 == 1
+    ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
+    facts = known.facts(np.array([codes >> 1, *ends, np.zeros(len(codes), np.int64)]))  # no path has parallel edges
+    return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
 
 
 def _lists(column: pa.Array, values: list[Any]) -> list[Any]:

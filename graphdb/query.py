@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
-from graphdb.choices import Chooser, ends_of, settle
+from graphdb.choices import Chooser, ends_of, settle, with_scan
 from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
@@ -25,12 +25,13 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes import make_plan, without_matches
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, bindings_of
 from graphdb.relational.lower import Lowering
-from graphdb.relational.program import Program, Rows, Step
+from graphdb.relational.program import Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
@@ -101,7 +102,7 @@ class QueryRun:
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
-        self.controls: list[tuple[Step, PhysicalPlan, Control | None]] = []
+        self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """The same of each match of a program."""
 
     def __enter__(self) -> Self:
@@ -149,13 +150,13 @@ class QueryRun:
         GraphDBError
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
-        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern)
+        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
         program = lowering.query(query)
         self._refuse_exact(program.shaped)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                replace(step, plan=self._made(step.pattern, step.bound))
                 if isinstance(step, Step) and not step.given
                 else step
                 for step in program.steps
@@ -173,6 +174,9 @@ class QueryRun:
                     if isinstance(step, Rows):
                         self._keep_rows(raw, step, "LIMIT 0")
                         stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.table}")
+                        continue
+                    if isinstance(step, Searched):
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
                     if not step.needs.vertices:
@@ -194,7 +198,7 @@ class QueryRun:
         """Leave vertices and edges whose properties SQL does not hold (lists, exact times) to the interpreter."""
         if self._snapshot.edges.described:
             shown = {(column.type.element or column.type).base for column in shaped.columns}
-            if shown & {Base.EDGE, Base.LIST} and self._snapshot.edges.exact:
+            if shown & {Base.EDGE, Base.LIST, Base.PATH} and self._snapshot.edges.exact:
                 raise NotSupportedError("lists and exact times among properties of edges are not supported in SQL")
         if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
             for column in shaped.columns:
@@ -207,7 +211,10 @@ class QueryRun:
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         pattern = self._pattern(bound, needs)
-        return make_plan((without_matches(pattern) if pattern.count_only else None) or pattern, self._snapshot.graph)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
+
+    def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
+        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
@@ -347,10 +354,24 @@ class QueryRun:
                 if isinstance(step, Rows):
                     stack.enter_context(self._kept(step))
                     continue
+                if isinstance(step, Searched):
+                    stack.enter_context(self._paths_found(step))
+                    self.controls.append((step, None, self.control))
+                    continue
                 plan = step.plan or self._plan_from(step)
                 stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, shares))
                 self.controls.append((step, plan, self.control))
             yield
+
+    def _step(
+        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+    ) -> PathStep:
+        """Return the step that searches for a path; ``beside`` are the other edges of its clause."""
+        raise NotImplementedError
+
+    def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
+        """Search for paths, and show them to SQL; see :mod:`graphdb.paths.steps`."""
+        raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
@@ -373,7 +394,7 @@ class QueryRun:
             ids = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
             vertices[given.vertex] = restricted(vertices[given.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            return make_plan(replace(step.pattern, vertices=tuple(vertices)), self._snapshot.graph)
+            return self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -472,12 +493,15 @@ class QueryRun:
         if not chooser:
             yield from self.executor.run(plan, control)
             return
-        left = needs.limit
-        for block in self.executor.run(plan, control):
-            found = chooser.block(block)
-            yield found
-            if left is not None and (left := left - found.count) <= 0:
-                return
+        left, started = needs.limit, time.monotonic()
+        blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
+        for block in blocks:
+            control.check()
+            yield block
+            if left is not None and (left := left - block.count) <= 0:
+                break
+        if plan.scan is not None:
+            control.seconds = time.monotonic() - started
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.choices import settled
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
-from graphdb.relational.program import Rows
+from graphdb.relational.program import Rows, Searched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ class Explanation:
         program: Program,
         names: Names,
         describe: Callable[[PhysicalPlan], str],
-        ran: Sequence[tuple[Step, PhysicalPlan, Control | None]] = (),
+        ran: Sequence[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = (),
         seconds: tuple[float, float] | None = None,
         rows: int = 0,
     ) -> Explanation:
@@ -68,6 +69,14 @@ class Explanation:
         for step in program.steps:
             if isinstance(step, Rows):
                 lines.append(f"rows {step.table}: {step.sql}")
+                continue
+            if isinstance(step, Searched):
+                lines += [
+                    f"paths {step.view}" + (f" from {step.start}" if step.start else ""),
+                    f"  {step.path.describe(_labels(names))}",
+                ]
+                _, control = controls.get(step.view, (None, None))
+                matching += control.seconds if control is not None else 0.0
                 continue
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
@@ -121,6 +130,7 @@ def _plan(
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+    yield from ("  " + line for line in settled(bound, plan))
 
 
 def _labels(names: Names) -> Callable[[int], str]:

@@ -93,7 +93,7 @@ def wanted(
     vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
     for edge in edges:
         vertices |= {bound.edges[edge].source, bound.edges[edge].target}
-    duplicates = _duplicates(returns, items)
+    duplicates = duplicates_of(returns, items)
     streams = not (returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
     if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
         streams = streams and all(_is_resource(item.expression, bound) for item in items)
@@ -102,7 +102,7 @@ def wanted(
     return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates)
 
 
-def _duplicates(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
+def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
     """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
     aggregates = [part for item in items for part in walk(item.expression, (ast.Subquery,)) if _is_one_aggregate(part)]
     if not aggregates:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from graphdb.errors import StorageError
 from graphdb.storage.arrow import Windows, numbers, values
 from graphdb.storage.batch import LITERAL
+from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import typed_literals
 from graphdb.storage.spool import Kept, Spool, merged
 from graphdb.storage.statistics import PAIRS
@@ -49,9 +50,7 @@ _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 
 def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether there are neither terms nor triples yet."""
-    any_row = " OR ".join(f"EXISTS (FROM _graphdb.{table})" for table in _TABLES)
-    [(found,)] = connection.execute(f"SELECT {any_row}").fetchall()
-    return not found
+    return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
 
 
 class Terms(Protocol):

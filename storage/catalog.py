@@ -254,6 +254,11 @@ class Catalog:
         return self._lazy_engine
 
 
+def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
+    """Whether a table, or what follows FROM, has a row."""
+    return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
+
+
 def in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
     """Is a transaction open that more than one statement shares?
 

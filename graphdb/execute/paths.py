@@ -99,6 +99,17 @@ class Paths:
         found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
         return Found(found, found, np.zeros(len(found), np.int64))
 
+    def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
+        """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead), spelled."""
+        flood = _Flood(self, self._back)
+        if targets is None:
+            flood.depths[:] = 0
+            assert sources is not None
+        else:
+            flood.start(targets, np.empty(0, np.bool_), 0)
+        starts = np.concatenate([flood.starts, flood.reached]) if sources is None else sources
+        return gathered(rows for start in starts.tolist() for rows in flood.deepened(start))
+
     def _again(self, flood: _Flood, start: int) -> bool:
         """Whether one of the starts of a search is reached, too: from another one, or on a way round."""
         if self._step.direction != "both" or self._step.mode == "WALK":

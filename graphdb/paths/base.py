@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
+from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.rename import rewritten
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.query import Prepared, QueryRun
 from graphdb.relation import bindings_of
@@ -23,8 +22,6 @@ from graphdb.typed import Typed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Node = TypeVar("Node")
 
 FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
 """The views of what a plan matched, and of the rows of all versions or of a path step."""
@@ -166,39 +163,6 @@ def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem
     if len(set(columns)) < len(columns):
         raise NotSupportedError("two columns of one name are not supported in SQL")
     return items
-
-
-def without(
-    matches: tuple[ast.MatchClause, ...], names: set[str]
-) -> tuple[tuple[ast.MatchClause, ...], tuple[ast.Expression, ...]]:
-    """Return MATCH clauses without the conditions that mention some names, and those conditions."""
-    after: list[ast.Expression] = []
-    found = []
-    for match in matches:
-        kept: list[ast.Expression] = []
-        for condition in conjuncts(match.where):
-            (after if variables_in(condition) & names else kept).append(condition)
-        where = ast.Boolean("AND", tuple(kept), match.span) if len(kept) > 1 else (kept[0] if kept else None)
-        found.append(replace(match, where=where))
-    return tuple(found), tuple(after)
-
-
-def with_lengths(node: Node, paths: set[str]) -> Node:
-    """Return syntax in which ``length(p)`` of some paths is a variable of its own, :func:`length_name`."""
-
-    def change(part: object) -> object:
-        if isinstance(part, ast.FunctionCall) and part.name.lower() == "length" and len(part.arguments) == 1:
-            (argument,) = part.arguments
-            if isinstance(argument, ast.Variable) and argument.name in paths:
-                return ast.Variable(length_name(argument.name), part.span)
-        return None
-
-    return rewritten(node, change)
-
-
-def length_name(path: str) -> str:
-    """Return the variable that holds the length of a path."""
-    return f"#length of {path}"
 
 
 def unnamed(names: Any) -> set[str]:

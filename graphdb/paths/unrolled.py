@@ -19,13 +19,11 @@ from graphdb.paths.base import (
     PathBase,
     PreparedPaths,
     items_of,
-    length_name,
     unnamed,
-    with_lengths,
-    without,
 )
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
 from graphdb.rows import Parameters
@@ -175,8 +173,9 @@ def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> s
     for name, before in zip(trace.edges, trace.vertices, strict=False):
         number = bound.edge_of[name]
         code = f"CAST(b.e{number} AS BIGINT)"
-        if number in bound.choices:
-            raise NotSupportedError("paths of edges with properties or parallel ones are not supported in SQL")
+        choice = bound.choices.get(number)
+        if choice is not None and choice.parallel:
+            raise NotSupportedError("paths of parallel edges as values are not supported in SQL")
         codes.append(code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)")
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

@@ -13,8 +13,9 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
 from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.pattern.lengths import OF_PATHS
 from graphdb.relation import GROUP, ORDER, ROW, Relation, bindings_of
-from graphdb.relational.program import Given, Rows, Step
+from graphdb.relational.program import Given, Rows, Searched, Step
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper
 from graphdb.values import Base
@@ -43,7 +44,7 @@ class Joins:
         self._arguments = arguments
         self._pattern_of = pattern_of
         self._parameters = Parameters()
-        self._steps: list[Step | Rows] = []
+        self._steps: list[Step | Searched | Rows] = []
         self._lists: dict[str, pa.Table] = {}
         self._named = 0
         self._clauses: object = ()
@@ -122,7 +123,7 @@ class Joins:
             return relation
         kept = {*keep, *free_variables(waiting), *KEPT}
         names = [name for name in relation.variables if name in kept]
-        if any(name.startswith("#") and name not in KEPT for name in names):
+        if any(name.startswith("#") and name not in KEPT and not name.startswith(OF_PATHS) for name in names):
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql), where=waiting)

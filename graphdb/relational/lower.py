@@ -21,26 +21,38 @@ from graphdb.lists import common
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, ORDER, ROW, UNIT, Relation, bindings_of
 from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
 from graphdb.relational.program import Program, Step
-from graphdb.relational.subqueries import AT, Subqueries, leading
-from graphdb.shape import Shaped, is_aggregate, wanted, window_of
+from graphdb.relational.searched import PathOf, Searches
+from graphdb.relational.subqueries import AT, leading
+from graphdb.shape import Shaped, duplicates_of, is_aggregate, wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, Column, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LONG = 3
+"""Edges of a path from which on it is searched for, where it is enough that there is one."""
+
 _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.ReturnClause)
 
 
-class Lowering(Subqueries):
+class Lowering(Searches):
     """Lowers one query: its clauses, one after the other; see :class:`~graphdb.relational.joins.Joins`."""
 
-    def __init__(self, snapshot: Snapshot, text: str, arguments: Mapping[str, object], pattern_of: PatternOf) -> None:
-        super().__init__(snapshot, text, arguments, pattern_of)
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        arguments: Mapping[str, object],
+        pattern_of: PatternOf,
+        path_of: PathOf,
+    ) -> None:
+        super().__init__(snapshot, text, arguments, pattern_of, path_of)
         self._names: set[str] = set()
         """All names in the part under way, but for those that WITH brings in."""
         self._groups: str | None = None
@@ -84,7 +96,7 @@ class Lowering(Subqueries):
                 return self._project(relation, clause)
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest)
-                rest = rest[len(matches) :]
+                rest = _measured(matches, rest[len(matches) :])
                 fresh = relation is UNIT and not clause.optional
                 relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
                 continue
@@ -181,7 +193,11 @@ class Lowering(Subqueries):
     def _first(self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]) -> Relation:
         """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings."""
         if not all(map(is_plain, matches)):
-            return self._first_unrolled(matches, self._live(UNIT, rest))
+            live = self._live(UNIT, rest)
+            versions = self._unrolled(matches, live, (), rest[0])
+            if versions is None:
+                return self._searched(UNIT, matches, live, _drops(rest[0]))
+            return self._first_unrolled(versions, live)
         bound, view = self._bound(matches, UNIT), self._name("bindings")
         relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
@@ -210,22 +226,42 @@ class Lowering(Subqueries):
         left = self._table(relation, live | free_variables(tuple(matches)))
         how = "LEFT JOIN" if matches[0].optional else "JOIN"
         if not all(map(is_plain, matches)):
-            versions = plain_versions(matches, live, left.variables)
+            versions = self._unrolled(matches, live, left.variables, rest[0])
+            if versions is None and how == "JOIN":
+                return self._searched(left, matches, live, _drops(rest[0]))
+            if versions is None:
+                rows = f"(SELECT l.*, l.rowid AS row FROM {left.source} l)"
+                start = replace(left, source=rows, variables={**left.variables, ROW: AT})
+                return self._by_row(left, [self._searched(start, matches, live, _drops(rest[0]))], live, how)
             joined = [
                 _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
                 for v in versions
             ]
-            return self._by_row(left, joined, live, how)
+            return self._by_row(left, list(map(_numbered, joined)), live, how)
         bound = self._bound(matches, left)
         if how == "JOIN" or not bound.residual:
             return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join")
-        return self._by_row(left, [self._joined(left, bound, live, "join")], live, how)
+        return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how)
+
+    def _unrolled(
+        self, matches: Sequence[ast.MatchClause], live: Collection[str], given: Collection[str], then: ast.ClauseNode
+    ) -> list[Version] | None:
+        """Return MATCH clauses with paths as plain patterns; None where their paths are to be searched for.
+
+        That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
+        """
+        repeats = [edge.repeat for match in matches for path in match.patterns for edge in path.edges if edge.repeat]
+        if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
+            return None
+        try:
+            return plain_versions(matches, live, given)
+        except NotSupportedError:
+            return None
 
     def _by_row(self, left: Relation, joined: Sequence[Relation], live: Collection[str], how: str) -> Relation:
-        """Join rows once more with what they were joined with, where that fulfils its conditions."""
-        numbered = [replace(one, variables={**one.variables, ROW: AT}) for one in joined]
-        new = [name for name in joined[0].names if name not in left.variables and name in live]
-        sql, found = self._together(numbered, [ROW, *new], live)
+        """Join rows once more with what they were joined with (:data:`ROW`), where that fulfils its conditions."""
+        new = [n for n in joined[0].variables if n not in left.variables and n in live]
+        sql, found = self._together(joined, [ROW, *new], live)
         chosen = "".join(f", m.c{i + 1} AS m{i}" for i in range(len(new)))
         source = f"(SELECT l.*{chosen} FROM {left.source} l {how} ({sql}) m ON m.c0 = l.rowid)"
         made = {name: replace(found[name], sql=f"b.m{i}") for i, name in enumerate(new)}
@@ -247,16 +283,16 @@ class Lowering(Subqueries):
             raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
         return " UNION ALL ".join(sql for sql, _ in selects), selects[0][1]
 
-    def _first_unrolled(self, matches: Sequence[ast.MatchClause], live: Collection[str]) -> Relation:
+    def _first_unrolled(self, versions: Sequence[Version], live: Collection[str]) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""
         relations = []
-        for version in plain_versions(matches, live, ()):
+        for version in versions:
             bound, view = self._bound(version.matches, UNIT), self._name("bindings")
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
             relations.append(_aliased(only(relation, available(bound, needs)), version))
-        names = [name for name in relations[0].names if name in live]
+        names = [name for name in relations[0].variables if name in live]
         sql, found = self._together(relations, names, live)
         return Relation(f"({sql})", found)
 
@@ -294,6 +330,31 @@ def _looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before:
 
 
 def _aliased(relation: Relation, version: Version) -> Relation:
-    """Return a relation with the names of vertices that are another one in a version."""
+    """Return a relation with the names of vertices that are another one in a version, and the lengths of its paths."""
     known = relation.variables
-    return replace(relation, variables={**known, **{n: known[o] for n, o in version.same.items() if o in known}})
+    same = {name: known[other] for name, other in version.same.items() if other in known}
+    lengths = {
+        length_name(p): Typed(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER) for p, trace in version.paths.items()
+    }
+    return replace(relation, variables={**known, **same, **lengths})
+
+
+def _numbered(relation: Relation) -> Relation:
+    """Return joined rows with the number of the row that each was made of."""
+    return replace(relation, variables={**relation.variables, ROW: AT})
+
+
+def _drops(clause: ast.ClauseNode) -> bool:
+    """Whether what a clause makes of its rows depends on the distinct ones alone."""
+    returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+    return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+
+
+def _measured(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> list[ast.ClauseNode]:
+    """Return later clauses in which the lengths of paths are variables of their own, while they are no values."""
+    paths = {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
+    if not paths:
+        return rest
+    ends = (ast.WithClause, ast.ReturnClause)
+    until = next((number for number, clause in enumerate(rest) if isinstance(clause, ends)), len(rest) - 1)
+    return [with_lengths(clause, paths) if number <= until else clause for number, clause in enumerate(rest)]

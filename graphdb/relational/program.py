@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.computed import Computing
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.shape import Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from graphdb.execute.paths import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +67,57 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """Paths that are searched for, for SQL that names them ``view``.
+
+    Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
+    so many paths; ``path`` where they are spelled.
+    """
+
+    view: str
+    path: PathStep
+    start: str | None
+    """SQL of the ends that the rows have (columns ``s``, ``t``); None where it starts from none."""
+    starts: NDArray[np.int64] | None
+    ends: NDArray[np.int64] | None
+    """The candidates of an end that is not given; None for any vertex."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        if self.path.only:
+            return ["s" if self.path.only == "source" else "t"]
+        numbered, spelled = ["n"] if self.path.numbered else [], ["path"] if self.path.spelled else []
+        return ["s", "t", "length", *numbered, *spelled]
+
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that reads what the rows say."""
+        return [] if self.start is None else [self.start]
+
+    def table(self, found: Found | None) -> pa.Table:
+        """Return what was found as a table; None for nothing."""
+        import pyarrow as pa
+
+        from graphdb.spelled import path_array
+
+        none = np.empty(0, np.int64)
+        if found is None:
+            columns: dict[str, Any] = {"s": none, "t": none, "length": none, "n": none}
+            paths = np.zeros(1, np.int64), none, none
+        else:
+            counts = np.ones(len(found), np.int64) if found.counts is None else found.counts
+            columns = {"s": found.sources, "t": found.targets, "length": found.lengths, "n": counts}
+            paths = found.starts, found.walks, found.codes
+        columns = {name: pa.array(np.ascontiguousarray(columns[name])) for name in self.columns if name != "path"}
+        return pa.table(columns | ({"path": path_array(*paths)} if self.path.spelled else {}))
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step | Rows, ...]
+    steps: tuple[Step | Searched | Rows, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""

@@ -33,7 +33,6 @@ class Subqueries(Joins):
 
     def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
         """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
-        keep = {*keep, *free_variables(relation.where)}
         for node in dict.fromkeys(subqueries_in((*expressions, *relation.where))):
             if node not in relation.known:
                 relation = self._with_subquery(relation, node, keep)
