@@ -22,7 +22,7 @@ from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.ranks import Ranks, rank_relations
-from graphdb.gpu.registers import SHARED, SLOTS, WARP_BYTES, Unsupported, Values
+from graphdb.gpu.registers import ROOM, SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Bundle, Load, Part, Through, Weight
@@ -37,7 +37,7 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
-HASHED = 16
+HASHED = 32
 """Sums are kept by hashes where most of what is sent fits these in so many passes."""
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
@@ -422,7 +422,7 @@ class DeviceCount:
             if isinstance(made, Through) and made.mask < 0 and made.total and made.source in loads:
                 first, second = (each.members[0].relation for each in (loads[made.source].bundle, made.forward))
                 sent = self._work(first, second)
-                if float(sent @ sent) <= HASHED * SLOTS * float(sent.sum()):
+                if float(sent @ sent) <= HASHED * ROOM * float(sent.sum()):
                     found.append(made.out)
         return frozenset(found)
 

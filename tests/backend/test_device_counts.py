@@ -211,8 +211,10 @@ def test_sums_by_hash(executor: Any) -> None:
     with ExitStack() as stack:
         for module, name, value in (
             (count, "SHARED", 64),
-            (count, "SLOTS", 64),
+            (count, "ROOM", 64),
             (nested, "SLOTS", 64),
+            (nested, "ROOM", 64),
+            (nested, "LONG", 10),
             (registers, "SLOTS", 64),
             (registers, "SHARED", 640),
         ):
