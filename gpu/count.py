@@ -8,7 +8,7 @@ floating-point estimate along with every sum, and what may not fit is left to wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache, reduce
 from typing import Any
@@ -22,7 +22,7 @@ from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.ranks import Ranks, rank_relations
-from graphdb.gpu.registers import SHARED, SLOTS, WARP_BYTES, Unsupported, Values
+from graphdb.gpu.registers import ROOM, SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Bundle, Load, Part, Through, Weight
@@ -37,7 +37,7 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
-HASHED = 16
+HASHED = 32
 """Sums are kept by hashes where most of what is sent fits these in so many passes."""
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
@@ -46,7 +46,7 @@ DEAR = 4e10
 takes a device about as long as compiling does."""
 COMPILING = 0.4
 """Seconds in which a kernel is compiled."""
-RANKING = 1e-7
+RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LIST_RATE = 1e10
 """Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
@@ -159,9 +159,12 @@ class DeviceCount:
     device: Device
     graph: DeviceGraph
     plan: InitVar[CountingPlan]
+    check: InitVar[Callable[[], None] | None] = None
+    """Called while kernels are compiled; what it raises ends the preparation."""
     milliseconds: float = 0.0
     """After a run: the device's time, from the first kernel to the last."""
     stop: StopFlag = field(init=False)
+    _check: Callable[[], None] | None = field(init=False)
     _plan: CountingPlan = field(init=False)
     _terms: tuple[Term, ...] = field(init=False)
     _on: _OnDevice = field(init=False)
@@ -187,12 +190,14 @@ class DeviceCount:
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""
 
-    def __post_init__(self, plan: CountingPlan) -> None:
+    def __post_init__(self, plan: CountingPlan, check: Callable[[], None] | None) -> None:
+        self._check = check
         self.stop, self._plan, self._terms = StopFlag(self.device), plan, plan.terms
         with self.device.active():
             self._on = self._ranked()
             self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()
+        self._check = None
         del self._plan  # what is kept as long as the plan must not keep the plan
 
     # --- preparation
@@ -349,7 +354,7 @@ class DeviceCount:
         relations = tuple(self._numbers.items())
         weighted, hashed = bool(part.root.messages), self._hashed(part)
         kernel = _written(part, relations, self._on.longest, values, self._vertices, weighted, hashed)
-        module = self.device.module("count_nested", {}, kernel.text)
+        module = self.device.module("count_nested", {}, kernel.text, self._check)
         blocks = module.resident("nested", kernel.threads, kernel.shared)
         if kernel.scratch:
             room = self.device.memory.reserve(2 * blocks * kernel.scratch)
@@ -417,7 +422,7 @@ class DeviceCount:
             if isinstance(made, Through) and made.mask < 0 and made.total and made.source in loads:
                 first, second = (each.members[0].relation for each in (loads[made.source].bundle, made.forward))
                 sent = self._work(first, second)
-                if float(sent @ sent) <= HASHED * SLOTS * float(sent.sum()):
+                if float(sent @ sent) <= HASHED * ROOM * float(sent.sum()):
                     found.append(made.out)
         return frozenset(found)
 
@@ -583,6 +588,11 @@ class DeviceCount:
             self._scratch.fill(0)
 
 
+def _looped(plan: CountingPlan) -> set[Part]:
+    """The parts that have a kernel of their own."""
+    return {part for term in plan.terms for part in term.parts if part.levels or part.clique}
+
+
 def _ranks_name(graph: DeviceGraph, partitions: Iterable[Partition]) -> str:
     """What ranks over some partitions are called among what is kept, with the first of them."""
     return f"ranked {[graph.serial(each) for each in partitions]}"
@@ -615,6 +625,8 @@ class Counter:
     def __init__(self, device: Device, graph: DeviceGraph) -> None:
         self._device, self._graph = device, graph
         self._known: set[Part] = set()
+        self._waited: dict[Part, float] = {}
+        """Seconds that counts took longer than with a part's kernel, which is compiled when that has cost as much."""
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -628,12 +640,21 @@ class Counter:
         ready = self._device.memory.kept("count", counting)
         if isinstance(ready, _Unable):
             return None
-        looped = {part for term in counting.terms for part in term.parts if part.levels or part.clique}
+        looped = _looped(counting)
         rate = LIST_RATE if not looped or 4 * counting.vertices < SHARED else SCATTER_RATE
         first = 0.0
         if ready is None:
-            first = COMPILING * len(looped - self._known) + RANKING * self._unranked(list(counting.partitions.values()))
+            compiling = sum(max(COMPILING - self._waited.get(part, 0.0), 0.0) for part in looped - self._known)
+            first = compiling + RANKING * self._unranked(list(counting.partitions.values()))
         return Expected(ANSWER + counting.cost / rate, first)
+
+    def waited(self, plan: PhysicalPlan, seconds: float) -> None:
+        """A count took so much longer than sums would have, had their kernels been there; other plans share these."""
+        counting = self._sums(plan)
+        if counting is not None and seconds > 0:
+            parts = _looped(counting) - self._known
+            for part in parts:
+                self._waited[part] = self._waited.get(part, 0.0) + seconds / len(parts)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
@@ -646,7 +667,7 @@ class Counter:
         counting = self._sums(plan)
         if counting is None:
             return None
-        prepared = self._prepared(counting)
+        prepared = self._prepared(counting, watch)
         if isinstance(prepared, _Unable):
             return None
         counted = prepared.run(watch)
@@ -667,12 +688,12 @@ class Counter:
             return 0
         return sum(len(partition.neighbours) for partition in partitions)
 
-    def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:
+    def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
         """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""
 
         def build() -> DeviceCount | _Unable:
             try:
-                return DeviceCount(self._device, self._graph, plan)
+                return DeviceCount(self._device, self._graph, plan, watch.check)
             except Unsupported:
                 return _Unable()
 

@@ -191,8 +191,11 @@ class GpuExecutor:
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
-            if limit is None and self._counter.expected(plan) is not None:
-                _trials(plan, True).note("match", time.monotonic() - started)
+            summed = self._counter.expected(plan) if limit is None else None
+            if summed is not None:
+                taken = time.monotonic() - started
+                _trials(plan, True).note("match", taken)
+                self._counter.waited(plan, taken - summed.seconds)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms

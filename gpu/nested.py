@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.gpu.launch import VARIANTS
-from graphdb.gpu.registers import SLOTS, Layout, Register, Unsupported, Values, plain, type_of
+from graphdb.gpu.registers import LONG, ROOM, SLOTS, Layout, Register, Unsupported, Values, plain, type_of
 from graphdb.plan.loops import Bundle, Load, Meet, Part, Tally, Through, Total
 from graphdb.plan.physical import Relation
 
@@ -456,8 +456,8 @@ class _Writer(Layout):
     def _through_hashes(self, made: Through, level: int, team: str, linear: bool) -> None:
         """Send to all neighbours and add up, in as many passes as hashes of those that get something need.
 
-        Each pass is for the vertices of one remainder.  Where one finds no room all the same, all passes are made anew
-        for twice as many remainders.
+        Each pass is for the vertices of one remainder; long lists are shared by all warps.  Where a pass finds no room
+        all the same, all are made anew for twice as many remainders.
         """
         say, d = self.lines.append, f"D{made.out}"
         early = made.weight >= 0 and self.weights[made.weight].bits
@@ -467,11 +467,19 @@ class _Writer(Layout):
         say("{ u64 acc, sent = 0; double big; bool full;")
         self._each(made.source, team, f"if (v) sent += {of}.count;")
         say(f"sent = {team}::sum(sent);")
-        say(f"u32 passes = 1; while (passes * {SLOTS}ull < sent) passes *= 2;")
+        say(f"u32 passes = 1; while (passes * {ROOM}ull < sent) passes *= 2;")
         say(f"const u32 mask = {d}.mask_for(sent);")
         say("do { acc = 0; big = 0; full = false;")
         say("for (u32 pass = 0; pass < passes && !full; ++pass) {")
-        self._push(made, team, f"if ({wanted}) {d}.add(z, (u32)s, mask);")
+        kind = "u32" if self.registers[made.source].type == "u32" else "u64"
+        take = f"[&](int z, {kind} s) {{ if ({wanted}) {d}.add(z, (u32)s, mask); }}"
+        lists = f"List to = {{nullptr, 0}}; if (v) to = {of};"
+        self._each(made.source, team, f"{lists} each_of_lists(to.ids, to.count > {LONG} ? 0 : to.count, v, {take});")
+        # One long list would have all other warps wait for the one that goes through it.
+        ids, count = self._base(made.source)
+        say(f"for (u32 at = 0; at < {count}; at += WARP) {{ const u32 k = at + LANE; const bool on = k < {count};")
+        say(f"const int y = on ? {ids}[k] : 0; const {kind} v = on ? {self._value(made.source, 'y')} : 0; {lists}")
+        say(f"each_of_lists(to.ids, to.count > {LONG} ? to.count : 0, v, {take}, {team}::rank(), {team}::size()); }}")
         say(f"{team}::sync(); full = {d}.full();")
         say(f"for (u32 k = {team}::rank(); k <= mask; k += {team}::size()) {{")
         say(f"const int z = {d}.key(k); if (z < 0) continue;")

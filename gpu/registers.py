@@ -21,6 +21,10 @@ WARP_BYTES = 10 << 10
 """Bytes of shared memory that a warp may take, beyond which the whole block works as one team."""
 SLOTS = 1 << 13
 """Cells of a register that is kept by its vertices' hashes: two words each."""
+ROOM = SLOTS // 2
+"""Values that are sent to it in one pass, about: in fuller tables places are looked for many times."""
+LONG = 256
+"""Lists of more entries are shared by all warps of a block, where values are sent to hashes."""
 _NARROW, _WIDE = 1 << 32, 1 << 63
 WARP = 32
 

@@ -363,6 +363,7 @@ def take_snapshot(
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
+        before.edges.drop()
     return Snapshot(
         connection,
         names,
@@ -372,7 +373,8 @@ def take_snapshot(
         Lookup(connection, store, graph_bytes // 8),
         Edges(
             connection,
-            store.resources,
+            graph,
+            store,
             frozenset(label for label, _ in described),
             frozenset(label for label, ordinal in described if ordinal),
         ),

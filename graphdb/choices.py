@@ -15,7 +15,7 @@ Executors know nothing of it: the same triples are settled the same way, whichev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.graph import Wanted
+from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.plan.physical import EdgeScan, PhysicalPlan
 from graphdb.rows import Parameters, Rows
+from graphdb.storage.sketch import IN, OUT
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NULL
 
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
+
+_BLOCK = 1 << 18
+"""Edges that are gone through at a time."""
+
+_SCANNED = 16
+"""So many edges are gone through in the time that a search takes for one element and its edge."""
 
 _SELECTIVE = 4
 """The ends of edges that fulfil a condition become candidates where these are at most every so many-th edge."""
@@ -135,9 +143,7 @@ def _test(
                 columns[f"f{key}"] = edges.values(choice.labels, key)
                 known[part] = Typed(f"u.f{key}", edges.column(key).type)
     if len(known) < len(absent):
-        labels, ordinals = np.array(choice.labels, np.int64), table.ordinals
-        columns |= {"label": labels[table.kind], "start": table.starts, "end": table.ends}
-        columns["ordinal"] = np.zeros(len(table), np.int64) if ordinals is None else ordinals
+        columns |= edges.columns(table)
 
     def compiled(known: Mapping[ast.Expression, Typed]) -> tuple[str, str, Parameters]:
         parameters = Parameters()
@@ -153,12 +159,23 @@ def _test(
         sql = f"SELECT u.number FROM {view} u {joins} WHERE {where}"
         fulfil[snapshot.connection.columns(sql, parameters.used(sql))["number"]] = True
     choice.fulfil = fulfil
+    choice.words = ", ".join(" ".join(text[c.span.start : c.span.end].split()) for c in conditions)
     if edge.labels is None or not {*edge.labels} <= {*choice.labels}:
         where, joins, parameters = compiled(absent)
         sql = f"SELECT count(*) AS n FROM (SELECT 1) u {joins} WHERE {where}"
         choice.others = bool(snapshot.connection.columns(sql, parameters.used(sql))["n"][0])
     else:
         choice.others = False
+
+
+def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
+    """Say what is settled of a pattern's edges beside the match, for EXPLAIN."""
+    for number, choice in bound.choices.items():
+        if choice.fulfil is not None:
+            left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"
+            yield f"edges of {bound.edges[number].name} before the match: {choice.words} leaves {left}"
+        if choice.parallel and plan.scan is None:
+            yield f"edges of {bound.edges[number].name} after the match: each of parallel ones"
 
 
 def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
@@ -171,12 +188,52 @@ def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
         if len(chosen) * _SELECTIVE > len(choice.fulfil):
             continue
         edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
-        starts, ends = (np.unique(snapshot.store.to_vertices(side[chosen])) for side in (table.starts, table.ends))
+        starts, ends = (np.unique(side[chosen]).astype(np.int64) for side in (table.starts, table.ends))
         if not edge.directed:
             starts = ends = np.union1d(starts, ends)
         for vertex, ids in ((edge.source, starts), (edge.target, ends)):
             found[vertex] = np.intersect1d(found[vertex], ids, assume_unique=True) if vertex in found else ids
     return found
+
+
+def with_scan(snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, plan: PhysicalPlan) -> PhysicalPlan:
+    """Return a plan that goes through the numbered edges, where they are all there is to match and a search costs more.
+
+    ``plan`` is that of ``pattern``, whose only edge has choices that matter.
+    """
+    choice = bound.choices.get(0)
+    if choice is None or len(pattern.edges) > 1 or pattern.edge_tests or pattern.unequal or plan.count_only:
+        return plan
+    (edge,), modes = pattern.edges, (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
+    ends = {edge.source, edge.target}
+    if (
+        len(pattern.vertices) > len(ends)
+        or edge.labels != choice.labels
+        or pattern.clauses[edge.clause].mode not in modes
+    ):
+        return plan
+    table = snapshot.edges.table(choice.labels)
+    edges = len(table) if choice.fulfil is None else int(np.count_nonzero(choice.fulfil))
+    if plan.cost * _SCANNED < edges:
+        return plan
+    source, target = (
+        None
+        if edge.directed and _implied(snapshot, choice.labels, pattern.vertices[end], direction)
+        else pattern.vertices[end].candidates
+        for end, direction in ((edge.source, OUT), (edge.target, IN))
+    )
+    return replace(plan, scan=EdgeScan(edges, source, target))
+
+
+def _implied(snapshot: Snapshot, labels: tuple[int, ...], vertex: PatternVertex, direction: int) -> bool:
+    """Whether all edges of some labels start (or end) at what a vertex may be: at those of its one label, it is."""
+    if vertex.candidates is None or len(vertex.labels) != 1:
+        return False
+    (member,), source = vertex.labels, snapshot.graph.source
+    if len(vertex.candidates) < len(snapshot.graph.members(member)):
+        return False
+    there = (source.at_class(label, direction, member) for label in labels)
+    return [found[0] if found is not None else -1 for found in there] == [source.statistics(x).triples for x in labels]
 
 
 class Chooser:
@@ -199,7 +256,7 @@ class Chooser:
         self._choices: list[tuple[int, Choice, bool]] = []
         """Pattern edges, each with what is open of it, and whether its parallel edges are only counted."""
         for number, choice in bound.choices.items():
-            shown = number in needs.edges and bool(choice.parallel or choice.facts)
+            shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
             decides = choice.fulfil is not None or number in compared or shown
             if decides or (choice.parallel and (counts or needs.duplicates == "keep")):
                 self._choices.append((number, choice, counts and not decides))
@@ -238,11 +295,12 @@ class Chooser:
                 first = first[left]
             numbers[number] = first
         for i, j in self._bound.differ:
-            same = numbers[i] == numbers[j]
+            if self._bound.choices[i].labels == self._bound.choices[j].labels:
+                same = numbers[i] == numbers[j]
+            else:  # they are numbered in different tables
+                same = self._ordinals(i, numbers[i]) == self._ordinals(j, numbers[j])
             if not same.any():
                 continue
-            if self._bound.choices[i].labels != self._bound.choices[j].labels:  # numbers of different tables
-                same = self._ordinals(i, numbers[i]) == self._ordinals(j, numbers[j])
             pairs = zip(triples[i], triples[j], strict=True)
             for one, other in pairs:
                 same &= one[rows] == other[rows]
@@ -250,13 +308,47 @@ class Chooser:
         columns = block.columns if rows is every else {name: found[rows] for name, found in block.columns.items()}
         return Block(columns | {f"#n{number}": found for number, found in numbers.items()}, len(rows), matches)
 
+    def scan(self, scan: EdgeScan) -> Iterator[Block]:
+        """Give the rows of a pattern of one edge, settled: its edges one after the other."""
+        ((number, choice, _),) = self._choices
+        edge, table = self._bound.edges[number], self._snapshot.edges.table(choice.labels)
+        names = [self._bound.vertices[end].name for end in (edge.source, edge.target)]
+        masks = []
+        for candidates in (scan.source, scan.target):
+            mask = None
+            if candidates is not None:
+                mask = np.zeros(self._snapshot.graph.vertices, bool)
+                mask[candidates] = True
+            masks.append(mask)
+        counts = self._needs.count_only or self._needs.duplicates == "count"
+        wanted = [end in self._needs.vertices for end in (edge.source, edge.target)]
+        fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
+        for at in range(0, scan.edges, _BLOCK):
+            end = min(at + _BLOCK, scan.edges)
+            every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
+            for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
+                numbers, ends, kept = every, [table.starts[run], table.ends[run]], None
+                if edge.source == edge.target:
+                    kept = ends[0] == ends[1]
+                if backwards:
+                    ends.reverse()
+                    kept = ends[0] != ends[1]  # a self loop is one way to go, not two
+                for side, mask in zip(ends, masks, strict=True):
+                    if mask is not None:
+                        kept = mask[side] if kept is None else kept & mask[side]
+                if kept is not None and not kept.all():
+                    numbers, ends = numbers[kept], [side[kept] for side in ends]
+                columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
+                columns[f"#n{number}"] = numbers
+                if number in self._needs.edges:
+                    columns[edge.name] = table.labels[table.kind[numbers]] * 2 + backwards
+                yield Block(columns, len(numbers), np.ones(len(numbers), np.int64) if counts else None)
+
     def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
-        """Labels, starts and ends (as terms) of what a pattern edge is bound to."""
-        edge, vertices, store = self._bound.edges[number], self._bound.vertices, self._snapshot.store
-        codes = block.columns[edge.name].astype(np.int64)
-        source, target = (block.columns[vertices[v].name].astype(np.int64) for v in (edge.source, edge.target))
-        if vertices[edge.target].kinds or vertices[edge.source].kinds:
-            source, target = store.to_terms(source), store.to_terms(target)
+        """Labels, starts and ends of what a pattern edge is bound to."""
+        edge, vertices = self._bound.edges[number], self._bound.vertices
+        codes = block.columns[edge.name]
+        source, target = (block.columns[vertices[v].name] for v in (edge.source, edge.target))
         if not edge.directed:
             forward = codes & 1 == 0
             source, target = np.where(forward, source, target), np.where(forward, target, source)
@@ -274,15 +366,25 @@ class Chooser:
 
         found: dict[str, pa.Array] = {}
         for number, choice, _ in self._choices:
-            if number not in self._needs.edges:
+            if number not in (*self._needs.edges, *self._needs.facts):
                 continue
             chosen = block.columns[f"#n{number}"]
-            if choice.parallel:
+            if choice.parallel and number in self._needs.edges:
                 found[f"o{number}"] = pa.array(self._ordinals(number, chosen))
             for key in dict.fromkeys(choice.facts.values()):
                 values = self._snapshot.edges.values(choice.labels, key)
-                found[f"f{number}_{key}"] = values.take(pa.array(chosen, mask=chosen < 0))
+                if _is_run(chosen):
+                    found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
+                else:
+                    found[f"f{number}_{key}"] = values.take(pa.array(chosen, mask=chosen < 0))
         return found
+
+
+def _is_run(numbers: Ids) -> bool:
+    """Whether edges follow one another as they are numbered."""
+    if not len(numbers) or numbers[0] < 0 or numbers[-1] - numbers[0] != len(numbers) - 1:
+        return False
+    return bool((np.diff(numbers) == 1).all())
 
 
 def _taken(

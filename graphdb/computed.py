@@ -26,7 +26,7 @@ from graphdb.grammar.walk import is_node, mapped
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.storage.terms import Kind
 from graphdb.typed import Typed
-from graphdb.values import ANY, BOOLEAN, EXACT_ONLY, NODE, Base, Type
+from graphdb.values import ANY, BOOLEAN, EDGE, EXACT_ONLY, NODE, Base, Type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -53,7 +53,7 @@ class Computing(Protocol):
         source
             The expression as it was written.
         wanted
-            The type that it must be of: a boolean, where it is a condition, or a list, where its items become rows.
+            The type that it must be of: a boolean (a condition), a list (whose items become rows), a duration (to add).
 
         Raises
         ------
@@ -98,7 +98,7 @@ _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype l
 """Functions of vertices, edges and paths with values that SQL finds."""
 
 _HELD = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
-_HELD |= {Base.VALUE, Base.ANY, Base.NULL}
+_HELD |= {Base.DURATION, Base.VALUE, Base.ANY, Base.NULL}
 """Types whose values are handed over as they are."""
 
 
@@ -179,9 +179,12 @@ class _Inputs:
         return self._input(c.native(node), node)
 
     def _properties(self, element: Typed, node: object) -> ast.Variable:
-        if element.type != NODE:
-            raise _refused(self._c, node)
-        return self._take(Input(self._c.rows.properties(element.sql), ANY, "properties"))
+        rows = self._c.rows
+        if element.type == NODE:
+            return self._take(Input(rows.properties(element.sql), ANY, "properties"))
+        if element.type == EDGE:
+            return self._take(Input(rows.edge_properties(element.sql, self._c.names), ANY, "properties"))
+        raise _refused(self._c, node)
 
     def _there(self, element: Typed) -> ast.Variable:
         """Whether there is an element, of which nothing else is asked: true or null."""

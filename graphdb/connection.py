@@ -76,6 +76,7 @@ class Connection:
             config["temp_directory"] = spill
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
+            self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
         except duckdb.Error as error:
             raise _opening(path, error) from None
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Node
-from graphdb.spelled import Spelled, distinct, lists, relationships
+from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
+from graphdb.temporal import Duration
 from graphdb.values import Base, Type, shorter
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ def _ids(type: Type, column: pa.Array) -> Iterator[tuple[pa.Array, bool]]:
         case Base.LIST if type.element is not None:
             yield from _ids(type.element, column.flatten())
         case Base.MAP:
-            for (_, field), values in zip(type.fields, column.flatten(), strict=True):
-                yield from _ids(field, values)
+            for i, (_, field) in enumerate(type.fields):  # those of a null map are null (and unions are not flattened)
+                yield from _ids(field, column.field(i))
 
 
 def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[Any]:
@@ -162,12 +163,13 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             return _lists(column, _values(known, terms, type.element, column.flatten()))
         case Base.MAP:
             keys = [key for key, _ in type.fields]
-            fields = zip(type.fields, column.flatten(), strict=True)
-            rows = zip(*[_values(known, terms, field, values) for (_, field), values in fields], strict=True)
-            there = column.is_valid().to_pylist()
-            return [
-                dict(zip(keys, row, strict=True)) if is_one else None for row, is_one in zip(rows, there, strict=True)
-            ]
+            fields = enumerate(type.fields)
+            rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
+            maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
+        case Base.DURATION:
+            parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
+            return [None if part[0] is None else Duration(*part) for part in parts]
         case Base.ANY if (value_of := terms.value_of) is not None:
             return [None if key is None else value_of(key) for key in column.to_pylist()]
         case Base.DECIMAL | Base.VALUE:
@@ -195,8 +197,10 @@ def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
     labels, which = distinct(codes >> 1)
-    types = known.written(labels.tolist())
-    return Spelled(starts, terms, terms.places(vertices), types, which, codes & 1 == 1).paths()
+    types, backwards = known.written(labels.tolist()), codes & 1 == 1
+    ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
+    facts = known.facts(np.array([codes >> 1, *ends, np.zeros(len(codes), np.int64)]))  # no path has parallel edges
+    return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
 
 
 def _lists(column: pa.Array, values: list[Any]) -> list[Any]:

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.connection import Connection
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.properties import PropertyColumn
+from graphdb.storage.catalog import in_transaction
 from graphdb.storage.edges import EdgeTable
+from graphdb.storage.graph import DataGraph
 from graphdb.storage.terms import DEFAULT_NAMESPACE, Kind
-from graphdb.values import EXACT_ONLY, NULL, VALUE, list_of, literal_sql, type_of_kinds
+from graphdb.storage.triples import TripleStore
+from graphdb.values import NULL, VALUE, list_of, literal_sql, type_of_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,23 +39,38 @@ class Edges:
     """
 
     def __init__(
-        self, connection: Connection, resources: int, described: frozenset[int], parallel: frozenset[int]
+        self,
+        connection: Connection,
+        graph: DataGraph,
+        store: TripleStore,
+        described: frozenset[int],
+        parallel: frozenset[int],
     ) -> None:
         self.described = described
         self.parallel = parallel
         self._connection = connection
-        self._resources = resources
+        self._graph = graph
+        self._store = store
         self._tables: dict[tuple[int, ...], EdgeTable] = {}
         self._columns: dict[int, PropertyColumn] = {}
         self._values: dict[tuple[tuple[int, ...], int], pa.Array] = {}
         self._keys: Mapping[str, int] | None = None
+        self._made: dict[int, str] = {}
 
     def table(self, labels: tuple[int, ...]) -> EdgeTable:
         """The edges of some labels, numbered."""
         found = self._tables.get(labels)
         if found is None:
-            found = self._tables[labels] = EdgeTable.read(labels, self._connection.columns, self._resources)
+            graph, store = self._graph, self._store
+            found = EdgeTable.read(labels, self._connection.columns, store.to_vertices, graph.vertices, graph.dtype)
+            self._tables[labels] = found
         return found
+
+    def columns(self, table: EdgeTable) -> dict[str, NDArray[np.int64]]:
+        """Return the edges of a table as SQL knows them: label, start, end (terms) and ordinal."""
+        ends = {"start": self._store.to_terms(table.starts), "end": self._store.to_terms(table.ends)}
+        ordinals = np.zeros(len(table), np.int64) if table.ordinals is None else table.ordinals
+        return {"label": table.labels[table.kind], **ends, "ordinal": ordinals}
 
     # --- properties
 
@@ -83,14 +102,6 @@ class Edges:
         """Return the IRI of a key that edges have."""
         return next(iri for iri, id in self.keys.items() if id == key)
 
-    @property
-    def exact(self) -> bool:
-        """Whether some property of an edge is a list or a time that SQL does not hold."""
-        kinds = ", ".join(str(int(kind)) for kind in Kind if EXACT_ONLY >> kind & 1)
-        values = f"(SELECT id FROM _graphdb.literal WHERE kind IN ({kinds})) l"
-        sql = f"SELECT EXISTS (FROM _graphdb.edge_property e SEMI JOIN {values} ON l.id = e.value)"
-        return bool(self.described) and bool(self._connection.rows(sql)[0][0])
-
     def column(self, key: int) -> PropertyColumn:
         """Return the values of a property: ``relation`` is SQL for (label, start, end, ordinal, value).
 
@@ -119,9 +130,28 @@ class Edges:
         if many:
             value, group = f"list({value} ORDER BY l.lexical ASC, l.id ASC)", " GROUP BY ALL"
         edge = 'e.label AS label, e.subject AS "start", e.object AS "end", e.ordinal AS ordinal'
-        return PropertyColumn(
-            f"(SELECT {edge}, {value} AS value FROM {source}{group})", list_of(single) if many else single, many
-        )
+        rows = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
+        return PropertyColumn(rows, list_of(single) if many else single, many)
+
+    def relation(self, key: int) -> str:
+        """Return the relation of a property's :meth:`column`, made into a table the first time."""
+        found = self._made.get(key)
+        if found is None:
+            rows = self.column(key).relation
+            with self._connection.guard() as raw:
+                if in_transaction(raw):  # its ROLLBACK would take a table away
+                    return rows
+                found = self._connection.temporary()
+                raw.execute(f"CREATE TEMP TABLE {found} AS FROM {rows}")
+            self._made[key] = found = f"temp.{found}"
+        return found
+
+    def drop(self) -> None:
+        """Drop all tables, because the data changed."""
+        with self._connection.guard() as raw:
+            for table in self._made.values():
+                raw.execute(f"DROP TABLE IF EXISTS {table}")
+        self._made.clear()
 
     def plain(self, key: int) -> bool:
         """Whether the values of a property are read as an array: one of a plain type for each edge that has it."""
@@ -135,11 +165,8 @@ class Edges:
             import pyarrow as pa
 
             table = self.table(labels)
-            known = np.array(labels, np.int64)
-            ordinals = np.zeros(len(table), np.int64) if table.ordinals is None else table.ordinals
-            numbered = {"label": known[table.kind], "start": table.starts, "end": table.ends, "ordinal": ordinals}
             view = self._connection.temporary()
-            with self._connection.view(view, {**numbered, "number": np.arange(len(table))}):
+            with self._connection.view(view, {**self.columns(table), "number": np.arange(len(table))}):
                 values = self._connection.arrow(
                     f"SELECT n.number, p.value FROM {view} n JOIN {self.column(key).relation} p "
                     'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'

@@ -1,8 +1,8 @@
 """Lists and CASE in SQL: values that are made of other values, and chosen between them.
 
 :data:`COMPILED` holds how each kind of expression compiles, :data:`FUNCTIONS` the functions of lists.  What happens to
-each item is a lambda of DuckDB's, in which nothing can be looked up: items that are vertices or edges have no
-properties there.
+each item is a lambda of DuckDB's, in which nothing can be looked up; where items are vertices or edges, it is a
+subquery over them as rows (:mod:`graphdb.items`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from graphdb.computed import compute
 from graphdb.constants import list_sql
 from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
+from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.typed import Typed, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
@@ -165,11 +166,11 @@ def _slice(c: Compiler, node: ast.Slice) -> Typed:
     return Typed(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
 
 
-def _each(c: Compiler, variable: ast.Variable, element: Type) -> tuple[str, Compiler]:
-    """Return the name of a list's item in SQL, and the compiler of what is made of it."""
+def _each(c: Compiler, variable: ast.Variable, element: Type, column: str = "") -> tuple[str, Compiler]:
+    """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it)."""
     name = c.fresh()
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
-    variables = {**c.scope.variables, variable.name: Typed(name, element)}
+    variables = {**c.scope.variables, variable.name: Typed(name + column, element)}
     return name, c.within(replace(c.scope, variables=variables, known=known, aggregates=False, exists=None))
 
 
@@ -180,16 +181,28 @@ def _body(sql: str) -> str:
     return sql
 
 
-def _values_only(c: Compiler, node: ast.Expression) -> Typed:
-    """Compile a list of values: the items have nothing to look up."""
-    source = _list(c, node)
-    if (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM):
-        raise NotSupportedError("what is asked of the vertices and edges of a list is not supported in SQL")
-    return source
+def _elements(source: Typed) -> bool:
+    """Whether there is more to ask of a list's items than what they are: they are vertices or edges."""
+    return (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM)
+
+
+def _each_row(c: Compiler, variable: ast.Variable, source: Typed) -> tuple[str, ItemRows, Compiler]:
+    """The same where the item is a row, beside which others are joined."""
+    name, inner = _each(c, variable, source.type.element or NULL, ".v")
+    inner.rows = rows = ItemRows(c.rows, name)
+    return name, rows, inner
 
 
 def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
-    source = _values_only(c, node.source)
+    source = _list(c, node.source)
+    if _elements(source):
+        item, rows, inner = _each_row(c, node.variable, source)
+        where = None if node.where is None else inner.condition(node.where)
+        value = inner.anything(node.variable if node.result is None else node.result)
+        if value.many:
+            raise NotSupportedError("lists of values of several types are not supported in SQL")
+        type = list_of(value.type)
+        return Typed(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
     sql = source.sql
     if node.where is not None:
@@ -203,7 +216,11 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
 
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
-    source = _values_only(c, node.source)
+    source = _list(c, node.source)
+    if _elements(source):
+        item, rows, inner = _each_row(c, node.variable, source)
+        condition = inner.condition(node.where if node.where is not None else node.variable)
+        return Typed(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
     name, inner = _each(c, node.variable, source.type.element or NULL)
     test = _body(inner.condition(node.where if node.where is not None else node.variable))
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
@@ -222,7 +239,22 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
     return Typed(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
 
 
+def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
+    source, start = _list(c, node.source), c.compile(node.start)
+    element = source.type.element or NULL
+    # DuckDB folds into the type of the items.
+    if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):
+        raise NotSupportedError("a value of another type than the items is not folded in SQL", position=node.span.start)
+    item, inner = _each(c, node.variable, element)
+    total, within = _each(inner, node.accumulator, element)
+    step = within.compile(node.step)
+    if step.type != element:
+        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
+    return Typed(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
+
+
 COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
+    ast.Reduce: _reduce,
     ast.ListLiteral: _literal,
     ast.In: _in,
     ast.Case: _case,

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from graphdb.connection import Connection
 from graphdb.decode import pylist
+from graphdb.literals import python_value_of
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
-from graphdb.values import column_of, shorter
+from graphdb.values import EXACT_ONLY, column_of, shorter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,8 @@ _ENTRY = 100
 """Bytes that a term or a triple about it takes, roughly."""
 _MOST = 5_000_000
 """Terms and triples that are kept at most."""
+_FEW = 32
+"""Values that are taken one by one."""
 _SORTING = 5e-7
 """Seconds that it takes to sort a resource in among the others, roughly."""
 
@@ -109,8 +112,15 @@ class Lookup:
         values: list[Any] = found.tolist()
         return values
 
+    def written_iris(self, ids: Ids) -> list[str]:
+        """The IRIs of resources in Python."""
+        return _taken(self._column("iri"), ids)
+
     def _values(self, kind: Kind, ids: Ids) -> list[Any]:
-        values = pylist(self.typed(kind, ids))
+        if 1 << kind & EXACT_ONLY:
+            texts, datatypes = (_taken(self._column(name), ids - LITERAL_BASE) for name in ("lexical", "datatype"))
+            return list(map(python_value_of, texts, datatypes))
+        values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
         return list(map(shorter, values)) if kind == Kind.DECIMAL else values
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
@@ -155,3 +165,15 @@ class Lookup:
             rows = self._connection.arrow(f'SELECT "{name}" FROM _graphdb.{table} ORDER BY id ASC').column(0)
             self._columns[name] = found = rows.combine_chunks()
         return found
+
+
+def _taken(column: pa.Array, places: Ids) -> list[Any]:
+    """Return some values of a column in Python; Arrow's way takes longer than a few of them do one by one."""
+    import pyarrow as pa
+
+    try:
+        if len(places) < _FEW:
+            return [column[place].as_py() for place in places.tolist()]
+    except (OverflowError, ValueError):  # what Python's calendar does not have
+        pass
+    return pylist(column.take(pa.array(places)))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
-from graphdb.choices import Chooser, ends_of, settle
+from graphdb.choices import Chooser, ends_of, settle, with_scan
 from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
@@ -35,7 +35,7 @@ from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, EXACT_ONLY, Base, Type
+from graphdb.values import BOOLEAN
 
 if TYPE_CHECKING:
     import duckdb
@@ -138,7 +138,6 @@ class QueryRun:
             shaped = shaper.counted(query.returns, items, window)
         else:
             shaped = shaper.shape(query.returns, items, window)
-        self._refuse_exact(shaped)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
@@ -152,11 +151,10 @@ class QueryRun:
         """
         lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
         program = lowering.query(query)
-        self._refuse_exact(program.shaped)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                replace(step, plan=self._made(step.pattern, step.bound))
                 if isinstance(step, Step) and not step.given
                 else step
                 for step in program.steps
@@ -179,7 +177,7 @@ class QueryRun:
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
-                    if not step.needs.vertices:
+                    if step.needs.nothing:
                         empty = empty.append_column("one", empty.column("n"))
                     stack.enter_context(self._snapshot.connection.view(step.view, empty))
                     for given in step.given:
@@ -194,24 +192,16 @@ class QueryRun:
     def _keep_rows(self, raw: duckdb.DuckDBPyConnection, rows: Rows, limit: str = "") -> None:
         raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
 
-    def _refuse_exact(self, shaped: Shaped) -> None:
-        """Leave vertices and edges whose properties SQL does not hold (lists, exact times) to the interpreter."""
-        if self._snapshot.edges.described:
-            shown = {(column.type.element or column.type).base for column in shaped.columns}
-            if shown & {Base.EDGE, Base.LIST} and self._snapshot.edges.exact:
-                raise NotSupportedError("lists and exact times among properties of edges are not supported in SQL")
-        if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
-            for column in shaped.columns:
-                if _has_vertices(column.type):
-                    raise NotSupportedError("lists and exact times among properties are not supported in SQL")
-
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         with self._snapshot.graph.watched(self.new_control().check):
             return self._planned(bound, needs)
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         pattern = self._pattern(bound, needs)
-        return make_plan((without_matches(pattern) if pattern.count_only else None) or pattern, self._snapshot.graph)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
+
+    def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
+        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
@@ -392,7 +382,7 @@ class QueryRun:
         for one, ids in zip(step.given, given, strict=True):
             vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            plan = make_plan(replace(step.pattern, vertices=tuple(vertices)), self._snapshot.graph)
+            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
         step.former.keep(given, plan)
         return plan
 
@@ -438,7 +428,7 @@ class QueryRun:
             with connection.view(view, {"count": np.array([count], np.int64)}):
                 yield
             return
-        if not needs.vertices:
+        if needs.nothing:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self.new_control()
             count = self._count(plan, needs, bound, control)
@@ -497,12 +487,15 @@ class QueryRun:
         if not chooser:
             yield from self.executor.run(plan, control)
             return
-        left = needs.limit
-        for block in self.executor.run(plan, control):
-            found = chooser.block(block)
-            yield found
-            if left is not None and (left := left - found.count) <= 0:
-                return
+        left, started = needs.limit, time.monotonic()
+        blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
+        for block in blocks:
+            control.check()
+            yield block
+            if left is not None and (left := left - block.count) <= 0:
+                break
+        if plan.scan is not None:
+            control.seconds = time.monotonic() - started
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""
@@ -520,7 +513,7 @@ class QueryRun:
         chooser = Chooser(self._snapshot, bound, needs)
         columns = dict.fromkeys(_columns(needs, bound).values(), np.empty(0, np.int64))
         columns |= {f"#n{edge}": np.empty(0, np.int64) for edge in chooser.edges}
-        counted = not needs.vertices or needs.duplicates == "count"
+        counted = needs.nothing or needs.duplicates == "count"
         return self._terms(Block(columns, 0, np.empty(0, np.int64) if counted else None), needs, bound)
 
     def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> pa.Table:
@@ -559,13 +552,6 @@ class QueryRun:
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
-
-
-def _has_vertices(type: Type) -> bool:
-    """Whether values of a type are vertices, or have some in them."""
-    if type.base is Base.LIST:
-        return type.element is not None and _has_vertices(type.element)
-    return type.base in (Base.NODE, Base.TERM) or any(_has_vertices(field) for _, field in type.fields)
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_SHOWN = 10
+"""Rows that a notebook and a prompt show."""
+
+
 class Home(Known, Protocol):
     """What a result needs of its database."""
 
@@ -232,24 +236,42 @@ class Result:
 
     def text(self, limit: int = 40) -> str:
         """Return the rows as an aligned table, at most ``limit`` of them."""
-        from graphdb.render import plural, table
+        from graphdb.render import table
 
         if self.verbatim:
             return "\n".join(line for (line,) in self)
-        rows: Iterable[tuple[Any, ...]]
-        if self._counted is not None:
-            rows = self._counted.rows[:limit]
-        elif self._table is None:
+        rows = self._first(limit)
+        if rows is None:
             return self.message or "done"
-        else:
-            rows = zip(*self._decoded(self._table.slice(0, limit)), strict=True)
-        lines = [*table(self.columns, rows)]
-        more = f", the first {limit} shown" if len(self) > limit else ""
-        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
+        return "\n".join([*table(self.columns, rows), f"({self._told(limit)})"])
+
+    def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
+        """The first rows as Python values, or None for a statement that gives none."""
+        if self._counted is not None:
+            return self._counted.rows[:limit]
+        return None if self._table is None else zip(*self._decoded(self._table.slice(0, limit)), strict=True)
+
+    def _told(self, limit: int) -> str:
+        """How many rows there are, and how many of them are shown."""
+        from graphdb.render import plural
+
+        return plural(len(self), "row") + (f", the first {limit} shown" if len(self) > limit else "")
+
+    def _repr_html_(self) -> str | None:
+        """The rows as notebooks show them: as a table, with the number of rows below."""
+        from graphdb.render import as_html
+
+        try:
+            rows = None if self.verbatim else self._first(_SHOWN)
+        except StorageError:  # closed in the meantime
+            return None
+        if rows is None:
+            return None
+        return "".join([*as_html(self.columns, rows), f"<p>{self._told(_SHOWN)}</p>"])
 
     def __repr__(self) -> str:
         try:
-            return self.text(10)
+            return self.text(_SHOWN)
         except StorageError:  # closed in the meantime
             return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from graphdb.edges import Edges
+from graphdb.pattern.names import Names
 from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
@@ -67,7 +68,7 @@ class Rows:
         if column.type == NULL:
             return Typed("NULL", NULL)
         same = " AND ".join(f"{{0}}.{part} = ({edge_sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
-        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {column.relation} {{0}} ON {same}")
+        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
         return Typed(f"{alias}.value", column.type, column.many)
 
     def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:
@@ -90,6 +91,18 @@ class Rows:
             f"ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.triple t "
             f"JOIN _graphdb.literal l ON l.id = t.object JOIN {NAMES_VIEW} n ON n.id = t.label "
             f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END"
+        )
+
+    def edge_properties(self, edge_sql: str, names: Names) -> str:
+        """All properties of an edge, as :meth:`properties` has those of a vertex."""
+        keys = [f"({id}, {self.parameters.add(names.written(iri), 'VARCHAR')})" for iri, id in self.edges.keys.items()]
+        same = f'e.label = ({edge_sql}).label AND e.subject = ({edge_sql})."start" AND e.object = ({edge_sql})."end"'
+        return (
+            f"CASE WHEN {edge_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
+            "ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.edge_property e "
+            "JOIN _graphdb.literal l ON l.id = e.value "
+            f"JOIN (VALUES {', '.join(keys) or '(NULL, NULL)'}) n(id, name) ON n.id = e.key "
+            f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END"
         )
 
     def literal(self, id_sql: str, type: Type = VALUE) -> Typed:

@@ -62,14 +62,24 @@ class Spelled:
         Terms, and which of them each place of a path is: int64.
     types, which, backwards
         All edge labels as they are written; for each edge its label (int64), and whether it is passed backwards (bool).
+    facts
+        For each edge its properties; None where none has any.
     """
 
     def __init__(
-        self, starts: Ints, terms: Terms, at: Ints, types: Sequence[str], which: Ints, backwards: NDArray[Any]
+        self,
+        starts: Ints,
+        terms: Terms,
+        at: Ints,
+        types: Sequence[str],
+        which: Ints,
+        backwards: NDArray[Any],
+        facts: Sequence[dict[str, Any]] | None = None,
     ) -> None:
         self._starts: list[int] = starts.tolist()
         self._terms, self._at = terms, at
         self._types, self._which, self._backwards = types, which, backwards
+        self._facts = facts
         self._spelled: tuple[tuple[Node, ...], tuple[Relationship, ...]] | None = None
 
     def paths(self) -> list[Path]:
@@ -91,17 +101,21 @@ class Spelled:
         """The edges of all paths, each made once (those of one path are hardly the same)."""
         if not len(self._which):
             return []
-        inner = np.ones(len(self._at), bool)
-        inner[np.array(self._starts[1:]) - 1] = False  # a path's last vertex has no edge after it
-        left = np.flatnonzero(inner)
-        before, after = self._at[left], self._at[left + 1]
-        start, end = np.where(self._backwards, after, before), np.where(self._backwards, before, after)
-        if len(self._starts) == 2:
-            return relationships(self._types, self._which, self._terms.ends, start, end)
+        start, end = (self._at[places] for places in ends_of(np.array(self._starts), self._backwards))
+        if len(self._starts) == 2 or self._facts is not None:
+            return relationships(self._types, self._which, self._terms.ends, start, end, self._facts)
         count = len(self._terms.all)
         keys, edge = distinct((self._which * count + start) * count + end)
         made = relationships(self._types, keys // count // count, self._terms.ends, keys // count % count, keys % count)
         return list(map(made.__getitem__, edge.tolist()))
+
+
+def ends_of(starts: Ints, backwards: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return where the edges of some paths start and end, among the vertices of all paths."""
+    inner = np.ones(starts[-1], bool)
+    inner[starts[1:] - 1] = False  # a path's last vertex has no edge after it
+    left = np.flatnonzero(inner)
+    return left + backwards, left + ~backwards
 
 
 def lists(column: pa.ListArray) -> tuple[Ints, pa.Array]:

@@ -14,9 +14,9 @@ from weakref import WeakSet
 
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import StorageError
+from graphdb.errors import GraphDBError, StorageError
 from graphdb.kept import Kept
-from graphdb.progress import Progress
+from graphdb.progress import Progress, watching
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
+    from graphdb.storage.loaders.load import LoadReport, Options
     from graphdb.values import Column
 
 _OPEN: WeakSet[State] = WeakSet()
@@ -66,6 +67,8 @@ class State:
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
+        self.cancelled = threading.Event()
+        """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
@@ -97,6 +100,29 @@ class State:
         if not self.connection.closed:
             self.forget()
             self.connection.close()
+
+    def interrupt(self) -> None:
+        """Stop what runs, from another thread."""
+        self.cancelled.set()
+        if not self.connection.closed:
+            self.connection.raw.interrupt()
+
+    def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
+        """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
+        from graphdb.storage.loaders.load import load
+
+        with self.at_home(), self.connection.guard() as raw:
+            self.cancelled.clear()
+            try:
+                with watching(self.progress if progress is None else progress) as told:
+                    report = load(raw, self.catalog(), data, options, told, self.cancelled)
+            except GraphDBError:
+                raise  # nothing was kept, so nothing that was derived is stale
+            except BaseException:
+                self.changed()
+                raise
+            self.changed((report.changes,))
+        return report
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed."""

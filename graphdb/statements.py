@@ -7,13 +7,12 @@ Pattern queries go the way that :mod:`graphdb.database` tells; everything else i
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from graphdb.execute.executor import Executor
     from graphdb.interpret.compute import Computation
     from graphdb.interpret.result import ValuesResult
-    from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.loaders.load import LoadReport
 
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
 
@@ -68,7 +67,7 @@ class Statements:
         self._device = device
         self._threads = threads
         self._executor: Executor | None = None
-        self._cancelled = threading.Event()
+        self._cancelled = state.cancelled
         self._unasked = Control(cancelled=self._cancelled)
         """Controls repeated counts, one after the other: nobody asks what it learns."""
         self._told: Progress | None = None
@@ -106,12 +105,6 @@ class Statements:
                 yield
             finally:
                 self._told = None
-
-    def interrupt(self) -> None:
-        """Stop what runs, from another thread."""
-        self._cancelled.set()
-        if not self._state.connection.closed:
-            self._state.connection.raw.interrupt()
 
     def _statement(
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -206,31 +199,7 @@ class Statements:
             self._state.spill,
             self._state.batch,
         )
-        return self.load(statement.paths, options)
-
-    def load(
-        self,
-        data: Any,
-        options: Options,
-        progress: Progress | bool | None = None,
-    ) -> LoadReport:
-        """Load files and tables; see :meth:`graphdb.database.Database.load`."""
-        from graphdb.storage.loaders.load import load
-
-        state = self._state
-        with state.at_home(), state.connection.guard() as raw:
-            self._cancelled.clear()
-            wanted = self._told or (state.progress if progress is None else progress)
-            try:
-                with watching(wanted) as told:
-                    report = load(raw, state.catalog(), data, options, told, self._cancelled)
-            except GraphDBError:
-                raise  # nothing was kept, so nothing that was derived is stale
-            except BaseException:
-                state.changed()
-                raise
-            state.changed((report.changes,))
-        return report
+        return self._state.load(statement.paths, options, self._told)
 
     def _interpreted(
         self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None

@@ -11,6 +11,7 @@ how many have the same label.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from graphdb.errors import StorageError
 from graphdb.storage.arrow import Windows, numbers, values
 from graphdb.storage.batch import LITERAL
+from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import typed_literals
 from graphdb.storage.spool import Kept, Spool, merged
 from graphdb.storage.statistics import PAIRS
@@ -48,9 +50,7 @@ _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 
 def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether there are neither terms nor triples yet."""
-    any_row = " OR ".join(f"EXISTS (FROM _graphdb.{table})" for table in _TABLES)
-    [(found,)] = connection.execute(f"SELECT {any_row}").fetchall()
-    return not found
+    return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
 
 
 class Terms(Protocol):
@@ -137,6 +137,7 @@ class Bulk:
         kinds = _vast(self._folder / "kinds", self._counts[1], np.uint8, self._memory // 4)
         for rows in self._connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(_ROWS):
             kinds[values(rows["id"]) - LITERAL_BASE] = values(rows["kind"])
+            _unmap(kinds)
         return kinds
 
     def _rows(self, schema: pa.Schema, spool: Spool) -> Iterator[pa.RecordBatch]:
@@ -282,6 +283,13 @@ def _vast(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: 
     return np.memmap(path, dtype, "r+", shape=(count,))
 
 
+def _unmap(*arrays: NDArray[Any]) -> None:
+    """Let go of the memory that arrays in a file were read into; the system reads them again."""
+    for array in arrays:
+        if isinstance(array, np.memmap):
+            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
 class _Statistics:
     """The statistics of labels, as rows of their tables.
 
@@ -307,8 +315,14 @@ class _Statistics:
             self._ids = np.union1d(self._ids, classes)
             found, counts = np.unique(vertices, return_counts=True)
             self._starts[found + 1] += counts.astype(np.uint32)
-        np.cumsum(self._starts, dtype=np.uint32, out=self._starts)
-        labelled = int(self._starts[-1])
+            _unmap(self._starts)
+        labelled = 0
+        for begin in range(0, len(self._starts), _ROWS):
+            some = self._starts[begin : begin + _ROWS]
+            some[0] += labelled
+            np.cumsum(some, dtype=np.uint32, out=some)
+            labelled = int(some[-1])
+            _unmap(self._starts)
         self._classes: Codes = _vast(self._folder / "classes", labelled, np.uint32, self._memory // 4)
         self._vertices = np.zeros(len(self._ids), np.int64)
         at = 0
@@ -317,6 +331,7 @@ class _Statistics:
             self._classes[at : at + len(numbers)] = numbers
             self._vertices += np.bincount(numbers, minlength=len(self._ids))
             at += len(numbers)
+            _unmap(self._classes)
         self._at = np.zeros((len(self._ids), 2, 2), np.int64)
         self._touched = np.empty(len(self._ids), np.int64)
 
@@ -338,11 +353,13 @@ class _Statistics:
                 objects.sort()
                 runs.append(spool.add(objects))
                 count += len(keys)
+                _unmap(*vertices)
                 yield keys
             kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
             held = np.zeros(3, np.int64)
             for objects in merged(runs, self._memory // 16):
                 kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
+                _unmap(*vertices, self._kinds)
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
         self._labels.append((label, count, totals[: kernels.CLASSES]))
         direction, bucket = np.nonzero(degrees[:, :, 0])

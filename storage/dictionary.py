@@ -132,6 +132,13 @@ def typed_literals(source: str) -> str:
     """
 
 
+def plain_literals(source: str) -> str:
+    """Return what :func:`typed_literals` does, for rows without a datatype: SQL that DuckDB plans much sooner."""
+    kind = f"CASE WHEN language IS NULL THEN {Kind.STRING:d} ELSE {Kind.LANGSTRING:d} END"
+    empty = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+    return f"SELECT id, lexical, datatype, language, {kind}, {empty} FROM {source}"
+
+
 class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction.
 
@@ -144,6 +151,7 @@ class Numbering:
         self._windows = windows
         self._next: dict[str, int] = {}
         self._before: dict[str, int] = {}
+        self._typed = False  # whether a literal has a datatype
 
     @property
     def first_new(self) -> int:
@@ -169,6 +177,7 @@ class Numbering:
         """
         import pyarrow as pa
 
+        self._typed = self._typed or datatype.null_count < len(datatype)
         terms = pa.table(
             {
                 "position": numbers(np.arange(len(lexical))),
@@ -188,11 +197,12 @@ class Numbering:
         if "resource" in self._next:
             self._connection.execute("INSERT INTO _graphdb.resource SELECT id, iri FROM temp._graphdb_new_resource")
         if "literal" in self._next:
-            rows = typed_literals("temp._graphdb_new_literal")
-            self._connection.execute(f"INSERT INTO _graphdb.literal {rows}")
+            rows = typed_literals if self._typed else plain_literals
+            self._connection.execute(f"INSERT INTO _graphdb.literal {rows('temp._graphdb_new_literal')}")
         for table in self._next:
             self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
         self._next.clear()
+        self._typed = False
 
     def _number(self, terms: pa.Table, table: str, base: int, condition: str) -> Ids:
         """Find ``terms`` in ``table``, and among what is new since; number the others."""

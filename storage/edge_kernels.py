@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,12 +15,12 @@ Ints = NDArray[np.int64]
 @kernel
 def find_edges(
     which: Ints,
-    starts: Ints,
-    ends: Ints,
+    starts: NDArray[Any],
+    ends: NDArray[Any],
     runs: Ints,
     offsets: Ints,
-    starts_of: Ints,
-    ends_of: Ints,
+    starts_of: NDArray[Any],
+    ends_of: NDArray[Any],
     first: Ints,
     found: Ints,
     count: Ints,
@@ -28,7 +30,8 @@ def find_edges(
     ``starts_of`` and ``ends_of`` are those of the triples, label after label as ``runs`` says, sorted in each;
     ``offsets`` is flat, [labels, vertices + 1], or empty.  What is not there gets -1, and 1.
     """
-    width = len(offsets) // max(len(runs) - 1, 1)
+    width = len(offsets) // (len(runs) - 1)
+    simple = first[-1] == len(first) - 1
     at = 0
     for i in range(len(which)):
         found[i], count[i] = -1, 1
@@ -39,17 +42,15 @@ def find_edges(
         # Rows often come in the order of the triples.
         if not (low <= at < high and starts_of[at] == start and ends_of[at] == end):
             if width:
-                if start >= width - 1:
-                    continue
                 low, high = offsets[label * width + start], offsets[label * width + start + 1]
-            at = low
-            while at < high:
-                middle = (at + high) // 2
-                if starts_of[middle] < start or (starts_of[middle] == start and ends_of[middle] < end):
-                    at = middle + 1
-                else:
-                    high = middle
-            if at == runs[label + 1] or starts_of[at] != start or ends_of[at] != end:
+            else:
+                low = low + np.searchsorted(starts_of[low:high], start)
+                high = low + np.searchsorted(starts_of[low:high], start, side="right")
+            at = low + np.searchsorted(ends_of[low:high], end)
+            if at == high or ends_of[at] != end:
                 continue
-        found[i], count[i] = first[at], first[at + 1] - first[at]
+        if simple:
+            found[i] = at
+        else:
+            found[i], count[i] = first[at], first[at + 1] - first[at]
         at += 1

@@ -25,7 +25,7 @@ WHERE t.label IN ({0}) ORDER BY t.label ASC, t.subject ASC, t.object ASC, ordina
 """
 
 _DENSE = 4
-"""Resources for each triple up to which every vertex has an entry in the offsets of its triples."""
+"""Vertices for each triple up to which every vertex has an entry in the offsets of its triples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,48 +35,55 @@ class EdgeTable:
     Attributes
     ----------
     labels
-        The labels, sorted.
-    kind, starts, ends
-        int64 [edges]: which of ``labels`` it is, and the term ids of its ends.
+        int64: the labels, sorted.
+    kind
+        int64 [edges]: which of ``labels`` it is.
+    starts, ends
+        The vertices at its ends, in the graph's id type [edges].
     ordinals
         int64 [edges], or None where all are 0.
     """
 
-    labels: tuple[int, ...]
+    labels: Ints
     kind: Ints
-    starts: Ints
-    ends: Ints
+    starts: NDArray[Any]
+    ends: NDArray[Any]
     ordinals: Ints | None
     _first: Ints = field(repr=False)
     """int64 [triples + 1]: the first edge of each triple."""
-    _offsets: Ints = field(repr=False)
-    """int64 [labels, resources + 1] flat: where the triples of a vertex begin; empty where those are searched for."""
     _runs: Ints = field(repr=False)
     """int64 [labels + 1]: where the triples of a label begin."""
-    _ends_of: Ints = field(repr=False)
-    _starts_of: Ints = field(repr=False)
+    _offsets: Ints = field(repr=False)
+    """int64 [labels, vertices + 1] flat: where the triples of a vertex begin; empty where those are searched for."""
+    _starts_of: NDArray[Any] = field(repr=False)
+    _ends_of: NDArray[Any] = field(repr=False)
+    """The ends of each triple [triples]."""
 
     @classmethod
-    def read(cls, labels: tuple[int, ...], columns: Columns, resources: int) -> EdgeTable:
-        """Read the edges of some labels."""
-        listed = ", ".join(str(int(label)) for label in labels) or "NULL"
-        rows = {name: np.ascontiguousarray(column, np.int64) for name, column in columns(_EDGES.format(listed)).items()}
-        kind = np.searchsorted(np.array(labels, np.int64), rows["label"]).astype(np.int64)
-        starts, ends, ordinals = rows["subject"], rows["object"], rows["ordinal"]
+    def read(
+        cls,
+        labels: tuple[int, ...],
+        columns: Columns,
+        to_vertices: Callable[[Ints], Ints],
+        vertices: int,
+        dtype: type[np.signedinteger[Any]],
+    ) -> EdgeTable:
+        """Read the edges of some labels; there are so many ``vertices``, numbered from terms by ``to_vertices``."""
+        rows = columns(_EDGES.format(", ".join(str(int(label)) for label in labels) or "NULL"))
+        known = np.array(labels, np.int64)
+        kind = np.searchsorted(known, rows["label"])
+        starts, ends = rows["subject"].astype(dtype), to_vertices(rows["object"]).astype(dtype)
         new = np.ones(len(starts), bool)
         new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]) | (kind[1:] != kind[:-1])
         first = np.append(np.flatnonzero(new), len(starts)).astype(np.int64)
         triples = first[:-1]
         runs = np.searchsorted(kind[triples], np.arange(len(labels) + 1)).astype(np.int64)
-        starts_of = starts[triples]
-        offsets = np.empty(0, np.int64)
-        if len(labels) * (resources + 1) <= _DENSE * len(triples):
-            every = np.arange(resources + 1)
-            offsets = np.concatenate(
-                [run + np.searchsorted(starts_of[run:end], every) for run, end in pairwise(runs)]
-            ).astype(np.int64)
-        given = ordinals if ordinals.any() else None
-        return cls(labels, kind, starts, ends, given, first, offsets, runs, ends[triples], starts_of)
+        starts_of, offsets = starts[triples], [np.empty(0, np.int64)]
+        if len(labels) * (vertices + 1) <= _DENSE * len(triples):
+            every = np.arange(vertices + 1, dtype=dtype)
+            offsets = [begin + np.searchsorted(starts_of[begin:end], every) for begin, end in pairwise(runs)]
+        ordinals = np.ascontiguousarray(rows["ordinal"]) if rows["ordinal"].any() else None
+        return cls(known, kind, starts, ends, ordinals, first, runs, np.concatenate(offsets), starts_of, ends[triples])
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -86,27 +93,26 @@ class EdgeTable:
         """Whether each triple is one edge."""
         return len(self._first) - 1 == len(self)
 
-    def find(self, labels: Ints, starts: NDArray[Any], ends: NDArray[Any]) -> tuple[Ints, Ints]:
-        """Find the edges that some triples of term ids stand for: the first one's number, and how many there are.
+    def find(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Find the edges of some triples, given with the vertices at their ends: the first one's number, and how many.
 
         A triple of another label is one edge, of the number -1.
         """
         from graphdb.storage.edge_kernels import find_edges
 
-        known = np.array(self.labels, np.int64)
-        which = np.searchsorted(known, labels)
-        which[known[np.minimum(which, len(known) - 1)] != labels] = -1
-        first, count = np.empty(len(which), np.int64), np.empty(len(which), np.int64)
+        which = np.searchsorted(self.labels, labels)
+        which[self.labels[np.minimum(which, len(self.labels) - 1)] != labels] = -1
+        found = np.empty((2, len(which)), np.int64)
         find_edges(
             which,
-            np.ascontiguousarray(starts, np.int64),
-            np.ascontiguousarray(ends, np.int64),
+            starts,
+            ends,
             self._runs,
             self._offsets,
             self._starts_of,
             self._ends_of,
             self._first,
-            first,
-            count,
+            found[0],
+            found[1],
         )
-        return first, count
+        return found[0], found[1]

@@ -218,20 +218,22 @@ __device__ __forceinline__ Sum sum_lists(const int *ids, u32 count, bool on, Loo
   return own;
 }
 
-// Every lane has a list and a value; the warp goes through one after the other: take(y, value) for each entry.
+// Every lane has a list and a value; the warp goes through one after the other: take(y, value) for each entry.  Where all
+// warps of a team call it with the same lists, each takes its share of every list: that of `rank` among `size` threads.
 template <typename Value, typename Take>
-__device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value value, Take take) {
+__device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value value, Take take, u32 rank = LANE,
+                                              u32 size = WARP) {
   for (u32 left = __ballot_sync(FULL, value != 0 && count > 0); left; left &= left - 1) {
     int owner = __ffs(left) - 1;
     const int *list = (const int *)__shfl_sync(FULL, (u64)ids, owner);
     u32 n = __shfl_sync(FULL, count, owner);
     Value sent = __shfl_sync(FULL, value, owner);
-    u32 k = LANE;
-    for (; k + 3 * WARP < n; k += 4 * WARP) {
-      const int a = __ldg(list + k), b = __ldg(list + k + WARP), c = __ldg(list + k + 2 * WARP);
-      const int d = __ldg(list + k + 3 * WARP);
+    u32 k = rank;
+    for (; k + 3 * size < n; k += 4 * size) {
+      const int a = __ldg(list + k), b = __ldg(list + k + size), c = __ldg(list + k + 2 * size);
+      const int d = __ldg(list + k + 3 * size);
       take(a, sent), take(b, sent), take(c, sent), take(d, sent);
     }
-    for (; k < n; k += WARP) take(__ldg(list + k), sent);
+    for (; k < n; k += size) take(__ldg(list + k), sent);
   }
 }

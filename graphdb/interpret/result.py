@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from graphdb.result import Home, Result
@@ -51,12 +51,5 @@ class ValuesResult(Result):
         """Keep the rows as a table of the database, and return their number."""
         return self._home.store(self.presented(), name, replace)
 
-    def text(self, limit: int = 40) -> str:
-        """Return the rows as an aligned table, at most ``limit`` of them."""
-        from graphdb.render import plural, table
-
-        if not self.columns:
-            return self.message or "done"
-        lines = [*table(self.columns, list(self)[:limit])]
-        more = f", the first {limit} shown" if len(self) > limit else ""
-        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
+    def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
+        return list(self)[:limit] if self.columns else None

@@ -29,13 +29,11 @@ FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A plain pattern with its plan, and SQL from its bindings (:data:`FIXED`) to rows of the query."""
+    """A plain pattern with its plan, and what is wanted of it."""
 
     bound: BoundPattern
     plan: PhysicalPlan
     needs: Wanted
-    sql: str
-    parameters: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,24 +127,29 @@ class PathBase(QueryRun):
             parameters=parameters,
         )
 
-    def _matched(self, part: Part) -> Waiting:
-        """Run the plan of a part, and keep its bindings."""
+    def _matched(self, part: Part, name: str = FIXED, share: int = 1, *, unasked: bool = False) -> Waiting:
+        """Run the plan of a part, and keep its bindings under a name: one of so many that share the memory for them.
+
+        What is ``unasked`` is not run: it has no rows.
+        """
         import pyarrow as pa
 
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"
-        if not needs.vertices:
+        if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
-            empty = pa.table({name: pa.array([], pa.int64()) for name in names})
-            kept = Waiting(self, FIXED, empty, self._bindings_bytes // 4)
+            empty = pa.table({column: pa.array([], pa.int64()) for column in names})
+            kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
+            if unasked:
+                return kept
             count = self._count(part.plan, needs, bound, control)
             rows = count if needs.duplicates == "keep" else min(count, 1)
             found = {"one": np.zeros(rows, np.int64)}
             kept.add(pa.table(found | ({"n": np.full(rows, count)} if counted else {})))
             return kept
-        kept = Waiting(self, FIXED, self._empty(needs, bound), self._bindings_bytes // 4)
-        for block in self._blocks(part.plan, needs, bound, control):
+        kept = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
+        for block in () if unasked else self._blocks(part.plan, needs, bound, control):
             kept.add(self._terms(block, needs, bound))
         return kept
 

@@ -140,7 +140,6 @@ class SelectedRun(PathBase):
         joined = _joined(selected, needs, free)
         shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
         shaped = shaper.shape(returns, items, window)
-        self._refuse_exact(shaped)
         plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
         columns = {left: f"v{source}", right: f"v{target}"}
         columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
@@ -177,9 +176,9 @@ class SelectedRun(PathBase):
         known = self._snapshot.names.edge_labels
         if any(known[label].kinds for label in labels or () if label in known):
             raise NotSupportedError("paths to literals are not supported in SQL")
-        asked = self._snapshot.edges.described if spelled else self._snapshot.edges.parallel
-        if asked if labels is None else asked.intersection(labels):
-            raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
+        parallel = self._snapshot.edges.parallel
+        if parallel if labels is None else parallel.intersection(labels):
+            raise NotSupportedError("paths along parallel edges are not supported in SQL")
         mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
             path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
@@ -243,7 +242,7 @@ class SelectedRun(PathBase):
             tuple(names),
             duplicates=needs.duplicates,
         )
-        return Part(bound, make_plan(pattern, self._snapshot.graph), own, "", {})
+        return Part(bound, make_plan(pattern, self._snapshot.graph), own)
 
     # --- running
 

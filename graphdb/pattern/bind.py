@@ -67,6 +67,8 @@ class Choice:
     """bool [edges of these labels, as numbered]: which fulfil the conditions on this edge alone; None without any."""
     others: bool = True
     """Whether edges of other labels fulfil them."""
+    words: str = ""
+    """The conditions, for EXPLAIN."""
     facts: dict[ast.Property, int] = field(default_factory=dict)
     """The properties of this edge that a query names, as expressions, with their keys: columns of the bindings."""
 
@@ -157,7 +159,7 @@ def _property_conditions(subject: ast.Variable, properties: ast.MapLiteral | Non
     if properties is None:
         return []
     return [
-        ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), key.span)
+        ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), ast.Span(key.span.start, value.span.end))
         for key, value in properties.items
     ]
 

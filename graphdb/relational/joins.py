@@ -175,10 +175,10 @@ def available(bound: BoundPattern, needs: Wanted) -> list[str]:
     return vertices + [bound.edges[edge].name for edge in needs.edges]
 
 
-def only(relation: Relation, names: Collection[str]) -> Relation:
-    """Return bindings of which only some names have columns."""
+def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()) -> Relation:
+    """Return bindings of which only some names have columns; of others just their properties, where these have."""
     variables = {name: relation.variables[name] for name in names}
-    known = {node: value for node, value in relation.known.items() if _base(node) in variables}
+    known = {node: value for node, value in relation.known.items() if _base(node) in {*variables, *facts}}
     return replace(relation, variables=variables, known=known)
 
 

@@ -205,7 +205,9 @@ class Lowering(Searches):
         if needs is None:
             needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
         self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-        return replace(only(relation, available(bound, needs)), matches="b.n" if needs.duplicates == "count" else None)
+        facts = [bound.edges[edge].name for edge in needs.facts]
+        found = only(relation, available(bound, needs), facts)
+        return replace(found, matches="b.n" if needs.duplicates == "count" else None)
 
     def _needs_of(self, bound: BoundPattern, relation: Relation, clause: ast.ClauseNode) -> Wanted | None:
         """What a clause needs of the bindings; None if all that is named from there on."""

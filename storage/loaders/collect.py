@@ -23,7 +23,7 @@ from graphdb.storage.spool import Kept, Spool
 _PIECE, _TEXTS = 4 << 20, 1 << 17
 """Bytes and texts of a piece."""
 
-_SLOTS = 1 << 16
+_SLOTS = 1 << 12
 """Slots of a table at first."""
 
 _FILLED = 0.75

@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb import choices
 from graphdb.grammar.parser import parse
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
@@ -236,14 +238,20 @@ def expected(rows: list[Row], items: list[tuple[str, Value | str]], distinct: bo
 
 
 @settings(max_examples=100 * MORE, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(at=st.integers(0, 4), question=questions())
-def test_matches_of_edges(graphs: list[Graph], at: int, question: Any) -> None:
+@given(at=st.integers(0, 4), question=questions(), scanned=st.sampled_from([0, choices._SCANNED]))
+def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: int) -> None:
     query, links, mode, holds, items, distinct = question
     graph = graphs[at]
     rows = [row for row in brute(graph, links, mode) if holds(row)]
     want = expected(rows, items, distinct)
     note(f"{query}\nlabels {graph.labels}\nedges {graph.edges}")
     database = graph.database
+    database._state.prepared.clear()
+    with mock.patch.object(choices, "_SCANNED", scanned):
+        _compare_all(database, query, want)
+
+
+def _compare_all(database: graphdb.Database, query: str, want: Counter[tuple[Any, ...]]) -> None:
     way = "interpreted" if "interpreted" in database.explain(query) else "SQL"
     event(way)
     assert way == "SQL"

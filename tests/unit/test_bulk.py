@@ -119,6 +119,19 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
             assert contents(db, *list(TABLES)[3:]) == recounted(db)
 
 
+def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:
+    file = tmp_path / "data.nt"
+    file.write_text("<a:s> <a:p> <a:o> .\n")
+    with graphdb.connect() as db:
+        db.load(file)
+        db.sql("SET memory_limit = '8MB'")
+        with pytest.raises(graphdb.MemoryLimitError, match="the load needs more memory than memory_limit") as error:
+            db.load(GEOGRAPHY)
+        assert "500MB is enough" in str(error.value)
+        db.sql("SET memory_limit = '1GB'")
+        assert db.sql("SELECT count(*) FROM triples").scalar() == 1
+
+
 def test_more_pairs_of_labels_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "data.nt"
     dice = random.Random(5)
