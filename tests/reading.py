@@ -51,12 +51,9 @@ def terms(batch: Batch) -> list[tuple[Term, ...]]:
 
 def triples(batch: Batch) -> list[tuple[Term, ...]]:
     """All triples of a batch; those of named graphs as three terms, the reified ones behind their reifiers as four."""
-    reified = batch.others[:, 4] >= 0
-    return [
-        *terms(batch),
-        *_named(batch, batch.others[~reified, :3]),
-        *_named(batch, batch.others[reified][:, [4, 0, 1, 2]]),
-    ]
+    others = np.concatenate([np.empty((0, 5), np.int64), *(kept.get() for kept in batch.others)])
+    reified = others[:, 4] >= 0
+    return [*terms(batch), *_named(batch, others[~reified, :3]), *_named(batch, others[reified][:, [4, 0, 1, 2]])]
 
 
 def _named(batch: Batch, rows: NDArray[Any]) -> list[tuple[Term, ...]]:
