@@ -31,9 +31,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
 from graphdb.rows import Parameters, Rows
+from graphdb.storage.sketch import IN, OUT
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NULL
 
@@ -215,8 +216,24 @@ def with_scan(snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, pl
     edges = len(table) if choice.fulfil is None else int(np.count_nonzero(choice.fulfil))
     if plan.cost * _SCANNED < edges:
         return plan
-    source, target = (pattern.vertices[end].candidates for end in (edge.source, edge.target))
+    source, target = (
+        None
+        if edge.directed and _implied(snapshot, choice.labels, pattern.vertices[end], direction)
+        else pattern.vertices[end].candidates
+        for end, direction in ((edge.source, OUT), (edge.target, IN))
+    )
     return replace(plan, scan=EdgeScan(edges, source, target))
+
+
+def _implied(snapshot: Snapshot, labels: tuple[int, ...], vertex: PatternVertex, direction: int) -> bool:
+    """Whether all edges of some labels start (or end) at what a vertex may be: at those of its one label, it is."""
+    if vertex.candidates is None or len(vertex.labels) != 1:
+        return False
+    (member,), source = vertex.labels, snapshot.graph.source
+    if len(vertex.candidates) < len(snapshot.graph.members(member)):
+        return False
+    there = (source.at_class(label, direction, member) for label in labels)
+    return [found[0] if found is not None else -1 for found in there] == [source.statistics(x).triples for x in labels]
 
 
 class Chooser:
@@ -239,7 +256,7 @@ class Chooser:
         self._choices: list[tuple[int, Choice, bool]] = []
         """Pattern edges, each with what is open of it, and whether its parallel edges are only counted."""
         for number, choice in bound.choices.items():
-            shown = number in needs.edges and bool(choice.parallel or choice.facts)
+            shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
             decides = choice.fulfil is not None or number in compared or shown
             if decides or (choice.parallel and (counts or needs.duplicates == "keep")):
                 self._choices.append((number, choice, counts and not decides))
@@ -304,24 +321,27 @@ class Chooser:
                 mask[candidates] = True
             masks.append(mask)
         counts = self._needs.count_only or self._needs.duplicates == "count"
+        wanted = [end in self._needs.vertices for end in (edge.source, edge.target)]
         fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
         for at in range(0, scan.edges, _BLOCK):
-            every = np.arange(at, min(at + _BLOCK, scan.edges)) if fulfil is None else fulfil[at : at + _BLOCK]
-            for backwards in (False,) if edge.directed else (False, True):
-                numbers, ends = every, [table.starts[every], table.ends[every]]
-                kept = np.ones(len(numbers), bool)
-                if backwards:  # a self loop is one way to go, not two
-                    kept = ends[0] != ends[1]
-                    ends.reverse()
+            end = min(at + _BLOCK, scan.edges)
+            every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
+            for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
+                numbers, ends, kept = every, [table.starts[run], table.ends[run]], None
                 if edge.source == edge.target:
-                    kept &= ends[0] == ends[1]
-                for end, mask in zip(ends, masks, strict=True):
+                    kept = ends[0] == ends[1]
+                if backwards:
+                    ends.reverse()
+                    kept = ends[0] != ends[1]  # a self loop is one way to go, not two
+                for side, mask in zip(ends, masks, strict=True):
                     if mask is not None:
-                        kept &= mask[end]
-                if not kept.all():
-                    numbers, ends = numbers[kept], [end[kept] for end in ends]
-                codes = table.labels[table.kind[numbers]] * 2 + backwards
-                columns = {edge.name: codes, f"#n{number}": numbers, **dict(zip(names, ends, strict=True))}
+                        kept = mask[side] if kept is None else kept & mask[side]
+                if kept is not None and not kept.all():
+                    numbers, ends = numbers[kept], [side[kept] for side in ends]
+                columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
+                columns[f"#n{number}"] = numbers
+                if number in self._needs.edges:
+                    columns[edge.name] = table.labels[table.kind[numbers]] * 2 + backwards
                 yield Block(columns, len(numbers), np.ones(len(numbers), np.int64) if counts else None)
 
     def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
@@ -346,21 +366,25 @@ class Chooser:
 
         found: dict[str, pa.Array] = {}
         for number, choice, _ in self._choices:
-            if number not in self._needs.edges:
+            if number not in (*self._needs.edges, *self._needs.facts):
                 continue
             chosen = block.columns[f"#n{number}"]
-            run: bool | None = None  # whether they follow one another
-            if choice.parallel:
+            if choice.parallel and number in self._needs.edges:
                 found[f"o{number}"] = pa.array(self._ordinals(number, chosen))
             for key in dict.fromkeys(choice.facts.values()):
                 values = self._snapshot.edges.values(choice.labels, key)
-                if run is None:
-                    run = len(chosen) > 1 and chosen[-1] - chosen[0] == len(chosen) - 1 and (np.diff(chosen) == 1).all()
-                if run:
+                if _is_run(chosen):
                     found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
                 else:
                     found[f"f{number}_{key}"] = values.take(pa.array(chosen, mask=chosen < 0))
         return found
+
+
+def _is_run(numbers: Ids) -> bool:
+    """Whether edges follow one another as they are numbered."""
+    if not len(numbers) or numbers[0] < 0 or numbers[-1] - numbers[0] != len(numbers) - 1:
+        return False
+    return bool((np.diff(numbers) == 1).all())
 
 
 def _taken(

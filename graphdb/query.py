@@ -31,7 +31,7 @@ from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, bindings_of
 from graphdb.relational.lower import Lowering
-from graphdb.relational.program import Program, Rows, Searched, Step
+from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
@@ -177,7 +177,7 @@ class QueryRun:
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
-                    if not step.needs.vertices:
+                    if step.needs.nothing:
                         empty = empty.append_column("one", empty.column("n"))
                     stack.enter_context(self._snapshot.connection.view(step.view, empty))
                     for given in step.given:
@@ -375,13 +375,20 @@ class QueryRun:
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
+        given = [self._given(one) for one in step.given]
+        if (former := step.former.again(given)) is not None:
+            return former
         vertices = list(step.pattern.vertices)
-        for given in step.given:
-            found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
-            ids = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
-            vertices[given.vertex] = restricted(vertices[given.vertex], ids)
+        for one, ids in zip(step.given, given, strict=True):
+            vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            return self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
+            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
+        step.former.keep(given, plan)
+        return plan
+
+    def _given(self, given: Given) -> Ids:
+        found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
+        return np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -421,7 +428,7 @@ class QueryRun:
             with connection.view(view, {"count": np.array([count], np.int64)}):
                 yield
             return
-        if not needs.vertices:
+        if needs.nothing:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self.new_control()
             count = self._count(plan, needs, bound, control)
@@ -506,7 +513,7 @@ class QueryRun:
         chooser = Chooser(self._snapshot, bound, needs)
         columns = dict.fromkeys(_columns(needs, bound).values(), np.empty(0, np.int64))
         columns |= {f"#n{edge}": np.empty(0, np.int64) for edge in chooser.edges}
-        counted = not needs.vertices or needs.duplicates == "count"
+        counted = needs.nothing or needs.duplicates == "count"
         return self._terms(Block(columns, 0, np.empty(0, np.int64) if counted else None), needs, bound)
 
     def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> pa.Table:

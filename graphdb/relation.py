@@ -28,6 +28,9 @@ ROW = "#row"
 GROUP = "#group"
 """The number of the outer row, or of the values taken from it, that a subquery's row belongs to."""
 
+MATCHES = "#matches"
+"""How many matches a row stands for, while rows are put together."""
+
 VALUE = "#value"
 """What a subquery gathers of each of its matches."""
 

@@ -8,7 +8,7 @@ user of SQL sees (vertices as their IRIs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -21,7 +21,7 @@ from graphdb.expressions import Compiler, Scope
 from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
-from graphdb.pattern.bind import BoundPattern, variables_in
+from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
@@ -84,9 +84,10 @@ def wanted(
     only_counts = not bound.residual and all(_counts_matches(item.expression, bound) for item in items)
     if items and only_counts and not returns.distinct:
         return Wanted((), (), True, None)
-    named = variables_in(tuple(item.expression for item in items))
-    named |= variables_in(tuple(order.expression for order in returns.order_by))
-    named |= variables_in(tuple(bound.residual))
+    ordered = tuple(order.expression for order in returns.order_by)
+    parts = (tuple(item.expression for item in items), ordered, tuple(bound.residual))
+    known = {node: number for number, choice in bound.choices.items() for node in choice.facts}
+    named = _named_beside(parts, known)
     edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
     vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
     # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
@@ -99,7 +100,17 @@ def wanted(
         streams = streams and all(_is_resource(item.expression, bound) for item in items)
     skip, limit = window
     enough = skip + limit if streams and limit is not None else None
-    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates)
+    facts = {known[part] for part in walk(parts) if isinstance(part, ast.Property) and part in known} - edges
+    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
+
+
+def _named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
+    """Return the variables in a piece of syntax, but for those in some expressions."""
+    if isinstance(node, ast.Variable):
+        return {node.name}
+    if isinstance(node, ast.Property) and node in known:
+        return set()
+    return set().union(*(_named_beside(part, known) for part in parts_of(node)))
 
 
 def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
@@ -232,7 +243,11 @@ class Shaper:
             order = self._order(returns, seen, rows, items)
             if not order and ordered is not None:
                 order = f" ORDER BY {ordered.sql} ASC"
-            sql = f"SELECT {chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}"
+            source, (skip, limit) = relation.source, window
+            if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
+                # What is joined to the rows is for few of them then, and none goes.
+                source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
+            sql = f"SELECT {chosen}{of_group} FROM {source} b {rows.joins}{_where(where)}"
             sql += self._ordered(order, window, relation.groups)
             direct = None if where or order or self._bound is None else self._direct(self._bound, items)
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
@@ -265,6 +280,13 @@ class Shaper:
         )
         inner = f"SELECT {chosen} FROM {relation.source} b {rows.joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    def _orders_by_known(self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> bool:
+        """Whether all that rows are ordered by are columns of theirs."""
+        aliased = {item.alias: item.expression for item in items if item.alias}
+        keys = (order.expression for order in returns.order_by)
+        named = [aliased.get(key.name, key) if isinstance(key, ast.Variable) else key for key in keys]
+        return bool(named) and all(key in self._relation.known for key in named)
 
     def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
         """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""

@@ -137,7 +137,7 @@ class PathBase(QueryRun):
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"
-        if not needs.vertices:
+        if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
             empty = pa.table({column: pa.array([], pa.int64()) for column in names})
             kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))

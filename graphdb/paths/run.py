@@ -132,6 +132,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         if isinstance(prepared, Unrolled) and prepared.wanted.count_only:
             shaped = prepared.shaped
             return Counted(self.count_unrolled(prepared), len(shaped.columns), shaped.window)
+        if isinstance(prepared, Selected) and prepared.sized:
+            return Counted(self.number_found(prepared), len(prepared.shaped.columns), prepared.shaped.window)
         if isinstance(prepared, Selected) and prepared.direct is not None:
             found = self.projected(prepared, prepared.direct)
             if not isinstance(found, Waiting):

@@ -69,6 +69,8 @@ class Selected(PreparedPaths):
         The candidates of an end that ``around`` does not bind; None for all vertices.
     direct
         The step's columns that are the result, where no SQL is needed for it.
+    sized
+        Whether the result is the number of ends that are found.
     given
         The parameters that name the ends, where nothing else depends on arguments: others may be put in their place.
     """
@@ -80,6 +82,7 @@ class Selected(PreparedPaths):
     starts: Ids | None
     ends: Ids | None
     direct: tuple[str, ...] | None = None
+    sized: bool = False
     given: tuple[ast.Parameter | None, ast.Parameter | None] | None = None
 
     def describe(self, label: Callable[[int], str]) -> Iterator[str]:
@@ -142,7 +145,9 @@ class SelectedRun(PathBase):
         columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
         chosen = [columns.get(i.expression.name) if isinstance(i.expression, ast.Variable) else None for i in items]
         direct = tuple(name for name in chosen if name is not None)
-        selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None)
+        end = right if selected.step.only == "target" else left
+        sized = bool(selected.step.only) and not bound.residual and all(_counts(i.expression, end) for i in items)
+        selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None, sized=sized)
         return replace(selected, shaped=shaped, bound=bound, reusable=not self._views, given=_given(selected, asked))
 
     def again(self, prepared: Selected) -> Selected | None:
@@ -265,6 +270,11 @@ class SelectedRun(PathBase):
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)
 
+    def number_found(self, prepared: Selected) -> int:
+        """Return how many ends are found."""
+        self.control = control = self.new_control()
+        return sum(map(len, self._found(prepared, Paths(self._snapshot.graph, prepared.step, control))))
+
     def _paths(self, prepared: Selected) -> Waiting:
         """Find the paths; what is around them is visible already."""
         self.control = control = self.new_control()
@@ -343,6 +353,13 @@ def _given(
     if len(asked) != len([parameter for parameter in found if parameter is not None]):
         return None
     return found[0], found[1]
+
+
+def _counts(item: ast.Expression, name: str) -> bool:
+    """Whether an item is the number of different values of a variable."""
+    if not isinstance(item, ast.FunctionCall) or item.name.lower() != "count":
+        return False
+    return item.distinct and item.arguments == (ast.Variable(name),)
 
 
 def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -> str:

@@ -113,3 +113,10 @@ class Wanted:
     """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
     duplicates: Duplicates = "keep"
     """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
+    facts: tuple[int, ...] = ()
+    """Edges of which only properties are needed that are columns of the bindings, whatever they are bound to."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no column of the match is needed."""
+        return not (self.vertices or self.facts)

@@ -12,13 +12,14 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
-from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import OF_PATHS
-from graphdb.relation import GROUP, ORDER, ROW, Relation, bindings_of
+from graphdb.relation import GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
 from graphdb.relational.program import Given, Rows, Searched, Step
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper
-from graphdb.values import Base
+from graphdb.typed import Typed
+from graphdb.values import INTEGER, Base
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,17 +58,33 @@ class Joins:
 
     # --- matches that start from rows
 
-    def _joined(self, left: Relation, bound: BoundPattern, live: Collection[str], how: str) -> Relation:
-        """Join rows with the bindings of a pattern that starts from them."""
+    def _joined(
+        self,
+        left: Relation,
+        bound: BoundPattern,
+        live: Collection[str],
+        how: str,
+        duplicates: Duplicates = "keep",
+    ) -> Relation:
+        """Join rows with the bindings of a pattern that starts from them.
+
+        ``duplicates`` says what is needed of equal bindings.
+        """
         view = self._name("bindings")
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
         used = {*shared, *live, *free_variables(pattern.where)}
         needs = needs_of(bound, used)
+        if not needs.edges:
+            needs = replace(needs, duplicates=duplicates)
         names = [name for name in available(bound, needs) if name in used]
-        sql, found = self._shaper(only(replace(pattern, where=()), names)).select(names)
+        pattern = replace(only(pattern, names), where=pattern.where)
+        counted = [MATCHES] if needs.duplicates == "count" else []
+        numbered = dict.fromkeys(counted, Typed("b.n", INTEGER))
+        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
+        sql, found = self._shaper(rows).select([*names, *counted])
         on = [f"r.{found.variables[n].sql[2:]} = l.{left.variables[n].sql[2:]}" for n in shared]
-        new = [name for name in names if name not in left.variables]
+        new = [name for name in names if name not in left.variables] + counted
         chosen = "".join(f", r.{found.variables[name].sql[2:]} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", r.{value.sql[2:]} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: replace(value, sql=f"b.f{i}") for i, (node, value) in enumerate(found.known.items())}
@@ -76,7 +93,9 @@ class Joins:
         made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
         self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
-        return Relation(source, {**left.variables, **made}, pattern.where, {**left.known, **facts})
+        number = made.pop(MATCHES, None)
+        matches = None if number is None else f"coalesce({number.sql}, 1)" if how == "outer join" else number.sql
+        return Relation(source, {**left.variables, **made}, pattern.where, {**left.known, **facts}, matches)
 
     def _given(self, left: Relation, bound: BoundPattern, shared: Iterable[str]) -> Iterator[Given]:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
@@ -156,10 +175,10 @@ def available(bound: BoundPattern, needs: Wanted) -> list[str]:
     return vertices + [bound.edges[edge].name for edge in needs.edges]
 
 
-def only(relation: Relation, names: Collection[str]) -> Relation:
-    """Return bindings of which only some names have columns."""
+def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()) -> Relation:
+    """Return bindings of which only some names have columns; of others just their properties, where these have."""
     variables = {name: relation.variables[name] for name in names}
-    known = {node: value for node, value in relation.known.items() if _base(node) in variables}
+    known = {node: value for node, value in relation.known.items() if _base(node) in {*variables, *facts}}
     return replace(relation, variables=variables, known=known)
 
 

@@ -19,11 +19,12 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.lists import common
 from graphdb.pattern.bind import BoundPattern, conjuncts
-from graphdb.pattern.free import free_variables, subqueries_in
-from graphdb.pattern.graph import Wanted
+from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
+from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
+from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
-from graphdb.relation import GROUP, ORDER, ROW, UNIT, Relation, bindings_of
+from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
 from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.searched import PathOf, Searches
@@ -96,7 +97,7 @@ class Lowering(Searches):
                 return self._project(relation, clause)
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest)
-                rest = _measured(matches, rest[len(matches) :])
+                rest = _starred(matches, _measured(matches, rest[len(matches) :]))
                 fresh = relation is UNIT and not clause.optional
                 relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
                 continue
@@ -197,14 +198,16 @@ class Lowering(Searches):
             versions = self._unrolled(matches, live, (), rest[0])
             if versions is None:
                 return self._searched(UNIT, matches, live, _drops(rest[0]))
-            return self._first_unrolled(versions, live)
+            return self._first_unrolled(versions, live, rest[0])
         bound, view = self._bound(matches, UNIT), self._name("bindings")
         relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
         if needs is None:
             needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
         self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-        return replace(only(relation, available(bound, needs)), matches="b.n" if needs.duplicates == "count" else None)
+        facts = [bound.edges[edge].name for edge in needs.facts]
+        found = only(relation, available(bound, needs), facts)
+        return replace(found, matches="b.n" if needs.duplicates == "count" else None)
 
     def _needs_of(self, bound: BoundPattern, relation: Relation, clause: ast.ClauseNode) -> Wanted | None:
         """What a clause needs of the bindings; None if all that is named from there on."""
@@ -240,8 +243,19 @@ class Lowering(Searches):
             return self._by_row(left, list(map(_numbered, joined)), live, how)
         bound = self._bound(matches, left)
         if how == "JOIN" or not bound.residual:
-            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join")
+            names = {*left.variables, *bound.variables}
+            duplicates = self._duplicates(rest[0], names, bound.residual)
+            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates)
         return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how)
+
+    def _duplicates(
+        self, clause: ast.ClauseNode, names: Collection[str], conditions: Sequence[ast.Expression]
+    ) -> Duplicates:
+        """What a clause needs of rows that are equal in what it names; ``conditions`` are still to be tested."""
+        returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+        if not isinstance(returns, ast.ReturnClause) or any(subqueries_in((returns, tuple(conditions)))):
+            return "keep"
+        return "keep" if _looks_back(clause, returns.items, names) else duplicates_of(returns, returns.items)
 
     def _unrolled(
         self, matches: Sequence[ast.MatchClause], live: Collection[str], given: Collection[str], then: ast.ClauseNode
@@ -283,18 +297,28 @@ class Lowering(Searches):
             raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
         return " UNION ALL ".join(sql for sql, _ in selects), selects[0][1]
 
-    def _first_unrolled(self, versions: Sequence[Version], live: Collection[str]) -> Relation:
+    def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""
         relations = []
-        for version in versions:
-            bound, view = self._bound(version.matches, UNIT), self._name("bindings")
+        bounds = [self._bound(version.matches, UNIT) for version in versions]
+        names = {name for bound in bounds for name in bound.variables}
+        duplicates = self._duplicates(then, names, [c for bound in bounds for c in bound.residual])
+        if any(name in live for bound in bounds for name in bound.edge_of):
+            duplicates = "keep"
+        for version, bound in zip(versions, bounds, strict=True):
+            view = self._name("bindings")
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
+            needs = replace(needs, duplicates=duplicates)
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-            relations.append(_aliased(only(relation, available(bound, needs)), version))
-        names = [name for name in relations[0].variables if name in live]
-        sql, found = self._together(relations, names, live)
-        return Relation(f"({sql})", found)
+            relation = _aliased(only(relation, available(bound, needs)), version)
+            if duplicates == "count":
+                relation = replace(relation, variables={**relation.variables, MATCHES: Typed("b.n", INTEGER)})
+            relations.append(relation)
+        kept = [name for name in relations[0].variables if name in live or name == MATCHES]
+        sql, found = self._together(relations, kept, live)
+        variables = {name: found[name] for name in kept if name != MATCHES}
+        return Relation(f"({sql})", variables, matches=found[MATCHES].sql if duplicates == "count" else None)
 
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:
         """Return the names that later clauses may use: those of the relation, and those that come."""
@@ -348,6 +372,25 @@ def _drops(clause: ast.ClauseNode) -> bool:
     """Whether what a clause makes of its rows depends on the distinct ones alone."""
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+
+
+def _starred(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> list[ast.ClauseNode]:
+    """Return later clauses, the first of which counts matches where it counts what no match lacks."""
+    clause = rest[0]
+    if matches[0].optional or not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
+        return rest
+    nodes = {node.variable for match in matches for path in match.patterns for node in path.nodes}
+
+    def change(part: object) -> object:
+        if isinstance(part, SUBQUERIES):
+            return part
+        if not isinstance(part, ast.FunctionCall) or part.name.lower() != "count" or part.distinct:
+            return None
+        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in nodes else None
+
+    returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+    returns = replace(returns, items=rewritten(returns.items, change), order_by=rewritten(returns.order_by, change))
+    return [replace(clause, returns=returns) if isinstance(clause, ast.WithClause) else returns, *rest[1:]]
 
 
 def _measured(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> list[ast.ClauseNode]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +45,28 @@ class Given:
     parameters: Mapping[str, object]
 
 
+FORMER_BYTES = 64 << 10
+"""What a plan that depends on the rows may hold of memory to be kept: longer ones take longer to run than to plan."""
+
+
+@dataclass(slots=True)
+class Former:
+    """The last plan of a step that starts from rows: for the same vertices, over the same data, it is the plan."""
+
+    given: tuple[NDArray[np.int64], ...] = ()
+    plan: PhysicalPlan | None = None
+
+    def again(self, given: Sequence[NDArray[np.int64]]) -> PhysicalPlan | None:
+        """Return it, if the rows give the same vertices."""
+        same = len(given) == len(self.given) and all(map(np.array_equal, given, self.given))
+        return self.plan if same else None
+
+    def keep(self, given: Sequence[NDArray[np.int64]], plan: PhysicalPlan) -> None:
+        """Keep a plan, if it is small."""
+        if plan.own_bytes + sum(ids.nbytes for ids in given) <= FORMER_BYTES:
+            self.given, self.plan = tuple(given), plan
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One match: of a pattern whose vertices the rows may give, for SQL that names its bindings ``view``."""
@@ -59,6 +81,7 @@ class Step:
     given: tuple[Given, ...] = ()
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
+    former: Former = field(default_factory=Former, compare=False)
 
     @property
     def reads(self) -> list[str]:
@@ -135,7 +158,8 @@ class Program:
         """What its plans, and the candidates that later ones start from, hold of memory."""
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
-        return plans + sum(ids.nbytes for ids in later if ids is not None)
+        kept = FORMER_BYTES * sum(step.plan is None for step in self.matches)
+        return plans + kept + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_use(self, name: str) -> int:
         """Return the number of the last step that reads a table or view; past the last if the result does."""

@@ -274,6 +274,42 @@ def test_explain_says_why_a_query_is_interpreted(db: graphdb.Database, text: str
 # --- what is kept, and what is left ----------------------------------------------------------------------------
 
 
+def test_counts_of_paths_are_not_enumerated(db: graphdb.Database) -> None:
+    """Numbers of matches travel with distinct rows; the size of a neighbourhood is what one search reached."""
+    told = [
+        ("MATCH (a:P)-[:KNOWS*1..2]->(b) WITH a, count(*) AS n RETURN a.name, n", [("Ada", 3), ("Bob", 2), ("Cy", 1)]),
+        ("MATCH (a:P)-[:KNOWS*1..2]->(b) WITH count(*) AS n RETURN n + 1 AS n", [(7,)]),
+        ("MATCH (a:P) WITH a MATCH (a)-[]->()-[]->(b) RETURN a.name, count(*) AS n", [("Ada", 2), ("Bob", 1)]),
+        (
+            "MATCH (a) OPTIONAL MATCH (a)-[:KNOWS]->()-[:KNOWS]->(b) RETURN a.name, count(*) AS n, count(b) AS m",
+            [("Ada", 1, 1), ("Bob", 1, 1), ("Cy", 1, 0), ("Dan", 1, 0)],
+        ),
+        (
+            "MATCH (a:P {name: 'Ada'})-[:KNOWS*1..3]->(b) RETURN count(DISTINCT b) AS n, count(DISTINCT b) AS m",
+            [(3, 3)],
+        ),
+        ("MATCH (a:P)-[:KNOWS*]->(b:Q) RETURN count(DISTINCT a) AS n", [(3,)]),
+        ("MATCH (a:P)-[:KNOWS*]->(b:Q) RETURN count(DISTINCT a) AS n SKIP 1", []),
+    ]
+    for text, expected in told:
+        assert "interpreted" not in db.explain(text)
+        assert _rows(db, text) == Counter(expected), text
+
+
+def test_a_later_match_is_planned_once_for_the_same_rows(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "MATCH (a:P) WITH a ORDER BY a.name LIMIT 2 MATCH (a)-[:KNOWS]->(b) RETURN b.name"
+    expected = _rows(db, text)
+    with monkeypatch.context() as patched:
+        patched.setattr("graphdb.query.make_plan", lambda *_: pytest.fail("planned again"))
+        assert _rows(db, text) == expected
+    db.query("MATCH (a {name: 'Ada'}), (b {name: 'Bob'}) CREATE (a)-[:KNOWS]->(:P {name: 'Aaron'})-[:KNOWS]->(b)")
+    try:
+        assert _rows(db, text) == Counter([("Aaron",), ("Bob",), ("Bob",), ("Dan",)])
+    finally:
+        db.query("MATCH (a {name: 'Aaron'}) DETACH DELETE a")
+    assert _rows(db, text) == expected
+
+
 @pytest.mark.parametrize("text", ["UNWIND [{a: 1}] AS m RETURN m.a AS x", "UNWIND [1] AS x RETURN x"])
 def test_what_sql_can_and_cannot_do_is_kept(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert db.query(text).scalar() == 1
