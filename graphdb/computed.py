@@ -53,7 +53,7 @@ class Computing(Protocol):
         source
             The expression as it was written.
         wanted
-            The type that it must be of: a boolean, where it is a condition, or a list, where its items become rows.
+            The type that it must be of: a boolean (a condition), a list (whose items become rows), a duration (to add).
 
         Raises
         ------
@@ -98,7 +98,7 @@ _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype l
 """Functions of vertices, edges and paths with values that SQL finds."""
 
 _HELD = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
-_HELD |= {Base.VALUE, Base.ANY, Base.NULL}
+_HELD |= {Base.DURATION, Base.VALUE, Base.ANY, Base.NULL}
 """Types whose values are handed over as they are."""
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.elements import Node
 from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
+from graphdb.temporal import Duration
 from graphdb.values import Base, Type, shorter
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ class _Terms:
         arrays = [part.drop_null() if part.null_count else part for part, _ in parts]
         flat = np.concatenate([array.to_numpy() for array in arrays]) if arrays else np.empty(0, np.int64)
         self._ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
-        self._find = known.nodes(self._ids) if any(whole for _, whole in parts) else known.terms(self._ids)
+        found = known.nodes if any(whole for _, whole in parts) else known.terms
+        self._find = found(self._ids) if len(self._ids) else list
 
     @cached_property
     def all(self) -> list[Any]:
@@ -145,8 +147,8 @@ def _ids(type: Type, column: pa.Array) -> Iterator[tuple[pa.Array, bool]]:
         case Base.LIST if type.element is not None:
             yield from _ids(type.element, column.flatten())
         case Base.MAP:
-            for (_, field), values in zip(type.fields, column.flatten(), strict=True):
-                yield from _ids(field, values)
+            for i, (_, field) in enumerate(type.fields):  # those of a null map are null (and unions are not flattened)
+                yield from _ids(field, column.field(i))
 
 
 def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[Any]:
@@ -162,12 +164,13 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             return _lists(column, _values(known, terms, type.element, column.flatten()))
         case Base.MAP:
             keys = [key for key, _ in type.fields]
-            fields = zip(type.fields, column.flatten(), strict=True)
-            rows = zip(*[_values(known, terms, field, values) for (_, field), values in fields], strict=True)
-            there = column.is_valid().to_pylist()
-            return [
-                dict(zip(keys, row, strict=True)) if is_one else None for row, is_one in zip(rows, there, strict=True)
-            ]
+            fields = enumerate(type.fields)
+            rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
+            maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
+        case Base.DURATION:
+            parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
+            return [None if part[0] is None else Duration(*part) for part in parts]
         case Base.ANY if (value_of := terms.value_of) is not None:
             return [None if key is None else value_of(key) for key in column.to_pylist()]
         case Base.DECIMAL | Base.VALUE:

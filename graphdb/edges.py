@@ -21,7 +21,7 @@ from graphdb.storage.edges import EdgeTable
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.terms import DEFAULT_NAMESPACE, Kind
 from graphdb.storage.triples import TripleStore
-from graphdb.values import EXACT_ONLY, NULL, VALUE, list_of, literal_sql, type_of_kinds
+from graphdb.values import NULL, VALUE, list_of, literal_sql, type_of_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,14 +101,6 @@ class Edges:
     def iri(self, key: int) -> str:
         """Return the IRI of a key that edges have."""
         return next(iri for iri, id in self.keys.items() if id == key)
-
-    @property
-    def exact(self) -> bool:
-        """Whether some property of an edge is a list or a time that SQL does not hold."""
-        kinds = ", ".join(str(int(kind)) for kind in Kind if EXACT_ONLY >> kind & 1)
-        values = f"(SELECT id FROM _graphdb.literal WHERE kind IN ({kinds})) l"
-        sql = f"SELECT EXISTS (FROM _graphdb.edge_property e SEMI JOIN {values} ON l.id = e.value)"
-        return bool(self.described) and bool(self._connection.rows(sql)[0][0])
 
     def column(self, key: int) -> PropertyColumn:
         """Return the values of a property: ``relation`` is SQL for (label, start, end, ordinal, value).

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from graphdb import functions, lists, maps, times
+from graphdb import durations, functions, lists, maps, times
 from graphdb.computed import Computing, compute
 from graphdb.constants import constant
 from graphdb.errors import (
@@ -173,6 +173,8 @@ class Compiler:
             return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
         if base is Base.MAP:
             return maps.sort_keys(self, value)
+        if base is Base.DURATION:
+            return durations.sort_keys(value)
         if base is Base.VALUE:
             rank = " ".join(
                 f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
@@ -238,6 +240,8 @@ class Compiler:
             return self.rows.edge_value(base.sql, self.rows.edges.key(node.key, self.names, self.text))
         if base.type.base is Base.MAP:
             return maps.entry(base, node.key.text)
+        if base.type.base is Base.DURATION:
+            return durations.part(self, base, node.key.text, node)
         if base.type.base in times.HAVE_PARTS:
             return times.part(base, node.key.text, node)
         if base.type.base not in (Base.NODE, Base.TERM):
@@ -258,7 +262,10 @@ class Compiler:
     def _unary(self, node: ast.Unary) -> Typed:
         if node.operator == "NOT":
             return Typed(f"(NOT ({self.condition(node.operand)}))", BOOLEAN)
-        value = self._number(self.one(node.operand), node)
+        value = self.one(node.operand)
+        if value.type.base is Base.DURATION:
+            return durations.negative(self, value) if node.operator == "-" else value
+        value = self._number(value, node)
         return Typed(f"({node.operator}({value.sql}))", value.type)
 
     def _comparison(self, node: ast.Comparison) -> Typed:
@@ -302,7 +309,7 @@ class Compiler:
             return self._compare_lists(operator, left, right)
         if a is b is Base.MAP and operator == "=":
             return maps.equal(self, left, right)
-        if not same or (a in (Base.NODE, Base.EDGE, Base.PATH, Base.MAP) and operator != "="):
+        if not same or (a in _UNORDERED and operator != "="):
             return incomparable(operator, left, right)
         if a is Base.NODE:
             return f"({_identity(left)} = {_identity(right)})"
@@ -436,6 +443,8 @@ class Compiler:
                 return self._append(left, right, node)
             if Base.STRING in (a, b):
                 return Typed(f"({self.text_of(left, node)} || {self.text_of(right, node)})", STRING)
+        if {a, b} & {Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION}:
+            return durations.arithmetic(self, op, left, right, node)
         left, right = self._number(left, node), self._number(right, node)
         a, b = left.type.base, right.type.base
         if op == "^":
@@ -489,7 +498,7 @@ class Compiler:
             raise self.mismatch(f"expected a string, found {value.type}", node)
         if base is Base.FLOAT:
             return functions.float_text(value.sql)
-        if base in (Base.VALUE, Base.DATETIME, Base.ZONED, Base.TIME):
+        if base in (Base.VALUE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION):
             raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
         return f"CAST({value.sql} AS VARCHAR)"
 
@@ -538,6 +547,10 @@ class Compiler:
     def mismatch(self, message: str, node: ast.Expression) -> TypeMismatchError:
         """Return the error for ``node``."""
         return TypeMismatchError(message, text=self.text, position=node.span.start)
+
+
+_UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
+"""Types whose values are equal or not, and no more."""
 
 
 def _identity(vertex: Typed) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb import lists, maps, times
+from graphdb import durations, lists, maps, times
+from graphdb.computed import compute
 from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, as_union, number
 from graphdb.values import (
     BOOLEAN,
+    DURATION,
     EDGE,
     FLOAT,
     INTEGER,
@@ -355,14 +357,27 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
-    value = _numeric(c, node, node.arguments[0])
+    value = _addends(c, node)
+    if value.type == DURATION:
+        return durations.total(c, node, value)
     type = value.type if value.type.base in NUMERIC else INTEGER
     total = f"sum({'DISTINCT ' if node.distinct else ''}{value.sql})"
     return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
 
 
+def _addends(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """Compile what is added up: numbers, or else durations."""
+    try:
+        value = c.value_of(c.one(node.arguments[0]))
+    except NotSupportedError:
+        return compute(c, node.arguments[0], DURATION)
+    return value if value.type == DURATION else _numeric(c, node, node.arguments[0])
+
+
 def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
-    value = _numeric(c, node, node.arguments[0])
+    value = _addends(c, node)
+    if value.type == DURATION:
+        return durations.total(c, node, value)
     return Typed(f"avg({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))", FLOAT)
 
 
@@ -391,7 +406,7 @@ def _extreme(function: str) -> Compile:
         value = c.value_of(c.one_of_any(node.arguments[0]))
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
-        if value.type.base in (Base.VALUE, Base.MAP):
+        if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):
             keys = ", ".join(c.sort_keys(value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return Typed(f"{function}_by({value.sql}, row({keys})){there}", value.type)
@@ -480,7 +495,7 @@ FUNCTIONS: dict[str, Function] = {
     "datatype": Function(_facet("datatype")),
 }
 
-for _room in (lists, maps, times):
+for _room in (lists, maps, times, durations):
     FUNCTIONS |= {name: Function(*known) for name, known in _room.FUNCTIONS.items()}
 
 AGGREGATES: dict[str, Compile] = {

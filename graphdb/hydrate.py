@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from graphdb.candidates import Snapshot
 from graphdb.decode import pylist
 from graphdb.elements import Node, filled
+from graphdb.literals import python_value_of
 from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
-from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import VALUE, Base, Column, literal_sql, shorter
+from graphdb.storage.terms import LITERAL_BASE, Kind
+from graphdb.values import EXACT_ONLY, VALUE, Base, Column, literal_sql, shorter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 
 _WANTED = "_graphdb_wanted"
+
+_EXACT = ", ".join(str(int(kind)) for kind in Kind if EXACT_ONLY >> kind & 1)
+_VALUE = f"{literal_sql('l', VALUE)}, CASE WHEN l.kind IN ({_EXACT}) THEN l.lexical END, l.datatype"
+"""A literal's value; its text, where that says more; and what the text is."""
 
 
 Made = Callable[[], list[Any]]
@@ -72,13 +77,13 @@ def _read(snapshot: Snapshot, resources: Ids) -> Made:
             {"label": type_label},
         )
         values = connection.arrow(
-            f"SELECT t.subject, t.label, {literal_sql('l', VALUE)} FROM _graphdb.triple t "
+            f"SELECT t.subject, t.label, {_VALUE} FROM _graphdb.triple t "
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
             f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC"
         )
     classed = classes.column(0).to_numpy(), pylist(classes.column(1))
     subjects, labels = (values.column(i).to_numpy() for i in range(2))
-    properties = subjects, labels, list(map(shorter, pylist(values.column(2))))
+    properties = subjects, labels, _values(values, 2)
     return lambda: _nodes(snapshot.names, resources, iris, classed, properties)
 
 
@@ -86,11 +91,21 @@ def _read_terms(snapshot: Snapshot, ids: Ids) -> list[Any]:
     """Read IRIs and values from the database."""
     with snapshot.connection.view(_WANTED, {"id": ids}):
         found = snapshot.connection.arrow(
-            f"SELECT r.iri, {literal_sql('l', VALUE)} FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id "
+            f"SELECT r.iri, {_VALUE} FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id "
             "LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
         )
     resources = int(np.searchsorted(ids, LITERAL_BASE))
-    return pylist(found.column(0)[:resources]) + list(map(shorter, pylist(found.column(1)[resources:])))
+    return pylist(found.column(0)[:resources]) + _values(found[resources:], 1)
+
+
+def _values(table: pa.Table, at: int) -> list[Any]:
+    """Return the values of literals, in columns from a number on."""
+    values = list(map(shorter, pylist(table.column(at))))
+    texts, datatypes = table.column(at + 1), table.column(at + 2)
+    if texts.null_count < len(texts):
+        for i in np.flatnonzero(texts.is_valid().to_numpy()).tolist():
+            values[i] = python_value_of(texts[i].as_py(), datatypes[i].as_py())
+    return values
 
 
 def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
@@ -153,12 +168,12 @@ def facts(snapshot: Snapshot, edges: Ids) -> list[dict[str, Any]] | None:
     number = np.arange(wanted.shape[1])
     with snapshot.connection.view(_WANTED, {"number": number, **columns}):
         found = snapshot.connection.arrow(
-            f"SELECT w.number, e.key, {literal_sql('l', VALUE)} FROM {_WANTED} w "
+            f"SELECT w.number, e.key, {_VALUE} FROM {_WANTED} w "
             f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
             "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
         )
     owners, keys = (found.column(i).to_numpy() for i in range(2))
-    values = list(map(shorter, pylist(found.column(2))))
+    values = _values(found, 2)
 
     def name(key: int) -> str:
         return snapshot.names.written(snapshot.edges.iri(key))

@@ -198,7 +198,7 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
     if _elements(source):
         item, rows, inner = _each_row(c, node.variable, source)
         where = None if node.where is None else inner.condition(node.where)
-        value = inner.compile(node.variable if node.result is None else node.result)
+        value = inner.anything(node.variable if node.result is None else node.result)
         if value.many:
             raise NotSupportedError("lists of values of several types are not supported in SQL")
         type = list_of(value.type)
@@ -239,7 +239,22 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
     return Typed(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
 
 
+def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
+    source, start = _list(c, node.source), c.compile(node.start)
+    element = source.type.element or NULL
+    # DuckDB folds into the type of the items.
+    if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):
+        raise NotSupportedError("a value of another type than the items is not folded in SQL", position=node.span.start)
+    item, inner = _each(c, node.variable, element)
+    total, within = _each(inner, node.accumulator, element)
+    step = within.compile(node.step)
+    if step.type != element:
+        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
+    return Typed(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
+
+
 COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
+    ast.Reduce: _reduce,
     ast.ListLiteral: _literal,
     ast.In: _in,
     ast.Case: _case,

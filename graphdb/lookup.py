@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from graphdb.connection import Connection
 from graphdb.decode import pylist
+from graphdb.literals import python_value_of
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
-from graphdb.values import column_of, shorter
+from graphdb.values import EXACT_ONLY, column_of, shorter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,6 +117,9 @@ class Lookup:
         return _taken(self._column("iri"), ids)
 
     def _values(self, kind: Kind, ids: Ids) -> list[Any]:
+        if 1 << kind & EXACT_ONLY:
+            texts, datatypes = (_taken(self._column(name), ids - LITERAL_BASE) for name in ("lexical", "datatype"))
+            return list(map(python_value_of, texts, datatypes))
         values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
         return list(map(shorter, values)) if kind == Kind.DECIMAL else values
 

@@ -35,7 +35,7 @@ from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, EXACT_ONLY, Base, Type
+from graphdb.values import BOOLEAN
 
 if TYPE_CHECKING:
     import duckdb
@@ -138,7 +138,6 @@ class QueryRun:
             shaped = shaper.counted(query.returns, items, window)
         else:
             shaped = shaper.shape(query.returns, items, window)
-        self._refuse_exact(shaped)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
@@ -152,7 +151,6 @@ class QueryRun:
         """
         lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
         program = lowering.query(query)
-        self._refuse_exact(program.shaped)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
@@ -193,17 +191,6 @@ class QueryRun:
 
     def _keep_rows(self, raw: duckdb.DuckDBPyConnection, rows: Rows, limit: str = "") -> None:
         raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
-
-    def _refuse_exact(self, shaped: Shaped) -> None:
-        """Leave vertices and edges whose properties SQL does not hold (lists, exact times) to the interpreter."""
-        if self._snapshot.edges.described:
-            shown = {(column.type.element or column.type).base for column in shaped.columns}
-            if shown & {Base.EDGE, Base.LIST, Base.PATH} and self._snapshot.edges.exact:
-                raise NotSupportedError("lists and exact times among properties of edges are not supported in SQL")
-        if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
-            for column in shaped.columns:
-                if _has_vertices(column.type):
-                    raise NotSupportedError("lists and exact times among properties are not supported in SQL")
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         with self._snapshot.graph.watched(self.new_control().check):
@@ -565,13 +552,6 @@ class QueryRun:
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
-
-
-def _has_vertices(type: Type) -> bool:
-    """Whether values of a type are vertices, or have some in them."""
-    if type.base is Base.LIST:
-        return type.element is not None and _has_vertices(type.element)
-    return type.base in (Base.NODE, Base.TERM) or any(_has_vertices(field) for _, field in type.fields)
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

@@ -30,6 +30,7 @@ class Base(Enum):
     DATETIME = "a date and time"
     ZONED = "a date and time with zone"
     TIME = "a time"
+    DURATION = "a duration"
     VALUE = "a value of several types"
     NODE = "a vertex"
     EDGE = "an edge"
@@ -63,6 +64,7 @@ DATE = Type(Base.DATE)
 DATETIME = Type(Base.DATETIME)
 ZONED = Type(Base.ZONED)
 TIME = Type(Base.TIME)
+DURATION = Type(Base.DURATION)
 VALUE = Type(Base.VALUE)
 NODE = Type(Base.NODE)
 EDGE = Type(Base.EDGE)
@@ -192,6 +194,8 @@ def sql_type(type: Type) -> str:
         return f"DECIMAL(38, {type.scale})"
     if type.base is Base.MAP:
         return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
+    if type.base is Base.DURATION:
+        return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
     if type.base is Base.ANY:
         return "BLOB"
     if type.base is Base.NULL:

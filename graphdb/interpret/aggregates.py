@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
-from graphdb.interpret.temporal import Duration
 from graphdb.interpret.values import group_key, is_number, sort_key, type_name
+from graphdb.temporal import Duration
 
 Fail = Callable[[type[GraphDBError], str], GraphDBError]
 

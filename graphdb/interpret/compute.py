@@ -6,7 +6,7 @@ See :mod:`graphdb.computed` for what is handed over, and why.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,17 @@ from graphdb.interpret.check import Scope, _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Evaluate
 from graphdb.interpret.functions import started_now
-from graphdb.interpret.literals import value_of
 from graphdb.interpret.order_key import order_key
-from graphdb.interpret.temporal import Date, Temporal, from_python, to_python
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
+from graphdb.literals import exported, value_of
 from graphdb.storage.catalog import in_transaction
+from graphdb.temporal import Date, Duration, from_python
 from graphdb.values import (
     ANY,
     BOOLEAN,
     DATE,
+    DURATION,
     EXACT_ONLY,
     FLOAT,
     INTEGER,
@@ -47,6 +48,8 @@ _REMEMBERED = 1_000_000
 """Inputs whose values are remembered from one chunk of rows to the next."""
 
 _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
+
+_PARTS = ("months", "days", "seconds", "nanoseconds")
 
 _OF_STATIC = {"boolean": BOOLEAN, "integer": INTEGER, "float": FLOAT, "string": STRING}
 
@@ -85,8 +88,12 @@ class Computation:
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
         types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
         if wanted is None:
-            type = DATE if _is_date(node) else _type_of(types.of(node, scope))
+            static = types.of(node, scope)
+            type = _of_clock(node) or _type_of(static)
             evaluate = self._compiler.compile(node)
+        elif wanted == DURATION:
+            types.of(node, scope)
+            type, evaluate = wanted, self._compiler.compile(node)
         elif wanted == BOOLEAN:
             types.condition(node, scope)
             type, evaluate = wanted, self._compiler.condition(node)
@@ -158,8 +165,9 @@ class Computation:
             row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, values, strict=True))}
             found = self._held(piece.evaluate(row), piece.type)
             results.append(found)
-            if len(known) < _REMEMBERED and not any(isinstance(value, (list, dict)) for value in values):
-                known[key] = found
+            if len(known) < _REMEMBERED and not any(isinstance(value, list) for value in values):
+                with suppress(TypeError):  # a list inside
+                    known[key] = found
         array = pa.array(results, _arrow_type(piece.type))
         if piece.type is DATE:
             array = array.cast(pa.date32())
@@ -183,6 +191,10 @@ class Computation:
             if not isinstance(value, Date):
                 raise NotSupportedError("a date was expected")
             return value.days
+        if type.base is Base.DURATION:
+            if not isinstance(value, Duration):
+                raise NotSupportedError("a duration was expected")
+            return dict(zip(_PARTS, (value.months, value.days, value.seconds, value.nanoseconds), strict=True))
         if value.__class__ is not _PYTHON[type.base]:
             raise NotSupportedError(f"{type} was expected")
         return value
@@ -211,6 +223,8 @@ class Computation:
                 return [self._read(item, type.element or ANY) for item in value]
             case Base.MAP:
                 return {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
+            case Base.DURATION:
+                return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
                 return from_python(value)
             case Base.DECIMAL | Base.VALUE:
@@ -227,18 +241,6 @@ class _Blind:
         raise NotSupportedError("what is looked up in the graph is not supported in SQL")
 
 
-def exported(value: Any) -> Any:
-    """Return a value without vertices and edges as a user sees it."""
-    match value:
-        case Temporal():
-            return to_python(value)
-        case list():
-            return [exported(item) for item in value]
-        case dict():
-            return {key: exported(item) for key, item in value.items()}
-    return value
-
-
 def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:
     """Return the distinct rows of some columns (as a list of values per column), and which of them each row is."""
     import pyarrow as pa
@@ -246,18 +248,30 @@ def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]
     if not columns:
         return [], np.zeros(rows, np.int64)
     arrays = [column.combine_chunks() for column in columns]
-    if any(pa.types.is_nested(array.type) or pa.types.is_null(array.type) for array in arrays):
+    flat = [part for array in arrays for part in _flat(array)]
+    if any(pa.types.is_nested(array.type) or pa.types.is_null(array.type) for array in flat):
         return [array.to_pylist() for array in arrays], None
     which = np.zeros(rows, np.int64)
-    for array in arrays:
+    for array in flat:
         found = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, which = np.unique(which * (int(found.max(initial=0)) + 1) + found, return_inverse=True)
     _, first = np.unique(which, return_index=True)
     return [array.take(pa.array(first)).to_pylist() for array in arrays], which
 
 
+def _flat(array: pa.Array) -> list[pa.Array]:
+    """Return the columns that tell the values of a column apart: of structs their fields."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(array.type):
+        return [array]
+    return [array.is_valid(), *[array.field(i) for i in range(array.type.num_fields)]]
+
+
 def _exactly(value: Any) -> Any:
     """Return what is equal for the same input only: 0.0 is not -0.0, and 1 not 1.0."""
+    if isinstance(value, dict):
+        return tuple(value.values())
     return value.hex() if isinstance(value, float) else value
 
 
@@ -295,9 +309,10 @@ def _items(evaluate: Evaluate) -> Evaluate:
     return items
 
 
-def _is_date(node: ast.Expression) -> bool:
-    """Whether an expression makes a date, which DuckDB's type holds whatever its year is."""
-    return isinstance(node, ast.FunctionCall) and node.name.lower().partition(".")[0] == "date"
+def _of_clock(node: ast.Expression) -> Type | None:
+    """Return the type of what makes a date or duration, which SQL's types hold whatever it is."""
+    name = node.name.lower().partition(".")[0] if isinstance(node, ast.FunctionCall) else ""
+    return {"date": DATE, "duration": DURATION}.get(name)
 
 
 def _static_of(type: Type) -> Static:
@@ -305,6 +320,8 @@ def _static_of(type: Type) -> Static:
         return Static("list", _static_of(type.element or ANY))
     if type.base is Base.MAP:
         return Static("map")
+    if type.base in (Base.DURATION, Base.DATE, Base.DATETIME, Base.TIME):
+        return Static("temporal")
     return Static(next((name for name, of in _OF_STATIC.items() if of == type), "any"))
 
 
@@ -328,6 +345,7 @@ def _arrow_type(type: Type) -> pa.DataType:
         Base.STRING: pa.string(),
         Base.ANY: pa.binary(),
         Base.DATE: pa.int32(),
+        Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
     }[type.base]
 
 

@@ -17,11 +17,11 @@ from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.functions import started_now
-from graphdb.interpret.temporal import Temporal, from_python
 from graphdb.interpret.values import Vertex
 from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.temporal import Temporal, from_python
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from graphdb.errors import BindError, ExecutionError, MemoryLimitError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions
-from graphdb.interpret.temporal import Duration, Temporal, exact, shift
 from graphdb.interpret.values import (
     Answer,
     Edge,
@@ -30,6 +29,7 @@ from graphdb.interpret.values import (
 )
 from graphdb.lists import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
+from graphdb.temporal import Duration, Temporal, exact, shift
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

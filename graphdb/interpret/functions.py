@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from graphdb import temporal_build as build
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, TypeMismatchError
 from graphdb.grammar import syntax as ast
-from graphdb.interpret import temporal_build as build
-from graphdb.interpret.temporal import (
+from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
+from graphdb.lists import LONGEST
+from graphdb.storage.terms import LITERAL_BASE
+from graphdb.temporal import (
     SECOND,
     Date,
     DateTime,
@@ -28,9 +31,6 @@ from graphdb.interpret.temporal import (
     Time,
     at_instant,
 )
-from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
-from graphdb.lists import LONGEST
-from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

@@ -6,14 +6,13 @@ the tuple encodings of FoundationDB and CockroachDB).  Numbers of different type
 
 from __future__ import annotations
 
-import math
 import struct
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from graphdb.interpret.temporal import DateTime, Duration, Temporal
 from graphdb.interpret.values import is_nan
+from graphdb.temporal import DateTime, Duration, Temporal
 
 _END = b"\x00"
 _MAP, _LIST, _TEMPORAL, _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x10\x18\x20\x28\x30\x38\x40\x48"
@@ -83,5 +82,9 @@ def _number(key: bytearray, value: int | float | Decimal) -> None:
     near = float(value) + 0.0  # no negative zero
     (bits,) = struct.unpack(">q", struct.pack(">d", near))
     key += ((bits if bits >= 0 else bits ^ 0x7FFF_FFFF_FFFF_FFFF) + (1 << 63)).to_bytes(8, "big")
-    rest = 0 if isinstance(value, float) or math.isinf(near) else int((Fraction(value) - Fraction(near)) * _SCALE)
+    rest = 0
+    if isinstance(value, int):
+        rest = (value - int(near)) * _SCALE
+    elif isinstance(value, Decimal):
+        rest = int((Fraction(value) - Fraction(near)) * _SCALE)
     key += (rest + (1 << 127)).to_bytes(16, "big")

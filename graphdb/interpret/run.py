@@ -12,10 +12,10 @@ from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.match import Rows
 from graphdb.interpret.subqueries import Subqueries
-from graphdb.interpret.temporal import Temporal, to_python
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
 from graphdb.storage.terms import LITERAL_BASE
+from graphdb.temporal import Temporal, to_python
 
 
 class Interpreter:

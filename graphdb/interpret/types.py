@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from graphdb.errors import BindError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.functions import AGGREGATES, FACETS, FUNCTIONS, Function
-from graphdb.interpret.temporal import Temporal
 from graphdb.interpret.values import is_number
+from graphdb.temporal import Temporal
 
 if TYPE_CHECKING:
     from graphdb.interpret.check import Scope, _Checker
@@ -143,6 +143,8 @@ class StaticTypes:
         base = self.of(node.base, scope)
         if base.base not in ("vertex", "edge", "map", "temporal", *_OPEN):
             raise self._mismatch(f"{base} has no properties", node)
+        if base == TEMPORAL:
+            return STRING if node.key.text in ("timezone", "offset") else INTEGER
         return ANY
 
     def _listliteral(self, node: ast.ListLiteral, scope: Scope) -> Static:

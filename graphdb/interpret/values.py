@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from graphdb.interpret.temporal import Duration, Temporal
+from graphdb.temporal import Duration, Temporal
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
-from graphdb.interpret.literals import literal_of
 from graphdb.interpret.match import Rows
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
 from graphdb.interpret.view import Fact
+from graphdb.literals import literal_of
 from graphdb.pattern.names import ABSENT
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 from graphdb.storage.update import Triple, Update

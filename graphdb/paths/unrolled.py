@@ -91,7 +91,6 @@ class UnrolledRun(PathBase):
         source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
         shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
         shaped = shaper.shape(returns, items, window)
-        self._refuse_exact(shaped)
         return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
 
     def _part(

@@ -54,7 +54,7 @@ _WIDER = {
 
 
 def check_lines(path: str, name: str) -> None:
-    """Refuse a file with a line of more than :data:`~.streams.LONGEST_ROW` bytes.
+    """Refuse a file in UTF-16, or with a line of more than :data:`~.streams.LONGEST_ROW` bytes.
 
     From each line end the next is looked for where the longest line would have it, backwards: short lines are jumped
     over, so little of the file is read.
@@ -65,6 +65,7 @@ def check_lines(path: str, name: str) -> None:
         With the number of the line.
     """
     with open(path, "rb") as file:
+        streams.refuse_utf16(file.read(2), name)
         size = os.fstat(file.fileno()).st_size
         if size <= streams.LONGEST_ROW:
             return
@@ -84,13 +85,15 @@ def check_lines(path: str, name: str) -> None:
 _QUOTE = "is a quote or a line end missing?"
 
 
-def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[str]]:
-    """Return the delimiter of a CSV file and the names of its columns; ``delimiter`` is the one that is known.
+def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[str], int]:
+    """Return the delimiter of a CSV file, the names of its columns, and how many empty lines come before them.
+
+    ``delimiter`` is the one that is known, if one is.  A column without a name is called after its place: ``column0``.
 
     Raises
     ------
     LoadError
-        Where the file begins with no header.
+        Where the file has no header.
     """
     with open(path, "rb") as file:
         head = file.read(_HEADER)
@@ -100,10 +103,12 @@ def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[
         line = head.count(b"\n", 0, error.start) + 1
         raise LoadError("these bytes are not UTF-8", source=name, line=line, hint="convert the file to UTF-8") from None
     lines = text.splitlines(keepends=True)
-    if not text.strip():
+    empty = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if empty is None:
         raise LoadError("the file is empty: it has no header", source=name)
-    delimiter = delimiter or max(_DELIMITERS, key=lines[0].count)
-    return delimiter, next(csv.reader(lines, delimiter=delimiter))
+    delimiter = delimiter or max(_DELIMITERS, key=lines[empty].count)
+    names = next(csv.reader(lines[empty:], delimiter=delimiter))
+    return delimiter, [column.strip() or f"column{number}" for number, column in enumerate(names)], empty
 
 
 def sizes() -> str:
@@ -111,10 +116,15 @@ def sizes() -> str:
     return f", max_line_size = {streams.LONGEST_ROW}, buffer_size = {2 * streams.LONGEST_ROW}"
 
 
-def read_csv(path: str, delimiter: str, columns: dict[str, str], skip: bool) -> str:
-    """Return SQL that reads a CSV file whose columns have these types; with ``skip`` bad rows become rejects."""
+def read_csv(path: str, delimiter: str, columns: dict[str, str], empty: int, skip: bool) -> str:
+    """Return SQL that reads a CSV file whose columns have these types, behind so many empty lines.
+
+    With ``skip`` bad rows become rejects.
+    """
     types = ", ".join(f"{literal(name)}: {literal(type)}" for name, type in columns.items())
-    said = f"header = true, auto_detect = false, delim = {literal(delimiter)}, quote = '\"', escape = '\"'"
+    said = (
+        f"header = true, skip = {empty}, auto_detect = false, delim = {literal(delimiter)}, quote = '\"', escape = '\"'"
+    )
     rejects = ", store_rejects = true" if skip else ""
     return f"read_csv({literal(path)}, {said}, columns = {{{types}}}{sizes()}{rejects})"
 

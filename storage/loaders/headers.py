@@ -93,8 +93,9 @@ class Column:
         ('age', 'Person')
         """
         found = _HEADER.fullmatch(header)
-        if found and found["word"] in _ROLES:
-            return cls(column, found["word"], found["name"], found["group"] or "")
+        role = found["word"] if found else ""
+        if found and (role in _ROLES or (not found["name"] and role.upper() in _ROLES)):
+            return cls(column, role.upper(), found["name"], found["group"] or "")
         if found and found["word"].lower() in _TYPES and found["name"]:
             return cls(column, "", found["name"], type=_TYPES[found["word"].lower()], list=bool(found["list"]))
         return cls(column, "", header)

@@ -113,13 +113,17 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One thing to read: what messages call it, its size in bytes, and what produces its blocks."""
+    """One thing to read: what messages call it, its size in bytes, and what produces its blocks.
+
+    ``plain`` says that these are the lines of the file itself.
+    """
 
     name: str
     size: int
     quads: bool
     table: bool
     produce: Callable[[Put], None]
+    plain: bool = False
 
 
 def load(
@@ -237,7 +241,9 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     for file in find(paths, options.format) if paths or not things else ():
         match file.format.family:
             case Family.LINES:
-                yield _Source(file.name, file.size, file.format is N_QUADS, False, partial(read_lines, file))
+                yield _Source(
+                    file.name, file.size, file.format is N_QUADS, False, partial(read_lines, file), plain=True
+                )
             case Family.RDF:
                 from graphdb.storage.loaders.rdf import read_rdf
 
@@ -391,7 +397,13 @@ class _Load:
         self._bytes = before + min(block.consumed, source.size)
         self.triples += len(parsed.rows)
         if parsed.bad:
-            self._note([replace(bad, line=lines + (bad.line or 0)) for bad in parsed.bad])
+            # Of what another reader has written anew as lines, the places would be those of its text.
+            self._note(
+                [
+                    replace(bad, line=lines + (bad.line or 0)) if source.plain else replace(bad, line=None, column=None)
+                    for bad in parsed.bad
+                ]
+            )
         self._collector.add(parsed)
         if self._first and self._collector.full:
             self._batches.append(self._collector.cut())

@@ -126,6 +126,9 @@ class _Source:
         try:
             self._xml.Parse(chunk, not chunk)
         except expat.ExpatError as error:
+            told = expat.ErrorString(error.code)
+            if "amplification" in told:  # entities of entities, which the library would write out
+                raise LoadError(told, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
             self._cut = None if chunk else error  # what is within the document is for the library to say
             self._xml = None
         else:

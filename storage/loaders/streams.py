@@ -193,6 +193,8 @@ class _Counted(io.RawIOBase):
 def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
     """Yield decompressed bytes, at most ``size`` at a time where possible, and the position in the file on disk.
 
+    A byte order mark is left out.
+
     Raises
     ------
     LoadError
@@ -203,10 +205,13 @@ def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
             counted = _Counted(raw)
             first = True
             for chunk in decompressed(counted, file.compression, size):
-                if first and chunk.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise LoadError(f"'{file.name}' is text in UTF-16", hint="convert the file to UTF-8")
+                if first:
+                    refuse_utf16(chunk, file.name)
+                    chunk = chunk.removeprefix(_MARK)
                 first = False
                 yield chunk, counted.count
+            if file.compression and not counted.count:
+                raise EOFError
     except OSError as error:
         # gzip.BadGzipFile is an OSError without a number
         reason = error.strerror or f"it is not a valid {file.compression} file ({error})"
@@ -216,6 +221,15 @@ def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
     except Damaged as error:
         raise LoadError(f"cannot read '{file.name}': the compressed file is damaged ({error})", hint=_AGAIN) from error
 
+
+def refuse_utf16(head: bytes, name: str) -> None:
+    """Refuse text that begins as UTF-16 does."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise LoadError(f"'{name}' is text in UTF-16", hint="convert the file to UTF-8")
+
+
+_MARK = b"\xef\xbb\xbf"
+"""The byte order mark that some programs begin UTF-8 with; it is no part of the text."""
 
 _AGAIN = "fetch or compress the file again"
 

@@ -37,6 +37,9 @@ _BAD = 4096
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
+_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
+"""What only one column can be."""
+
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
              "UHUGEINT"}  # fmt: skip
 
@@ -162,10 +165,10 @@ class _Table:
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
         """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
         known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
-        delimiter, names = delimited.read_header(path, self._name, known)
+        delimiter, names, empty = delimited.read_header(path, self._name, known)
         columns = self._mapping.read(names)
         stated = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns}
-        sql = delimited.read_csv(glob.escape(path), delimiter, stated, self._skip)
+        sql = delimited.read_csv(glob.escape(path), delimiter, stated, empty, self._skip)
         self._connection.execute(f"CREATE TABLE kept AS FROM {sql}")
         if self._skip:
             rows = self._connection.execute(
@@ -182,17 +185,19 @@ class _Table:
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
-            f"CREATE VIEW line AS SELECT row_number() OVER () AS number, string_split_regex(trim(line, ' \t'), "
-            f"'[ \t,]+') AS words FROM read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, "
-            f"auto_detect = false, delim = '\x01', quote = '', escape = ''{delimited.sizes()}) "
-            "WHERE line IS NOT NULL AND NOT starts_with(line, '#') AND NOT starts_with(line, '%')"
+            "CREATE VIEW line AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "SELECT row_number() OVER () AS number, trim(line, ' \t') AS text FROM "
+            f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
+            f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
+            ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
         )
         if labelled:
             bad = ("NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)",
                    "expected 't …', 'v vertex label' or 'e from to [label]'")  # fmt: skip
         else:
-            bad = "len(words) < 2", "expected two vertices"
-        self._check(f"SELECT number, array_to_string(words, ' ') FROM line WHERE {bad[0]}", bad[1])
+            bad = ("len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL",
+                   "expected two vertices, and at most a weight")  # fmt: skip
+        self._check(f"SELECT number, array_to_string(words, ' '), {_text(bad[1])} FROM line WHERE {bad[0]}")
         edge = _text(self._mapping.type or "edge")
         if labelled:
             graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
@@ -236,6 +241,10 @@ class _Table:
         by_role: dict[str, list[tuple[Column, str]]] = {}
         for column, type in columns:
             by_role.setdefault(column.role, []).append((column, type))
+        for role, found in by_role.items():
+            if len(found) > 1 and role in _SINGLE:
+                names = " and ".join(repr(column.column) for column, _ in found)
+                raise LoadError(f"two columns are :{role}: {names}", source=self._name, hint="one can be; see columns=")
         if "START_ID" in by_role and "END_ID" in by_role:
             text, needed = self._edges(by_role, distinct)
         elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
@@ -250,20 +259,33 @@ class _Table:
                 source=self._name,
                 hint="name columns :ID, or :START_ID and :END_ID, or state columns={'…': ':ID'}",
             )
-        missing = " OR ".join(f"{quoted(column.column)} IS NULL" for column in needed)
-        said = "this row has no " + " or no ".join(f":{column.role}" for column in needed)
-        header = 1 if self._file is None or self._file.format is not CSV else 2
+        bad = self._bad(columns, needed)
+        header = 0 if self._file is None or self._file.format is not CSV else 1
         self._check(
-            f"SELECT {_NUMBER} + {header - 1}, NULL FROM (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame)"
-            f" WHERE {missing}",
-            said,
+            f"SELECT {_NUMBER} + {header}, NULL, CASE {bad} END AS said"
+            f" FROM (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame) WHERE said IS NOT NULL"
         )
-        sql = f"SELECT {_LINE} FROM ({text}) WHERE NOT ({missing}) AND {_LINE} IS NOT NULL"
+        sql = f"SELECT {_LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {_LINE} IS NOT NULL"
         reader = self._connection.sql(sql, params=self._parameters).to_arrow_reader(ROWS)
         for batch in reader:
             self._put(Block(string_bytes(batch.column(0)), 0))
         self._put(Block(b"", self._size))
         self._parameters = {}
+
+    def _bad(self, columns: list[tuple[Column, str]], needed: list[Column]) -> str:
+        """SQL for the cases in which a row cannot be read, and what to say of each."""
+        missing = " OR ".join(f"{quoted(column.column)} IS NULL" for column in needed)
+        cases = [f"WHEN {missing} THEN 'this row has no {' or no '.join(f':{column.role}' for column in needed)}'"]
+        for column, type in columns:
+            stated = column.type
+            if stated is None or stated in (type, "VARCHAR") or column.role:
+                continue
+            value = quoted(column.column)
+            values = f"[{value}]" if not column.list else _values(value, type)
+            word = f"'this row has a value of ' || {_text(column.name)} || ' that is no {stated}'"
+            wrong = f"list_filter({values}, lambda x: x IS NOT NULL AND TRY_CAST(x AS {stated}) IS NULL)"
+            cases.append(f"WHEN len({wrong}) > 0 THEN {word} || ': ' || left({wrong}[1]::VARCHAR, 100)")
+        return " ".join(cases)
 
     def _nodes(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
         """SQL for the lines of vertices: their labels and properties; one without either is a vertex all the same."""
@@ -274,7 +296,7 @@ class _Table:
         for label in labels:
             parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '> .\n'")
         for column, type in by_role.get("LABEL", []):
-            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('x')} || ' .\n'", ";"))
+            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('trim(x)')} || ' .\n'"))
         properties = [*by_role.get("", [])]
         if identifier.name:
             properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
@@ -345,11 +367,13 @@ class _Table:
     def _property(self, subject: str, column: Column, type: str) -> str:
         """SQL for the lines of a property, NULL where it has none."""
         key = self._parameter(name_iri(column.name))
-        scalar = (column.type or type).removesuffix("[]")
-        if column.list or type.endswith("]"):
-            value = f"CAST(x AS {scalar})" if column.list else "x"
-            return _each(quoted(column.column), type, f"{subject} || {key} || {_literal(value, scalar)} || ' .\n'", ";")
-        return f"{subject} || {key} || {_literal(quoted(column.column), scalar)} || ' .\n'"
+        scalar = column.type or type.removesuffix("[]")
+        several = column.list or type.endswith("]")
+        value = "x" if several else quoted(column.column)
+        if column.type not in (None, type.removesuffix("[]")):
+            value = f"TRY_CAST({value} AS {scalar})"  # rows where it fails are told and left out
+        line = f"{subject} || {key} || {_literal(value, scalar)} || ' .\n'"
+        return _each(quoted(column.column), type, line) if several else line
 
     def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
         """Return SQL for an IRI of ours: a parameter."""
@@ -357,10 +381,10 @@ class _Table:
         self._parameters[name] = shape.format(iri)
         return f"${name}::VARCHAR"
 
-    def _check(self, sql: str, message: str) -> None:
-        """Tell the rows that ``sql`` finds: number and text of bad ones."""
+    def _check(self, sql: str) -> None:
+        """Tell the rows that ``sql`` finds: number, text and message of bad ones."""
         rows = self._connection.execute(f"{sql} LIMIT {_BAD}").fetchall()
-        bad = [BadLine(self._name, int(number), None, message, None, text) for number, text in rows]
+        bad = [BadLine(self._name, int(number), None, message, None, text) for number, text, message in rows]
         if bad and not self._skip:
             raise bad[0].error()
         if bad:
@@ -410,11 +434,15 @@ def _name(value: str) -> str:
     )
 
 
-def _each(column: str, type: str, line: str, separator: str) -> str:
-    """SQL for the lines of all values ``x`` of a column: of a list, or of a text with separators."""
-    values = column if type.endswith("]") else f"string_split({column}::VARCHAR, {_text(separator)})"
-    kept = f"list_filter({values}, lambda x: x IS NOT NULL AND x::VARCHAR <> '')"
-    return f"array_to_string(list_transform({kept}, lambda x: {line}), '')"
+def _values(column: str, type: str) -> str:
+    """SQL for the values of a column: those of a list, or the parts of a text, which ``;`` separates."""
+    values = column if type.endswith("]") else f"string_split({column}::VARCHAR, ';')"
+    return f"list_filter({values}, lambda x: x IS NOT NULL AND trim(x::VARCHAR) <> '')"
+
+
+def _each(column: str, type: str, line: str) -> str:
+    """SQL for the lines of all values ``x`` of a column."""
+    return f"array_to_string(list_transform({_values(column, type)}, lambda x: {line}), '')"
 
 
 def _literal(value: str, type: str) -> str:
@@ -457,6 +485,8 @@ def _failure(error: Exception, name: str, folder: str) -> LoadError:
     text = re.search(r"Original Line: ?(.*)", told)
     said = re.sub(r"^[A-Z][\w ]*Error: ", "", told).split("\n")
     message = next((part for part in said if part and not part.startswith(("CSV Error on", "Original Line"))), said[0])
+    if "Possible fixes" in told:  # of a row that may have several lines; what is wrong comes behind it
+        message = told.split("Possible fixes")[0].strip().split("\n")[-1]
     hint = "convert the file to UTF-8" if "unicode" in told.lower() or "utf-8" in told.lower() else None
     shown = text[1] if text else None
     return LoadError(message, source=name, line=int(line[1]) if line else None, text=shown, hint=hint)

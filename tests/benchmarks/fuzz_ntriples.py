@@ -3,8 +3,8 @@
 Run as ``python -m tests.benchmarks.fuzz_ntriples --count 1000000 FILE.nt.gz …``.  Each mutant is one line; our reader
 gets them by the thousand, pyoxigraph one by one.  Half of them come as lines do in files, one changed and its neighbours
 not, since the reader guesses a line from the one before.  Of those that both read, the terms are compared too.  Where
-the library refuses what the grammar allows, its reason is among :data:`STRICTER` (rules of RFC 3987 and BCP 47 beyond
-the grammar); any other difference is printed, and counts.
+the library refuses what the grammar allows, its reason is among :data:`STRICTER` (rules of RFC 3987, BCP 47 and RDF
+Concepts beyond the grammar); any other difference is printed, and counts.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ STRICTER = (
     "If an extension subtag",
     "The given language subtag",
     "A subtag fails to parse",
+    "A subtag may be eight characters in length at maximum",
+    "must not be rdf:langString",
+    "must not be rdf:dirLangString",
 )
 """Where pyoxigraph refuses more than the grammar does."""
 

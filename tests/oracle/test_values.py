@@ -279,7 +279,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {_plain(item)}' for key, item in value.items())}}}"
     if isinstance(value, float):
-        return f"{value + 0.0:.9g}f"
+        return f"{value:.9g}f" if value else "0"  # the sum of no floats is 0 or 0.0
     if getattr(value, "tzinfo", None) is not None and hasattr(value, "astimezone"):
         return str(value.astimezone(UTC))  # a property's zone is not SQL's
     return repr(value)

@@ -9,7 +9,7 @@ from typing import Any
 import graphdb
 from graphdb import GraphDBError, Node, Relationship
 from graphdb.elements import Path
-from graphdb.interpret.temporal import Temporal, from_python
+from graphdb.temporal import Temporal, from_python
 from tests.datasets import SHARED
 
 Scenario = dict[str, Any]

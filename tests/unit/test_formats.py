@@ -109,6 +109,16 @@ def test_stated_format_wins(db: Any) -> None:
     assert rows(db) == ROWS
 
 
+@pytest.mark.parametrize("name", SAME)
+def test_marks_and_line_ends_of_other_systems(db: Any, name: str) -> None:
+    """A byte order mark is no part of a text, and lines may end as on Windows."""
+    db.load(write(name, b"\xef\xbb\xbf" + SAME[name].replace("\n", "\r\n").encode()))
+    assert rows(db) == ROWS
+    with graphdb.connect() as other:
+        other.load(write(name + ".zst", zstandard.compress(b"\xef\xbb\xbf" + SAME[name].encode())))
+        assert rows(other) == ROWS
+
+
 def test_standard_input_and_pipes(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (SAME["a.ttl"].encode(), gzip.compress(NT.encode())):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -162,6 +172,31 @@ def test_annotations_are_edge_properties(db: Any) -> None:
                                   "<<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> )>> ."])  # fmt: skip
 def test_other_triple_terms_are_refused(db: Any, line: str) -> None:
     refused(db, write("a.nt", line), "triple term", (1, line.rindex("<<(") + 1))
+
+
+def test_what_holds_other_triple_terms_is_skipped(db: Any) -> None:
+    """The rest is kept; a place is told where the line is the file's own."""
+    nested = f"<e:r> <{TYPE[:-4]}reifies> <<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> )>> ."
+    write("a.nt", f"<e:a> <e:b> <e:c> .\n{nested}\n")
+    write("a.ttl", f"@prefix e: <e:> .\ne:a e:b e:c .\n{nested}\n")
+    assert db.load(["a.nt", "a.ttl"], on_error="skip").errors == 2
+    assert rows(db) == {("e:a", "e:b", "e:c", None, None)}
+    assert db.sql('SELECT line, "column" FROM load_errors ORDER BY ALL').fetchall() == [
+        (2, nested.rindex("<<(") + 1), (None, None),
+    ]  # fmt: skip
+
+
+def test_entities_that_grow_are_refused(db: Any) -> None:
+    """A few hundred bytes that stand for a hundred million."""
+    entities = '<!ENTITY a "aaaaaaaaaa">' + "".join(
+        f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("abcdefg", "bcdefgh", strict=True)
+    )
+    rdf = f"<!DOCTYPE r [{entities}]>{RDF_HEAD}<rdf:Description rdf:about='x:1'><n>&h;</n></rdf:Description></rdf:RDF>"
+    graphml = f"<!DOCTYPE graphml [{entities}]><graphml><graph><node id='&h;'/></graph></graphml>"
+    for name, text in (("a.rdf", rdf), ("a.graphml", graphml)):
+        with pytest.raises(LoadError, match="amplification"):
+            db.load(write(name, text))
+    assert not rows(db)
 
 
 # --- tables ---
@@ -320,9 +355,18 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.csv", ":ID,n:int\n1,2\n,3\n", "this row has no :ID", (3, None)),
     ("a.csv", "x,y\n1,2\n", "no column says", (None, None)),
     ("a.csv", ":START_ID,:END_ID\n1,2\n", "which edge label", (None, None)),
+    ("a.csv", "a:ID,b:ID\n1,2\n", "two columns are :ID: 'a:ID' and 'b:ID'", (None, None)),
+    ("a.csv", ':ID,n\n1,"x\n2,y\n', "unterminated quote", (2, None)),
+    ("a.csv", "", "no header", (None, None)),
     ("a.csv", b":ID,n\n1,\xff\xfe\n", "", (2, None)),
     ("a.parquet", "PAR1 not at all", "a.parquet", (None, None)),
     ("a.edges", "1 2\n3\n", "expected two vertices", (2, None)),
+    ("a.edges", "# a comment\n \n1 2\n\n1 2 friend\n", "at most a weight", (5, None)),
+    ("a.edges", "1 2 3 4\n", "at most a weight", (1, None)),
+    ("a.csv", ":ID,n\n1,2\n".encode("utf-16"), "UTF-16", (None, None)),
+    ("a.edges", "1 2\n".encode("utf-16"), "UTF-16", (None, None)),
+    ("a.nt.gz", b"", "cut short", (None, None)),
+    ("a.csv.xz", b"", "cut short", (None, None)),
     ("a.graph", "t 1 0\nx\n", "expected 't", (2, None)),
 ])  # fmt: skip
 def test_bad_files(db: Any, name: str, text: Any, message: str, place: tuple[int | None, int | None]) -> None:
@@ -404,6 +448,31 @@ def test_types_of_values(db: Any, values: str, datatype: str) -> None:
     assert {type for _, type in found} == {XSD + datatype}
     if datatype in ("integer", "string"):
         assert {text for text, _ in found} == set(values.split())
+
+
+def test_headers_as_people_write_them(db: Any) -> None:
+    """Spaces, roles in lower case, columns without names (an index, a comma at the end), empty lines, what comes twice."""
+    db.load(write("a.csv", "\n\n,:id, Name ,name,:IGNORE,:label,:IGNORE,\n0,1,x,y,-,P; Q,-,\n"))
+    assert {row[:3] for row in rows(db)} == {
+        (OWN + "1", OWN + "column0", "0"), (OWN + "1", OWN + "Name", "x"), (OWN + "1", OWN + "name", "y"),
+        (OWN + "1", TYPE, OWN + "P"), (OWN + "1", TYPE, OWN + "Q"),
+    }  # fmt: skip
+
+
+def test_values_that_are_not_of_their_type() -> None:
+    """Told with their rows, or skipped, wherever a table comes from: in lists, in frames, in Parquet."""
+    polars = pytest.importorskip("polars")
+    write("a.csv", ":ID,x:int[],y:float\n1,1;zwei,\n2,3;4,1.5\n3,,2\n")
+    frame = polars.read_csv("a.csv", schema_overrides={"y:float": polars.String})
+    frame.write_parquet("a.parquet")
+    for data, line in (("a.csv", 2), (frame, 1), ("a.parquet", 1)):
+        with graphdb.connect() as db:
+            refused(db, data, "a value of x that is no BIGINT: zwei", (line, None))
+            assert db.load(data, on_error="skip").errors == 1
+            assert {row[1:4] for row in rows(db)} == {
+                (OWN + "x", "3", XSD + "integer"), (OWN + "x", "4", XSD + "integer"), (OWN + "y", "1.5", XSD + "double"),
+                (OWN + "y", "2.0", XSD + "double"),
+            }  # fmt: skip
 
 
 def test_long_pipes(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from graphdb.interpret import temporal_build as build
-from graphdb.interpret.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time
+from graphdb import temporal_build as build
 from graphdb.storage.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
+from graphdb.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time, to_python
 
 Literal = tuple[str, str | None]
 """Lexical form and datatype (None: xsd:string)."""
@@ -86,6 +86,23 @@ def value_of(lexical: str, datatype: str | None) -> Any:
         return _temporal_of(lexical, (datatype or "").removeprefix(XSD))
     except (build.Malformed, ValueError):
         return lexical
+
+
+def python_value_of(lexical: str, datatype: str | None) -> Any:
+    """Return the same as a user sees it: of Python's own types where nothing is lost."""
+    return exported(value_of(lexical, datatype))
+
+
+def exported(value: Any) -> Any:
+    """Return a value without vertices and edges as a user sees it."""
+    match value:
+        case Temporal():
+            return to_python(value)
+        case list():
+            return [exported(item) for item in value]
+        case dict():
+            return {key: exported(item) for key, item in value.items()}
+    return value
 
 
 def _temporal_of(lexical: str, name: str) -> Any:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
 
-from graphdb.interpret.temporal import (
+from graphdb.temporal import (
     DAY,
     SECOND,
     Date,
