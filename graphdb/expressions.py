@@ -24,7 +24,7 @@ from graphdb.errors import (
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, incomparable, member, number
+from graphdb.typed import Typed, as_union, incomparable, member, number
 from graphdb.values import (
     BOOLEAN,
     FLOAT,
@@ -54,6 +54,8 @@ class Scope:
     """Compiles a pattern predicate; None where patterns may not stand."""
     aggregates: bool = False
     """Whether aggregates may stand here."""
+    moments: bool = False
+    """Whether a time is only compared, so that the offset it was written with is not asked for."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
     order: str | None = None
@@ -105,6 +107,15 @@ class Compiler:
         if value.type.base not in (Base.BOOLEAN, Base.NULL):
             raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
+
+    def kept(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition for WHERE, which asks it of whole rows only.
+
+        DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
+        What is volatile stays where it stands.
+        """
+        sql = self.condition(node)
+        return f"CASE WHEN random() >= 0 THEN {sql} END" if "error(" in sql else sql
 
     def one(self, node: ast.Expression) -> Typed:
         """Compile to a single value: a multi-valued property must have just one there."""
@@ -225,10 +236,15 @@ class Compiler:
         if node.operator == "NOT":
             return Typed(f"(NOT ({self.condition(node.operand)}))", BOOLEAN)
         value = self._number(self.one(node.operand), node)
-        return Typed(f"({node.operator}({value.sql}))", value.type)
+        if value.type.base is Base.VALUE:  # without a sign for zeros
+            return self._mixed(Typed("0", INTEGER), value, ast.Binary("-", ast.Literal(0), node.operand, node.span))
+        turned = f"({node.operator}({value.sql}))"
+        # The least integer has no opposite, which a wider type of DuckDB's would have.
+        return Typed(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
 
     def _comparison(self, node: ast.Comparison) -> Typed:
-        operands = [self.compile(operand) for operand in node.operands]
+        moments = self.within(replace(self.scope, moments=True))
+        operands = [(moments if functions.is_moment(operand) else self).compile(operand) for operand in node.operands]
         self._at = node
         parts = [
             self.any_of(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
@@ -400,6 +416,14 @@ class Compiler:
                 return Typed(f"({self.text_of(left, node)} || {self.text_of(right, node)})", STRING)
         left, right = self._number(left, node), self._number(right, node)
         a, b = left.type.base, right.type.base
+        if Base.VALUE in (a, b) and op != "^":
+            return self._mixed(left, right, node)
+        left, right = (Typed(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
+        return self._computed(left, right, node)
+
+    def _computed(self, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+        """Return the arithmetic of two numbers of known types."""
+        a, b, op = left.type.base, right.type.base, node.operator
         if op == "^":
             return Typed(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
         if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
@@ -416,6 +440,25 @@ class Compiler:
             return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
         return Typed(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
 
+    def _mixed(self, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+        """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text."""
+        pair = self.fresh()
+        both = [Typed(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
+        whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in both]
+        real = [Typed(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
+        cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
+        for a, b in (whole, real):
+            told = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
+            cases.append(f"WHEN {told} THEN {as_union(self._computed(a, b, node)).sql}")
+        if node.operator == "+":
+            texts = [f"{value.sql} IS NOT NULL" for value in (Typed(member(v, Base.STRING), STRING) for v in both)]
+            joined = Typed(" || ".join(self.text_of(value, node) for value in both), STRING)
+            cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(joined).sql}")
+        refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
+        cases.append(f"ELSE error({self.rows.parameters.add(refused)})")
+        values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
+        return Typed(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
+
     def _append(self, left: Typed, right: Typed, node: ast.Expression) -> Typed:
         sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
         elements = {v.type.element for v in sides if v.type.element != NULL}
@@ -428,12 +471,10 @@ class Compiler:
         return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
 
     def _number(self, value: Typed, node: ast.Expression) -> Typed:
-        if value.type.base in NUMERIC or value.type.base is Base.NULL:
+        if value.type.base in NUMERIC or value.type.base in (Base.NULL, Base.VALUE):
             return value
         if value.type.base is Base.TERM:
             return self._number(self.value_of(value), node)
-        if value.type.base is Base.VALUE:
-            return Typed(number(value), FLOAT)
         raise self.mismatch(f"expected a number, found {value.type}", node)
 
     def text_of(self, value: Typed, node: ast.Expression) -> str:
@@ -447,7 +488,12 @@ class Compiler:
             return f"coalesce({self.rows.iri(value.sql).sql}, {self.text_of(self.value_of(value), node)})"
         if base in (Base.LIST, Base.EDGE, Base.PATH):
             raise self.mismatch(f"expected a string, found {value.type}", node)
-        return f"CAST({value.sql} AS VARCHAR)"
+        if base is not Base.VALUE:
+            return _text(value.sql, base)
+        names = {member: MEMBERS[member][0] for member in _SPELT}
+        texts = {member: _text(f"union_extract({value.sql}, '{name}')", member) for member, name in names.items()}
+        whens = [f"WHEN '{names[member]}' THEN {text}" for member, text in texts.items()]
+        return f"CASE union_tag({value.sql}) {' '.join(whens)} ELSE CAST({value.sql} AS VARCHAR) END"
 
     def _countstar(self, node: ast.CountStar) -> Typed:
         self._aggregate_allowed("count(*)", node)
@@ -491,3 +537,19 @@ class Compiler:
 def _identity(vertex: Typed) -> str:
     """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
     return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
+
+
+_SPELT: Mapping[Base, str] = {
+    Base.FLOAT: "CASE WHEN isnan({0}) THEN 'NaN' WHEN isinf({0}) THEN if({0} > 0, 'Infinity', '-Infinity') "
+    "ELSE replace(replace(replace(CAST({0} AS VARCHAR), 'e+', 'E'), 'e-0', 'E-'), 'e', 'E') END",
+    Base.TIME: r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')",
+    Base.DATETIME: r"regexp_replace(replace(CAST({0} AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')",
+    Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
+    " || 'Z'",
+}
+"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero."""
+
+
+def _text(sql: str, base: Base) -> str:
+    """Return SQL for the text of a value of a type."""
+    return f"({_SPELT[base].format(sql)})" if base in _SPELT else f"CAST({sql} AS VARCHAR)"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphdb import lists
 from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
 from graphdb.grammar import syntax as ast
-from graphdb.typed import Typed, as_union, number
+from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import (
     BOOLEAN,
     DATE,
@@ -89,7 +90,9 @@ def _string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = 
                 raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
             sql = value.sql if value.type.base is not Base.NULL else f"CAST(NULL AS {sql_type(wanted)})"
             if wanted is INTEGER:
-                told = c.rows.parameters.add(f"{node.name} does not take a negative number")
+                told = c.rows.parameters.add(
+                    with_place(f"{node.name} does not take a negative number", argument.span.start)
+                )
                 sql = f"CASE WHEN {sql} < 0 THEN error({told}) ELSE {sql} END"
             parts.append(sql)
         return Typed(template.format(*parts), result)
@@ -109,10 +112,20 @@ def _same(template: str) -> Compile:
     """Return a function that yields a number of the type it is given."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        mixed = c.value_of(c.one(node.arguments[0]))
         value = _numeric(c, node, node.arguments[0])
-        return Typed(template.format(value.sql), value.type)
+        real = Typed(template.format(value.sql), value.type)
+        if mixed.type.base is not Base.VALUE:
+            return real
+        whole = member(mixed, Base.INTEGER)
+        exact = as_union(Typed(template.format(whole), INTEGER))
+        return Typed(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
 
     return compile
+
+
+def _sign(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"CAST(sign({_numeric(c, node, node.arguments[0]).sql}) AS BIGINT)", INTEGER)
 
 
 def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -151,7 +164,7 @@ def _round(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 _CONVERTED: Mapping[Type, frozenset[Base]] = {
-    INTEGER: frozenset({Base.STRING, Base.BOOLEAN} | NUMERIC),
+    INTEGER: frozenset({Base.STRING} | NUMERIC),
     FLOAT: frozenset({Base.STRING} | NUMERIC),
     BOOLEAN: frozenset({Base.STRING, Base.BOOLEAN, Base.INTEGER}),
 }
@@ -196,26 +209,47 @@ def _to_string(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _cast(target: Type) -> Compile:
-    """Return ``date('…')`` and its kin: text to a typed value, or an error when it runs."""
+    """Return ``date('…')`` and its kin: text as ISO 8601 writes it with all its signs to a typed value."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        if not node.arguments:
+            raise NotSupportedError("the clock is not read in SQL")
         value = c.value_of(c.one(node.arguments[0]))
-        if value.type.base is Base.VALUE:
-            value = Typed(f"CAST({value.sql} AS VARCHAR)", STRING)
-        if value.type.base not in (Base.STRING, Base.NULL, Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME):
+        if value.type.base not in (Base.STRING, Base.VALUE, Base.NULL, Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME):
             raise c.mismatch(f"{node.name} needs text, found {value.type}", node.arguments[0])
         result = target
         argument = node.arguments[0]
-        if isinstance(argument, ast.Literal) and not _ISO.fullmatch(str(argument.value)):
-            raise NotSupportedError("this spelling of a date or time is not supported in SQL")
-        if target is DATETIME and isinstance(argument, ast.Literal) and _zoned(str(argument.value)):
+        spelt = str(argument.value) if isinstance(argument, ast.Literal) else ""
+        if value.type.base in (Base.STRING, Base.VALUE) and not _is_iso(spelt, target):
+            raise NotSupportedError("dates and times in texts are not read in SQL, unless as 2026-11-21T15:00:00")
+        if target is DATETIME and _zoned(spelt):
             result = ZONED
+        if is_moment(node) and spelt and not spelt.endswith("Z") and not c.scope.moments:
+            raise NotSupportedError("SQL keeps no offset of a time: it is that moment in UTC")
         return Typed(f"CAST({value.sql} AS {sql_type(result)})", result)
 
     return compile
 
 
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})?(T?\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?")
+
+
+def is_moment(node: ast.Expression) -> bool:
+    """Whether an expression is a ``datetime(…)``."""
+    return isinstance(node, ast.FunctionCall) and node.name.lower() == "datetime"
+
+
+def _is_iso(text: str, type: Type) -> bool:
+    """Whether a text is a date or time of a type as SQL reads it."""
+    kinds: Mapping[Type, Callable[[str], object]] = {
+        DATE: datetime.date.fromisoformat,
+        TIME: datetime.time.fromisoformat,
+        DATETIME: datetime.datetime.fromisoformat,
+    }
+    try:
+        return _ISO.fullmatch(text) is not None and kinds[type](text) is not None
+    except ValueError:
+        return False
 
 
 def _zoned(text: str) -> bool:
@@ -365,9 +399,18 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
+    distinct = "DISTINCT " if node.distinct else ""
+    value = c.value_of(c.one(node.arguments[0]))
+    if value.type.base is Base.VALUE:  # of integers an integer
+        whole, real = member(value, Base.INTEGER), number(value)
+        exact = as_union(Typed(f"CAST(coalesce(sum({distinct}{whole}), 0) AS BIGINT)", INTEGER))
+        inexact = as_union(Typed(f"sum({distinct}{real})", FLOAT))
+        refused = c.rows.parameters.add(with_place("sum needs numbers", node.span.start, TypeMismatchError))
+        cases = f"WHEN count({value.sql}) > count({real}) THEN error({refused}) WHEN count({real}) = count({whole})"
+        return Typed(f"CASE {cases} THEN {exact.sql} ELSE {inexact.sql} END", VALUE)
     value = _numeric(c, node, node.arguments[0])
     type = value.type if value.type.base in NUMERIC else INTEGER
-    total = f"sum({'DISTINCT ' if node.distinct else ''}{value.sql})"
+    total = f"sum({distinct}{value.sql})"
     return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
 
 
@@ -400,24 +443,31 @@ def _numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> T
     raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
 
 
+_BLANKS = "E' \\t\\n\\r\\f'"
+
 FUNCTIONS: dict[str, Function] = {
     "toupper": Function(_string("upper({0})")),
     "upper": Function(_string("upper({0})")),
     "tolower": Function(_string("lower({0})")),
     "lower": Function(_string("lower({0})")),
-    "trim": Function(_string("trim({0})")),
-    "ltrim": Function(_string("ltrim({0})")),
-    "rtrim": Function(_string("rtrim({0})")),
+    "trim": Function(_string(f"trim({{0}}, {_BLANKS})")),
+    "ltrim": Function(_string(f"ltrim({{0}}, {_BLANKS})")),
+    "rtrim": Function(_string(f"rtrim({{0}}, {_BLANKS})")),
     "reverse": Function(_reverse),
     "replace": Function(_string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)), 3, 3),
-    "split": Function(_string("string_split({0}, {1})", list_of(STRING), (STRING, STRING)), 2, 2),
+    "split": Function(
+        # DuckDB splits by null into one part
+        _string("CASE WHEN {1} IS NOT NULL THEN string_split({0}, {1}) END", list_of(STRING), (STRING, STRING)),
+        2,
+        2,
+    ),
     "left": Function(_string("left({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
     "right": Function(_string("right({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
     "substring": Function(_substring, 2, 3),
     "size": Function(_size),
     "length": Function(_size),
     "abs": Function(_same("abs({0})")),
-    "sign": Function(_float("CAST(sign({0}) AS DOUBLE)")),
+    "sign": Function(_sign),
     "ceil": Function(_float("ceil({0})")),
     "floor": Function(_float("floor({0})")),
     "round": Function(_round, 1, 2),
@@ -434,10 +484,10 @@ FUNCTIONS: dict[str, Function] = {
     "tofloat": Function(_to(FLOAT)),
     "toboolean": Function(_to(BOOLEAN)),
     "tostring": Function(_to_string),
-    "date": Function(_cast(DATE)),
-    "datetime": Function(_cast(DATETIME)),
-    "localdatetime": Function(_cast(DATETIME)),
-    "localtime": Function(_cast(TIME)),
+    "date": Function(_cast(DATE), 0),
+    "datetime": Function(_cast(DATETIME), 0),
+    "localdatetime": Function(_cast(DATETIME), 0),
+    "localtime": Function(_cast(TIME), 0),
     "coalesce": Function(_coalesce, 1, 99),
     "exists": Function(_exists),
     "id": Function(_id),

@@ -15,7 +15,7 @@ from graphdb.elements import Node
 from graphdb.result import pylist
 from graphdb.rows import NAMES_VIEW
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import VALUE, Base, Column, literal_sql, shorter
+from graphdb.values import VALUE, Base, Column, literal_sql, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,5 +151,5 @@ def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
 def _rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
     """Run a query whose values may be of any type: by Arrow, which knows time zones without further packages."""
     table = connection.arrow(sql)
-    columns = [[shorter(value) for value in pylist(column)] for column in table.columns]
+    columns = [[tidied(value) for value in pylist(column)] for column in table.columns]
     return list(zip(*columns, strict=True))

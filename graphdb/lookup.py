@@ -18,7 +18,7 @@ from graphdb.connection import Connection
 from graphdb.result import pylist
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
-from graphdb.values import column_of, shorter
+from graphdb.values import column_of, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,12 +99,12 @@ class Lookup:
         """The values of literals in Python."""
         kinds = self._kinds()[ids - LITERAL_BASE]
         if len(ids) and (kinds == kinds[0]).all():
-            return [shorter(value) for value in pylist(self.typed(Kind(int(kinds[0])), ids))]
+            return [tidied(value) for value in pylist(self.typed(Kind(int(kinds[0])), ids))]
         found = np.empty(len(ids), object)
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
             for i, value in zip(at.tolist(), pylist(self.typed(Kind(kind), ids[at])), strict=True):
-                found[i] = shorter(value)
+                found[i] = tidied(value)
         return list(found)
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.spelled import Spelled
-from graphdb.values import Base, Column, Type, shorter
+from graphdb.values import Base, Column, Type, tidied
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -322,8 +322,8 @@ def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], man
         lists = [None if value is None else _decode(home, inner, value, ends) for value in values]
         # Several values of a property are a list, one is itself.
         return [value[0] if many and value is not None and len(value) == 1 else value for value in lists]
-    if type.base in (Base.DECIMAL, Base.VALUE):
-        return [shorter(value) for value in values]
+    if type.base in (Base.DECIMAL, Base.ZONED, Base.VALUE):
+        return [tidied(value) for value in values]
     return values
 
 
@@ -335,7 +335,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
         return [None if value is None else int(value) for value in values]
     if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
-        return [shorter(value) for value in values]
+        return [tidied(value) for value in values]
     return values
 
 
@@ -366,8 +366,10 @@ def _far_date(scalar: pa.Scalar) -> str:
     import pyarrow as pa
 
     if pa.types.is_date32(scalar.type):
-        return str(np.datetime64(scalar.cast(pa.int32()).as_py(), "D"))
-    return str(np.datetime64(scalar.cast(pa.int64()).as_py(), "us"))
+        text = str(np.datetime64(scalar.cast(pa.int32()).as_py(), "D"))
+    else:
+        text = str(np.datetime64(scalar.cast(pa.int64()).as_py(), "us"))
+    return f"-0{text[1:]}" if text[4:5] == "-" and text[0] == "-" else text  # NumPy writes the year -5 as -005
 
 
 def _without_unions(table: pa.Table) -> pa.Table:
@@ -376,11 +378,11 @@ def _without_unions(table: pa.Table) -> pa.Table:
 
     for i, field in enumerate(table.schema):
         if pa.types.is_union(field.type):
-            texts = [None if value is None else str(shorter(value)) for value in pylist(table.column(i))]
+            texts = [None if value is None else str(tidied(value)) for value in pylist(table.column(i))]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
         elif pa.types.is_list(field.type) and pa.types.is_union(field.type.value_type):
             lists = [
-                None if value is None else [None if item is None else str(shorter(item)) for item in value]
+                None if value is None else [None if item is None else str(tidied(item)) for item in value]
                 for value in pylist(table.column(i))
             ]
             table = table.set_column(i, field.name, pa.array(lists, pa.list_(pa.string())))

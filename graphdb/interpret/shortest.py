@@ -39,6 +39,10 @@ class Shortest:
         assert isinstance(edge, ast.EdgePattern)
         assert edge.repeat is not None
         low, high = edge.repeat.low, edge.repeat.high
+        if high == 0:  # no edge is ever followed
+            if end is None or end == start:
+                yield start, Path((Vertex(start),), ())
+            return
         step = next(step for state in self._automaton.states for step, _ in state.steps)
         graph, store = self._context.snapshot.graph, self._context.snapshot.store
         away = step.partition
