@@ -8,9 +8,9 @@ floating-point estimate along with every sum, and what may not fit is left to wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,16 @@ from numpy.typing import NDArray
 from graphdb.gpu.cliques import DeviceCliques, Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
+from graphdb.gpu.memory import DeviceMemory
 from graphdb.gpu.nested import Specialised, specialise
-from graphdb.gpu.ranks import Ranked, Ranks, rank_relations
-from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
+from graphdb.gpu.ranks import Ranks, rank_relations
+from graphdb.gpu.registers import SHARED, SLOTS, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan, Term
-from graphdb.plan.loops import Bundle, Part, Weight
+from graphdb.plan.loops import Bundle, Load, Part, Through, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
 from graphdb.plan.trials import Expected
+from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -35,6 +37,8 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
+HASHED = 16
+"""Sums are kept by hashes where most of what is sent fits these in so many passes."""
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
 DEAR = 4e10
@@ -42,7 +46,7 @@ DEAR = 4e10
 takes a device about as long as compiling does."""
 COMPILING = 0.4
 """Seconds in which a kernel is compiled."""
-RANKING = 1e-7
+RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LIST_RATE = 1e10
 """Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
@@ -53,20 +57,73 @@ once."""
 VARIANTS["count_weights"] = VARIANTS["clique_books"] = ({},)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class _OnDevice:
-    """Ranked relations on the device, and their table: four addresses each."""
+    """Ranked relations on the device (``name`` says which), and their table: four addresses each, here and there."""
 
+    name: str
     ranks: Ranks
     arrays: tuple[Any, ...]
     table: tuple[int, ...]
+    cells: Any
     longest: tuple[int, ...]
-    work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
-    """By rank: how long the lists of a vertex's neighbours are together."""
+    work: dict[tuple[Relation, Relation], NDArray[np.float64]] = field(default_factory=dict)
+    """By rank: how long the lists (of the second relation) of a vertex's neighbours (in the first) are together."""
 
     @property
     def nbytes(self) -> int:
         return sum(int(array.nbytes) for array in self.arrays)
+
+
+@dataclass(slots=True)
+class _Bits:
+    """The candidates among the ranks: uint32, one bit each; and once that is known, the most that any list holds."""
+
+    array: Any
+    most: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+
+class _Told:
+    """What weighings tell: the greatest value each, and whether one may not fit.  All are read at once.
+
+    Parameters
+    ----------
+    memory
+        The device's.
+    room
+        How many weighings there are at most.
+    """
+
+    def __init__(self, memory: DeviceMemory, room: int) -> None:
+        self.cells = memory.empty((max(room, 1), 2), np.uint64)
+        self.cells.fill(0)
+        self._used = 0
+        self._tops: list[int] = []
+
+    def cell(self) -> int:
+        """One more weighing's number."""
+        self._used += 1
+        return self._used - 1
+
+    def address(self, cell: int) -> int:
+        """Where a weighing tells its greatest value; behind it stands the flag."""
+        return address(self.cells) + 16 * cell
+
+    def read(self) -> None:
+        """Wait for all that was launched; raises :class:`Unsupported` where a number may not fit."""
+        if self._used:
+            told = self.cells.get()
+            self._tops = told[:, 0].tolist()
+            if told[:, 1].any():
+                raise Unsupported("numbers that may not fit 64 bits")
+
+    def most(self, cells: Iterable[int]) -> int:
+        """The greatest that some weighings told."""
+        return max((self._tops[cell] for cell in cells), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +159,45 @@ class DeviceCount:
     device: Device
     graph: DeviceGraph
     plan: InitVar[CountingPlan]
+    check: InitVar[Callable[[], None] | None] = None
+    """Called while kernels are compiled; what it raises ends the preparation."""
     milliseconds: float = 0.0
     """After a run: the device's time, from the first kernel to the last."""
     stop: StopFlag = field(init=False)
+    _check: Callable[[], None] | None = field(init=False)
     _plan: CountingPlan = field(init=False)
     _terms: tuple[Term, ...] = field(init=False)
     _on: _OnDevice = field(init=False)
     _numbers: Mapping[Relation, int] = field(init=False)
-    _weights: dict[Weight, tuple[Any, Values]] = field(init=False, default_factory=dict)
-    _messages: dict[tuple[int, Weight], tuple[Any, int]] = field(init=False, default_factory=dict)
+    _weights: dict[Weight, Any] = field(init=False, default_factory=dict)
+    """Arrays of weights: bits, or uint64 per rank."""
+    _asked: dict[Weight, tuple[int, tuple[int, ...]]] = field(init=False, default_factory=dict)
+    """Of those that are no bits: what told the greatest value, and what told the greatest sums over lists."""
+    _made: dict[tuple[int, ...], _Bits] = field(init=False, default_factory=dict)
+    """Bits by filters."""
+    _unknown: list[tuple[_Bits, tuple[int, ...]]] = field(init=False, default_factory=list)
+    """Bits of which it has still to be told how many a list holds."""
+    _told: _Told = field(init=False)
     _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
     _weighings: list[tuple[Any, ...]] = field(init=False, default_factory=list)
     """What makes the weights, one after the other: the arguments of their launches."""
     _alive: list[Any] = field(init=False, default_factory=list)
+    _held: list[Any] = field(init=False, default_factory=list)
+    """What its launches read that is not its own."""
     _scratch: Any = field(init=False, default=None)
+    _weighed: bool = field(init=False, default=True)
+    """Whether the first run may take the weights as they were prepared."""
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""
 
-    def __post_init__(self, plan: CountingPlan) -> None:
+    def __post_init__(self, plan: CountingPlan, check: Callable[[], None] | None) -> None:
+        self._check = check
         self.stop, self._plan, self._terms = StopFlag(self.device), plan, plan.terms
         with self.device.active():
             self._on = self._ranked()
             self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()
+        self._check = None
         del self._plan  # what is kept as long as the plan must not keep the plan
 
     # --- preparation
@@ -132,8 +205,9 @@ class DeviceCount:
     def _ranked(self) -> _OnDevice:
         partitions = list(self._plan.partitions.values())
         if not partitions:
-            return _OnDevice(Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), ())
+            return _OnDevice("", Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {}), (), (), None, ())
         memory = self.device.memory
+        name = _ranks_name(self.graph, partitions)
 
         def build() -> _OnDevice:
             ranks = rank_relations(self._plan.partitions, self._plan.vertices)
@@ -146,14 +220,17 @@ class DeviceCount:
                         memory.upload(cells) for cells in (ranked.begin, ranked.less, ranked.more, ranked.ids)
                     )
             rows = [copies[id(ranked)] for ranked in ranks.relations.values()]
+            table = tuple(address(array) for row in rows for array in row)
             return _OnDevice(
+                name,
                 ranks,
                 tuple(array for arrays in copies.values() for array in arrays),
-                tuple(address(array) for row in rows for array in row),
+                table,
+                memory.upload(np.array(table, np.int64)),
                 tuple(ranked.longest for ranked in ranks.relations.values()),
             )
 
-        return memory.keep(f"ranked {[self.graph.serial(each) for each in partitions]}", partitions[0], build)
+        return memory.keep(name, partitions[0], build)
 
     @property
     def _ranks(self) -> Ranks:
@@ -166,8 +243,8 @@ class DeviceCount:
     def _prepare(self) -> None:
         parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
         self._cells = self.device.memory.empty((3, max(len(parts), 1)), np.int64)
-        self._table = self._upload(np.array(self._on.table, np.int64))
-        kernels = []
+        self._told = _Told(self.device.memory, self._most_weighings(parts))
+        looped = []
         for cell, part in enumerate(parts):
             if part.clique:
                 self._launches[part] = self._cliques(part)
@@ -176,20 +253,23 @@ class DeviceCount:
             elif part.root.filters and not len(self._candidates(part.root)):
                 self._launches[part] = 0
             elif part.levels:
-                kernels.append((cell, part, *self._specialised(part)))
+                looped.append((cell, part))
+                if part.root.loops:
+                    raise Unsupported("loops")
+                for weight in (*part.weights, *[part.root] * bool(part.root.messages)):
+                    self._weight(weight)
             elif part.root.messages:
                 self._weight(part.root)
             else:
                 self._launches[part] = self._alone(part.root) * part.multiple
+        self._learn()
+        kernels = [(cell, part, *self._specialised(part)) for cell, part in looped]
         widest = max((blocks * kernel.scratch for _, _, kernel, blocks, _ in kernels), default=0)
         if widest:
             self._scratch = self.device.memory.empty(widest, np.uint8)
             self._scratch.fill(0)
         for cell, part, kernel, blocks, weights in kernels:
             self._launches[part] = self._launch(cell, part, kernel, blocks, weights)
-        for part in parts:
-            if part not in self._launches:
-                self._weight(part.root)
         self._cell_of = {part: cell for cell, part in enumerate(parts)}
 
     def _cliques(self, part: Part) -> tuple[CliqueCount, Shape]:
@@ -221,7 +301,7 @@ class DeviceCount:
         scratch = self._upload(np.zeros(most * blocks, np.uint32)) if most > room else None
         sums, sizes, nexts = self._cells_of(cell)
         arguments = (
-            *(address(self._table), self._numbers[relation], self._vertices, power, room, rows),
+            *(address(self._on.cells), self._numbers[relation], self._vertices, power, room, rows),
             *(address(scratch), most, sums, sizes, nexts, self.stop.address),
         )
         kernel = Specialised("", threads, shared, 0, False, False)
@@ -238,7 +318,7 @@ class DeviceCount:
         return self._alive[-1]
 
     def _candidates(self, weight: Weight) -> Ints:
-        """The candidates that pass all filters, as vertices."""
+        """The candidates that pass all filters, as vertices; of one filter, its own array."""
         sets = sorted((self._plan.filters[number] for number in weight.filters), key=len)
         return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
 
@@ -248,41 +328,47 @@ class DeviceCount:
             raise Unsupported("loops")
         return len(self._candidates(weight))
 
-    def _bits(self, weight: Weight) -> Any:
-        """A weight that is only filters: uint32, one bit per rank."""
-        ranks = self._ranks.rank[self._candidates(weight)]
-        flags = np.zeros((self._vertices + 31) // 32 * 32, bool)
-        flags[ranks[ranks >= 0]] = True
-        return self._upload(np.packbits(flags, bitorder="little").view(np.uint32))
+    def _bits(self, weight: Weight) -> _Bits:
+        """A weight that is only filters; of one filter (a vertex label), kept for other plans as long as that is."""
+        found = self._made.get(weight.filters)
+        if found is None:
+            candidates = self._candidates(weight)
+
+            def build() -> _Bits:
+                ranks = self._ranks.rank[candidates]
+                flags = np.zeros((self._vertices + 31) // 32 * 32, bool)
+                flags[ranks[ranks >= 0]] = True
+                return _Bits(self.device.memory.upload(np.packbits(flags, bitorder="little").view(np.uint32)))
+
+            if len(weight.filters) == 1:
+                found = self.device.memory.keep(f"bits {self._on.name}", candidates, build)
+            else:
+                found = build()
+                self._alive.append(found.array)
+            self._made[weight.filters] = found
+        return found
 
     def _specialised(self, part: Part) -> tuple[Specialised, int, list[Any]]:
         """A part's kernel, how many blocks it is launched with, and the weights that it reads."""
-        for weight in (part.root, *part.weights):
-            if weight.loops:
-                raise Unsupported("loops")
-        found = [self._weight(weight) for weight in part.weights]
-        kernel = specialise(
-            part,
-            self._numbers,
-            self._on.longest,
-            [values for _, values in found],
-            self._vertices,
-            bool(part.root.messages),
-        )
-        module = self.device.module("count_nested", {}, kernel.text)
+        values = tuple(self._values(weight) for weight in part.weights)
+        relations = tuple(self._numbers.items())
+        weighted, hashed = bool(part.root.messages), self._hashed(part)
+        kernel = _written(part, relations, self._on.longest, values, self._vertices, weighted, hashed)
+        module = self.device.module("count_nested", {}, kernel.text, self._check)
         blocks = module.resident("nested", kernel.threads, kernel.shared)
         if kernel.scratch:
             room = self.device.memory.reserve(2 * blocks * kernel.scratch)
             blocks = min(blocks, room // 2 // kernel.scratch)
             if blocks < 1:
                 raise Unsupported("no room for a block's vectors")
-        return kernel, blocks, [array for array, _ in found]
+        return kernel, blocks, [self._weight(weight) for weight in part.weights]
 
     def _launch(self, cell: int, part: Part, kernel: Specialised, blocks: int, weights: list[Any]) -> _Launch:
         table = self._upload(np.array([*self._on.table, *map(address, weights)], np.int64))
         teams = blocks * (kernel.threads // 32 if kernel.warps else 1)
         tasks = self._tasks(part, teams * _DEAL if kernel.split else 0)
-        root_weight = self._weight(part.root)[0] if part.root.messages else None
+        self._held.append(tasks)
+        root_weight = self._weight(part.root) if part.root.messages else None
         sums, sizes, nexts = self._cells_of(cell)
         arguments = (
             *(address(table), address(tasks), len(tasks), address(root_weight), self._vertices),
@@ -292,103 +378,152 @@ class DeviceCount:
         return _Launch(part, kernel, blocks, arguments, cell)
 
     def _tasks(self, part: Part, wanted: int) -> Any:
-        """Roots, the heaviest dealt out in pieces: int32 [tasks, 2], a root and (piece << 16 | pieces)."""
-        members = [bundle.members[0] for bundle in part.root_bundles]
+        """Roots, the heaviest dealt out in pieces: int32 [tasks, 2], a root and (piece << 16 | pieces).
+
+        They depend on the root's candidates and its lists alone: kept with the candidates, where these are a label's.
+        """
+        relations = [bundle.members[0].relation for bundle in part.root_bundles]
+        if len(part.root.filters) > 1:
+            self._alive.append(self._dealt(part, relations, wanted))
+            return self._alive[-1]
+        original = self._candidates(part.root) if part.root.filters else self._on
+        numbers = [self.graph.serial(self._plan.partitions[relation]) for relation in relations]
+        name = f"tasks {wanted} {numbers} {self._on.name}"
+        return self.device.memory.keep(name, original, lambda: self._dealt(part, relations, wanted))
+
+    def _dealt(self, part: Part, relations: list[Relation], wanted: int) -> Any:
         if part.root.filters:
             roots = self._ranks.rank[self._candidates(part.root)].astype(np.int64)
             roots = np.sort(roots[roots >= 0])
         else:
             roots = np.arange(self._vertices)
-        lists: list[Ranked] = [self._ranks.relations[member.relation] for member in members]
-        for ranked in lists:
+        for relation in relations:
+            ranked = self._ranks.relations[relation]
             roots = roots[ranked.begin[roots + 1] > ranked.begin[roots]]
         pieces = np.ones(len(roots), np.int64)
         if wanted and len(roots):
-            work = self._work(part.root_bundles[0].members[0].relation)[roots]
+            work = self._work(relations[0])[roots]
             fair = max(float(work.sum()) / wanted, 1.0)
             pieces = np.clip(np.ceil(work / fair), 1, _MOST_PIECES).astype(np.int64)
         number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         tasks = np.stack([np.repeat(roots, pieces), number << 16 | np.repeat(pieces, pieces)], axis=1)
-        return self._upload(tasks.astype(np.int32))
+        return self.device.memory.upload(tasks.astype(np.int32))
 
-    def _work(self, relation: Relation) -> NDArray[np.float64]:
-        """By rank: how long the lists of a vertex's neighbours are together."""
-        known = self._on.work
-        if relation not in known:
-            ranked = self._ranks.relations[relation]
-            degrees = np.diff(ranked.begin.astype(np.int64))
-            sums = np.append(0, np.cumsum(degrees[ranked.ids]))
-            known[relation] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
-        return known[relation]
+    def _hashed(self, part: Part) -> frozenset[int]:
+        """The registers that roots send so little to, most of it, that hashes in shared memory hold it in some passes.
+
+        Where vectors fit shared memory none is; and where a root sends to most vertices, scratch memory is read less.
+        """
+        if 2 * self._vertices <= SHARED:
+            return frozenset()
+        loads = {made.out: made for made in part.levels[0].instructions if isinstance(made, Load)}
+        found = []
+        for made in part.levels[0].instructions:
+            if isinstance(made, Through) and made.mask < 0 and made.total and made.source in loads:
+                first, second = (each.members[0].relation for each in (loads[made.source].bundle, made.forward))
+                sent = self._work(first, second)
+                if float(sent @ sent) <= HASHED * SLOTS * float(sent.sum()):
+                    found.append(made.out)
+        return frozenset(found)
+
+    def _work(self, relation: Relation, then: Relation | None = None) -> NDArray[np.float64]:
+        """By rank: how long the lists of a vertex's neighbours (of those in ``relation``, in ``then``) are together."""
+        known, pair = self._on.work, (relation, then or relation)
+        if pair not in known:
+            ranked, other = (self._ranks.relations[each] for each in pair)
+            sums = np.append(0, np.cumsum(np.diff(other.begin.astype(np.int64))[ranked.ids]))
+            known[pair] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
+        return known[pair]
 
     # --- weights
 
-    def _weight(self, weight: Weight) -> tuple[Any, Values]:
-        """A weight on the device (bits, or uint64 per rank), and what is known of it."""
+    def _most_weighings(self, parts: list[Part]) -> int:
+        """How many weighings there are at most: a product per message, and a sum over each relation's lists."""
+        weights: set[Weight] = set()
+        pending = [weight for part in parts for weight in (part.root, *part.weights)]
+        while pending:
+            weight = pending.pop()
+            if weight not in weights:
+                weights.add(weight)
+                pending += [child for _, child in weight.messages]
+        return sum(len(weight.messages) + len(self._on.longest) for weight in weights)
+
+    def _weight(self, weight: Weight) -> Any:
+        """A weight on the device: bits, or uint64 per rank."""
         if weight not in self._weights:
             if weight.loops:
                 raise Unsupported("loops")
-            if not weight.messages:
-                array: Any = self._bits(weight)
-                self._weights[weight] = (array, Values(True, 1, self._most(array, None)))
-            else:
+            if weight.messages:
                 array, top = self._multiplied(weight)
-                self._weights[weight] = (array, Values(False, top, self._most(None, array)))
+                self._asked[weight] = top, self._sums(None, array)
+            else:
+                bits = self._bits(weight)
+                array = bits.array
+                if bits.most is None:
+                    self._unknown.append((bits, self._sums(array, None)))
+            self._weights[weight] = array
         return self._weights[weight]
 
+    def _learn(self) -> None:
+        """Wait until all that was asked of weights is told."""
+        self._told.read()
+        for bits, cells in self._unknown:
+            bits.most = self._told.most(cells)
+        self._unknown.clear()
+
+    def _values(self, weight: Weight) -> Values:
+        """What was told of a weight."""
+        if not weight.messages:
+            return Values(True, 1, self._bits(weight).most or 0)
+        top, sums = self._asked[weight]
+        return Values(False, self._told.most([top]), self._told.most(sums))
+
     def _multiplied(self, weight: Weight) -> tuple[Any, int]:
-        """The product of what hangs off a vertex: (uint64 per rank, the greatest)."""
-        own = self._bits(weight) if weight.filters else None
-        before, top = None, 1
+        """The product of what hangs off a vertex: uint64 per rank, and what tells the greatest."""
+        own = self._bits(weight).array if weight.filters else None
+        before, told = None, -1
         for bundle, child in weight.messages:
             if not bundle.plain or bundle.order:
                 raise Unsupported("bundles of relations")
-            before, top = self._message(bundle, child, own, before)
-        return before, top
+            before, told = self._message(bundle, child, own, before)
+        return before, told
 
     def _message(self, bundle: Bundle, child: Weight, own: Any, before: Any) -> tuple[Any, int]:
         bits = values = None
         if child.messages:
-            values = self._multiplied(child)[0] if child not in self._weights else self._weights[child][0]
+            values = self._weight(child)
         elif not child.is_one:
-            bits = self._bits(child)
-        return self._weigh(self._numbers[bundle.members[0].relation], bits, values, own, before)
+            bits = self._bits(child).array
+        weighing, told = self._weighing(self._numbers[bundle.members[0].relation], bits, values, own, before)
+        self._weighings.append(weighing[1])
+        self._alive.append(weighing[0])
+        return weighing[0], told
 
-    def _most(self, bits: Any, values: Any) -> int:
-        """The greatest sum over any list."""
+    def _sums(self, bits: Any, values: Any) -> tuple[int, ...]:
+        """What tells the greatest sums over the lists of each relation."""
         lists = range(len(self._on.longest))
-        return max(self._told(self._weighing(number, bits, values, None, None)) for number in lists)
+        return tuple(self._weighing(number, bits, values, None, None)[1] for number in lists)
 
-    def _weigh(self, relation: int, bits: Any, values: Any, own: Any, before: Any) -> tuple[Any, int]:
-        """A weight that every run makes anew, made once to know how great it gets: (uint64 per rank, the greatest)."""
-        weighing = self._weighing(relation, bits, values, own, before)
-        self._weighings.append(weighing)
-        self._alive += [weighing[0], weighing[1]]
-        return weighing[0], self._told(weighing)
+    def _weighing(
+        self, relation: int, bits: Any, values: Any, own: Any, before: Any
+    ) -> tuple[tuple[Any, tuple[Any, ...]], int]:
+        """Launch a weighing: (what it makes, the arguments of the launch), and what tells the greatest."""
+        out, told = self.device.memory.empty(self._vertices, np.uint64), self._told.cell()
+        read = (address(self._on.cells), relation, *map(address, (bits, values, own, before)))
+        top = self._told.address(told)
+        weighing = (out, (*read, address(out), self._vertices, top, top + 8))
+        self._launch_weighing(weighing[1])
+        return weighing, told
 
-    def _weighing(self, relation: int, bits: Any, values: Any, own: Any, before: Any) -> tuple[Any, ...]:
-        """(what it makes, what it tells, the arguments of the launch)."""
-        out, seen = self.device.memory.empty(self._vertices, np.uint64), self.device.memory.empty(2, np.uint64)
-        seen.fill(0)
-        read = (address(self._table), relation, *map(address, (bits, values, own, before)))
-        return out, seen, (*read, address(out), self._vertices, address(seen), address(seen) + 8)
-
-    def _told(self, weighing: tuple[Any, ...]) -> int:
-        """Launch, and learn the greatest."""
-        self._launch_weighing(weighing)
-        top, flag = weighing[1].get().tolist()
-        if flag:
-            raise Unsupported("numbers that may not fit 64 bits")
-        return int(top)
-
-    def _launch_weighing(self, weighing: tuple[Any, ...]) -> None:
+    def _launch_weighing(self, arguments: tuple[Any, ...]) -> None:
         blocks = min((self._vertices + 7) // 8, 16 * self.device.processors)
-        self.device.module("count_weights", {}).launch("weigh", blocks, *weighing[2])
+        self.device.module("count_weights", {}).launch("weigh", blocks, *arguments)
 
     @property
     def nbytes(self) -> int:
         """Bytes of its own arrays on the device."""
-        return sum(int(array.nbytes) for array in (*self._alive, self._cells, self._scratch) if array is not None)
+        own = (*self._alive, self._cells, self._told.cells, self._scratch)
+        return sum(int(array.nbytes) for array in own if array is not None)
 
     # --- a run
 
@@ -423,8 +558,9 @@ class DeviceCount:
     def _start(self) -> Any:
         self._cells.fill(0)
         begin = self.device.event()
-        for weighing in self._weighings:
+        for weighing in self._weighings[: 0 if self._weighed else None]:
             self._launch_weighing(weighing)
+        self._weighed = False
         for part, cell in self._cell_of.items():
             launch = self._launches.get(part)
             if isinstance(launch, _Launch):
@@ -437,7 +573,7 @@ class DeviceCount:
                 sums, _, nexts = self._cells_of(cell)
                 launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums)
             elif launch is None:
-                values = self._weight(part.root)[0]
+                values = self._weight(part.root)
                 sums, sizes, _ = self._cells_of(cell)
                 arguments = (address(values), self._vertices, sums, sizes)
                 self.device.module("count_weights", {}).launch("add_up", -(-self._vertices // BLOCK), *arguments)
@@ -450,6 +586,30 @@ class DeviceCount:
     def _clean(self) -> None:
         if self._scratch is not None:
             self._scratch.fill(0)
+
+
+def _looped(plan: CountingPlan) -> set[Part]:
+    """The parts that have a kernel of their own."""
+    return {part for term in plan.terms for part in term.parts if part.levels or part.clique}
+
+
+def _ranks_name(graph: DeviceGraph, partitions: Iterable[Partition]) -> str:
+    """What ranks over some partitions are called among what is kept, with the first of them."""
+    return f"ranked {[graph.serial(each) for each in partitions]}"
+
+
+@lru_cache(maxsize=256)
+def _written(
+    part: Part,
+    relations: tuple[tuple[Relation, int], ...],
+    longest: tuple[int, ...],
+    values: tuple[Values, ...],
+    vertices: int,
+    root_weighted: bool,
+    hashed: frozenset[int],
+) -> Specialised:
+    """The kernel of a part; a shape that was written before is not written again, as it is not compiled again."""
+    return specialise(part, dict(relations), longest, values, vertices, root_weighted, hashed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,6 +625,8 @@ class Counter:
     def __init__(self, device: Device, graph: DeviceGraph) -> None:
         self._device, self._graph = device, graph
         self._known: set[Part] = set()
+        self._waited: dict[Part, float] = {}
+        """Seconds that counts took longer than with a part's kernel, which is compiled when that has cost as much."""
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -478,13 +640,21 @@ class Counter:
         ready = self._device.memory.kept("count", counting)
         if isinstance(ready, _Unable):
             return None
-        looped = {part for term in counting.terms for part in term.parts if part.levels or part.clique}
+        looped = _looped(counting)
         rate = LIST_RATE if not looped or 4 * counting.vertices < SHARED else SCATTER_RATE
         first = 0.0
         if ready is None:
-            entries = sum(len(partition.neighbours) for partition in counting.partitions.values())
-            first = COMPILING * len(looped - self._known) + RANKING * entries
+            compiling = sum(max(COMPILING - self._waited.get(part, 0.0), 0.0) for part in looped - self._known)
+            first = compiling + RANKING * self._unranked(list(counting.partitions.values()))
         return Expected(ANSWER + counting.cost / rate, first)
+
+    def waited(self, plan: PhysicalPlan, seconds: float) -> None:
+        """A count took so much longer than sums would have, had their kernels been there; other plans share these."""
+        counting = self._sums(plan)
+        if counting is not None and seconds > 0:
+            parts = _looped(counting) - self._known
+            for part in parts:
+                self._waited[part] = self._waited.get(part, 0.0) + seconds / len(parts)
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
@@ -497,7 +667,7 @@ class Counter:
         counting = self._sums(plan)
         if counting is None:
             return None
-        prepared = self._prepared(counting)
+        prepared = self._prepared(counting, watch)
         if isinstance(prepared, _Unable):
             return None
         counted = prepared.run(watch)
@@ -512,12 +682,18 @@ class Counter:
             found = plan.tree.otherwise()
         return None if found is None or found.root >= 0 else found
 
-    def _prepared(self, plan: CountingPlan) -> DeviceCount | _Unable:
+    def _unranked(self, partitions: list[Partition]) -> int:
+        """How many entries have to be put in the order of ranks first: none where other counts have read them."""
+        if not partitions or self._device.memory.keeps(_ranks_name(self._graph, partitions), partitions[0]):
+            return 0
+        return sum(len(partition.neighbours) for partition in partitions)
+
+    def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
         """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""
 
         def build() -> DeviceCount | _Unable:
             try:
-                return DeviceCount(self._device, self._graph, plan)
+                return DeviceCount(self._device, self._graph, plan, watch.check)
             except Unsupported:
                 return _Unable()
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control
-from graphdb.gpu.count import ANSWER, Counter
+from graphdb.gpu.count import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
@@ -24,6 +24,8 @@ from graphdb.plan.trials import Expected, Trials
 
 Hint = Literal["auto", "join", "search"]
 
+STEP = 2e-4
+"""Seconds that the smallest step of a join takes: some launches, and two answers to wait for."""
 MATCH_RATE = 1e11
 """Elements that a device goes through in a second, about."""
 LINK = 3e10
@@ -100,8 +102,10 @@ class GpuExecutor:
         return self.strategies[name]
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """The device, and the strategy for the plan."""
-        return f"{self.name} by {self.strategy(plan).name}"
+        """The device, and how it runs the plan: by a strategy, or where matches are only counted, by sums."""
+        way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
+        counted = "sums" if plan.clique is None else "cliques"
+        return f"{self.name} by {counted if way == 'count' else self.strategy(plan).name}"
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
@@ -110,7 +114,7 @@ class GpuExecutor:
 
     def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, Expected]:
         """What can be done, and what each is expected to take: ``"match"`` goes through the matches."""
-        copied, seconds = self.missing_bytes(plan) / LINK, ANSWER + plan.cost / MATCH_RATE
+        copied, seconds = self.missing_bytes(plan) / LINK, STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
         if not counting and plan.steps:
             rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
@@ -187,8 +191,11 @@ class GpuExecutor:
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
-            if limit is None and self._counter.expected(plan) is not None:
-                _trials(plan, True).note("match", time.monotonic() - started)
+            summed = self._counter.expected(plan) if limit is None else None
+            if summed is not None:
+                taken = time.monotonic() - started
+                _trials(plan, True).note("match", taken)
+                self._counter.waited(plan, taken - summed.seconds)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms

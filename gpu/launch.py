@@ -9,7 +9,8 @@ of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -24,6 +25,8 @@ from graphdb.gpu.memory import DeviceMemory
 BLOCK = 256
 """Threads of a block, in all kernels that do not say otherwise."""
 OPTIONS = ("-std=c++17",)
+COMPILER_PAUSE = 2e-3
+"""Seconds between two questions whether to go on, while a kernel is compiled."""
 STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a block gets without asking for more."""
 
@@ -89,6 +92,11 @@ class Module:
         self._module = cupy.RawModule(code=source(name, plan), options=(*OPTIONS, *defines(macros)))
         self._kernels: dict[str, Any] = {}
 
+    def compile(self) -> None:
+        """Compile it now, not at its first launch."""
+        with self._device.memory.active():
+            self._module.compile()
+
     def launch(self, kernel: str, blocks: int, *arguments: Any, threads: int = BLOCK, shared: int = 0) -> None:
         """Launch a kernel on the device's stream; integers are passed as ``long long``, arrays as their address."""
         if blocks < 1:
@@ -147,12 +155,34 @@ class Device:
         with self.memory.active(), self.stream:
             yield
 
-    def module(self, name: str, macros: Mapping[str, object], plan: str = "") -> Module:
-        """A module compiled with the given macros, and where it is written per plan, that text."""
+    def module(
+        self, name: str, macros: Mapping[str, object], plan: str = "", check: Callable[[], None] | None = None
+    ) -> Module:
+        """A module compiled with the given macros, and where it is written per plan, that text.
+
+        Nothing stops the compiler: a module that is new is compiled by a thread of its own while ``check`` is asked now
+        and then.  What that raises is raised here; the thread goes on, and the next who asks finds the module.
+        """
         key = (name, defines(macros), plan)
         if key not in self._modules:
-            self._modules[key] = Module(self, name, macros, plan)
+            if check is None:
+                self._modules[key] = Module(self, name, macros, plan)
+            else:
+                self._compile(key, name, macros, plan, check)
         return self._modules[key]
+
+    def _compile(self, key: Any, name: str, macros: Mapping[str, object], plan: str, check: Callable[[], None]) -> None:
+        def compiled() -> None:
+            module = Module(self, name, macros, plan)
+            module.compile()
+            self._modules[key] = module
+
+        pool = ThreadPoolExecutor(1, "graphdb-compiler")
+        under_way = pool.submit(compiled)
+        pool.shutdown(wait=False)
+        while not wait([under_way], COMPILER_PAUSE).done:
+            check()
+        under_way.result()
 
     def offsets(self, lengths: Any) -> Any:
         """Where runs of the given lengths begin: int64 [n + 1], from int64 [n]."""

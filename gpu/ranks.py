@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.physical import Relation
-from graphdb.storage.pcsr import Partition, stable_order
+from graphdb.storage.pcsr import Partition
 from graphdb.storage.signatures import runs
 
 Ints = NDArray[np.int64]
@@ -83,13 +83,12 @@ def rank_relations(partitions: Mapping[Relation, Partition], vertices: int) -> R
 
 def _ranked(keys: Ints, starts: Ints, neighbours: NDArray[Any], rank: NDArray[np.int32], count: int) -> Ranked:
     # A list's target may be a vertex without a list here, but it has a rank: somebody's lists reach it backwards.
-    source, target = np.repeat(rank[keys].astype(np.int64), np.diff(starts)), rank[neighbours].astype(np.int64)
-    order = stable_order(target, count)
-    order = order[stable_order(source[order], count)]
-    source, target = source[order], target[order]
-    begin = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(source, minlength=count), out=begin[1:])
-    less = begin[:-1] + np.bincount(source[target < source], minlength=count)
-    more = begin[:-1] + np.bincount(source[target <= source], minlength=count)
-    begins, lesses, mores = (cell.astype(np.uint32) for cell in (begin, less, more))
-    return Ranked(begins, lesses, mores, target.astype(np.int32))
+    from graphdb.gpu.rank_kernels import rank_lists
+
+    lengths = np.zeros(count, np.int64)
+    lengths[rank[keys]] = np.diff(starts)
+    begin = np.zeros(count + 1, np.uint32)
+    np.cumsum(lengths, out=begin[1:])
+    less, more, ids = begin[:-1].copy(), begin[:-1].copy(), np.empty(len(neighbours), np.int32)
+    rank_lists(keys, starts, neighbours, rank, begin, less, more, ids)
+    return Ranked(begin, less, more, ids)

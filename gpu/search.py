@@ -60,6 +60,8 @@ class Search:
         How finely work is dealt, and the ring's blocks (tests make them tiny).
     most
         Blocks of threads at most.
+    unroll
+        Lists that a warp works on at a time, at most (STMatch §VI).
     motion
         Whether shared intersections are kept (:func:`graphdb.gpu.specialise.search_text`).
     depth, pool_rows
@@ -79,6 +81,7 @@ class Search:
         block_rows: int = BLOCK_ROWS,
         blocks: int = RING_BLOCKS,
         most: int | None = None,
+        unroll: int = 32,
         motion: bool = True,
         depth: int | None = None,
         pool_rows: int = POOL_ROWS,
@@ -87,6 +90,7 @@ class Search:
         self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
         self._depth = depth
+        self.macros = {} if unroll == 32 else {"UNROLL": unroll}
         self.milliseconds = 0.0
         """After a run: the device's time."""
 
@@ -116,7 +120,7 @@ class Search:
         """How many matches are found, before images; with a limit, that many or more will do."""
         if limit == 0:
             return 0
-        run = _Run(self, plan, limit, counting=True)
+        run = _Run(self, plan, limit, control, counting=True)
         try:
             run.wait(control)
             return run.found
@@ -128,8 +132,8 @@ class Search:
         if limit == 0:
             return
         with self.device.active():
-            images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}), self.device, plan)
-        run = _Run(self, plan, limit, counting=False)
+            images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}, check=control.check), self.device, plan)
+        run = _Run(self, plan, limit, control, counting=False)
         try:
             yield from stream(self.device, run.tables(control), images, control.buffer_bytes)
         finally:
@@ -147,7 +151,9 @@ class _Table:
 class _Run:
     """One search: its launches, on a stream of its own, and what they write."""
 
-    def __init__(self, search: Search, plan: PhysicalPlan, limit: int | None, *, counting: bool) -> None:
+    def __init__(
+        self, search: Search, plan: PhysicalPlan, limit: int | None, control: Control, *, counting: bool
+    ) -> None:
         self._search, self._plan, self._limit, self._counting = search, plan, limit, counting
         self._stop = StopFlag(search.device)
         device = self._device = search.device
@@ -162,8 +168,8 @@ class _Run:
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            macros = {"ID": IDS[plan.dtype], "THREADS": threads}
-            module = device.module("search", macros, text.plan)
+            macros = {"ID": IDS[plan.dtype], "THREADS": threads, **search.macros}
+            module = device.module("search", macros, text.plan, control.check)
             scan = program.scans[0]
             ends, elements = self._ends(module, program, scan, second)
             blocks = module.resident("search", threads, shared)

@@ -279,11 +279,12 @@ class _Writer:
             return
         say("u32 total; const u32 first = exclusive_sum(count, total);")
         if last:
-            say("for (u32 at = 0; at < total; at += WARP) {")
+            say("for (u32 at = 0, end; at < total; at = end) {")
         else:
-            say("for (u32 at = 0, kept = 0;;) {")
-            say("for (; at < total && kept < WARP; at += WARP) {")
+            say("for (u32 at = 0, end, kept = 0;;) {")
+            say("for (; at < total && kept < WARP; at = end) {")
         say("if (search.poll()) return;")
+        say("end = round_end(first, at, total);")
         say("const u32 mine = at + LANE; const int owner = owner_of(first, mine);")
         if kind == "ID":
             say("const ID *list = from_lane(ids, owner);")
@@ -291,7 +292,7 @@ class _Writer:
             say("const i64 *list = (const i64 *)__shfl_sync(FULL, (u64)ids, owner);")
         say("const u32 begin = __shfl_sync(FULL, first, owner);")
         flip = f" ^ {step[11]}" if step[1] == EDGES else ""
-        say("bool ok = mine < total;")
+        say("bool ok = mine < end;")
         say(f"const ID x = ok ? (ID)(__ldg(list + (mine - begin)){flip}) : 0; (void)x;")
         for j in range(1, len(lists)):
             say(f"{{ const ID *other = from_lane(l{j}.ids, owner); const u32 n = __shfl_sync(FULL, l{j}.count, owner);")

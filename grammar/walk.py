@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -17,8 +17,11 @@ def parts_of(node: object) -> tuple[object, ...]:
     return tuple([getattr(node, name) for name in _fields(type(node)) or ()])
 
 
-def walk(node: object) -> list[object]:
-    """Return a piece of syntax and all pieces inside it, in the order of the text; tuples are not pieces."""
+def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
+    """Return a piece of syntax and all pieces inside it, in the order of the text; tuples are not pieces.
+
+    Pieces of ``closed`` kinds are not looked into.
+    """
     found, waiting = [], [node]
     while waiting:
         node = waiting.pop()
@@ -28,6 +31,8 @@ def walk(node: object) -> list[object]:
         inside = _fields(type(node))
         if inside is not None:
             found.append(node)
+            if closed and isinstance(node, closed):
+                continue
             for name in inside[::-1]:
                 part = getattr(node, name)
                 if part is not None:
@@ -37,14 +42,24 @@ def walk(node: object) -> list[object]:
 
 def replaced(node: Any, known: Mapping[Any, Any]) -> Any:
     """Return a piece of syntax with other pieces in place of those that ``known`` has."""
+    if is_node(node) and node in known:
+        return known[node]
+    return mapped(node, lambda part: replaced(part, known))
+
+
+def mapped(node: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a node (or a tuple) with what a function makes of each piece that stands directly inside it."""
     if isinstance(node, tuple):
-        return tuple([replaced(item, known) for item in node])
+        return tuple([function(item) for item in node])
     inside = _fields(type(node))
     if inside is None:
         return node
-    if node in known:
-        return known[node]
-    return replace(node, **{name: replaced(getattr(node, name), known) for name in inside})
+    return replace(node, **{name: function(getattr(node, name)) for name in inside})
+
+
+def is_node(part: object) -> bool:
+    """Whether something is a node of syntax, not a tuple or a plain value."""
+    return _fields(type(part)) is not None
 
 
 _KNOWN: dict[type, tuple[str, ...] | None] = {}

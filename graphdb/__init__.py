@@ -9,7 +9,7 @@
 
 from graphdb._version import __version__
 from graphdb.database import Database, connect
-from graphdb.elements import Node, Relationship
+from graphdb.elements import Node, Path, Relationship
 from graphdb.errors import (
     BindError,
     DeviceError,
@@ -38,6 +38,7 @@ __all__ = [
     "NotSupportedError",
     "ParameterError",
     "ParseError",
+    "Path",
     "QueryTimeout",
     "Relationship",
     "Result",

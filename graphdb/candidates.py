@@ -12,8 +12,11 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.computed import Computing
 from graphdb.connection import Connection
+from graphdb.edges import Edges
 from graphdb.elements import Node
+from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -53,10 +56,9 @@ class Snapshot:
     graph: DataGraph
     properties: Properties
     lookup: Lookup
-    described: frozenset[int] = frozenset()
-    """Edge labels of which some edge has properties or a parallel one."""
-    parallel: frozenset[int] = frozenset()
-    """Edge labels with parallel edges: their triples do not tell how many edges there are."""
+    edges: Edges
+    computing: Callable[[], Computing] | None = None
+    """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -105,7 +107,10 @@ class Candidates:
         known = reduce(_intersect, sets) if sets else None
         grouped, others = self._group(info)
         for key, conditions in grouped.items():
-            sets.append(self._by_property(info, key, conditions))
+            try:
+                sets.append(self._by_property(info, key, conditions))
+            except NotSupportedError:  # the property's values are not all SQL's
+                others += conditions
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()
@@ -239,9 +244,8 @@ class Candidates:
         column = self._snapshot.properties.column(label)
         value = Typed("p.value", column.type, column.many)
         known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
-        compiler = Compiler(
-            self._text, names, self._arguments, rows, Scope({info.name: Typed("p.subject", NODE)}, known)
-        )
+        scope = Scope({info.name: Typed("p.subject", NODE)}, known)
+        compiler = Compiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)
 
@@ -251,7 +255,7 @@ class Candidates:
         parameters = Parameters()
         rows = self._rows(parameters)
         scope = Scope({info.name: variable(info, "u.id")})
-        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
         with self._snapshot.connection.view("_universe", {"id": known if known is not None else np.empty(0, np.int64)}):
@@ -279,7 +283,7 @@ class Candidates:
         )
 
     def _rows(self, parameters: Parameters) -> Rows:
-        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties)
+        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
@@ -359,6 +363,7 @@ def take_snapshot(
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
+        before.edges.drop()
     return Snapshot(
         connection,
         names,
@@ -366,6 +371,11 @@ def take_snapshot(
         graph,
         properties,
         Lookup(connection, store, graph_bytes // 8),
-        frozenset(label for label, _ in described),
-        frozenset(label for label, ordinal in described if ordinal),
+        Edges(
+            connection,
+            graph,
+            store,
+            frozenset(label for label, _ in described),
+            frozenset(label for label, ordinal in described if ordinal),
+        ),
     )

@@ -12,8 +12,12 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
           "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
 
 
-LIBRARIES = 320 * 10**6
+LIBRARIES = 350 * 10**6
 """Bytes that Python, NumPy, Numba with our kernels, Arrow and DuckDB take before they have any data."""
+
+
+LOADS = "500MB"
+"""The least limit that a load into an empty graph keeps to, whatever its size; with a smaller one it takes as much."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.calls import Calls
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Connection:
         self.closed = False
         self.deadline: float | None = None
         """When (by ``time.monotonic``) the statement under way must end: no SQL of it runs longer."""
+        self.calls = Calls()
+        """Functions of ours that SQL can call."""
         self._temporary = 0
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
@@ -73,6 +76,7 @@ class Connection:
             config["temp_directory"] = spill
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
+            self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
         except duckdb.Error as error:
             raise _opening(path, error) from None
 
@@ -197,6 +201,11 @@ def _opening(path: str, error: Exception) -> StorageError:
     return StorageError(f"cannot open database '{path}': {told.splitlines()[0]}")
 
 
+_FULL = re.compile(
+    r'write file \\?"([^"\\]+)\\?": (No space left on device|File too large|Disk quota exceeded)', re.IGNORECASE
+)
+"""What DuckDB says of a disk that is full, in errors of writing and around them."""
+
 _PLAINER = (
     (r"division by zero(?! at offset)", "division by zero", None),
     (r"out of range|[Oo]verflow|too large", "a number is out of range", "integers have 64 bits: -2^63 to 2^63 - 1"),
@@ -213,6 +222,12 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
         return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
     if "read-only mode" in told:
         return StorageError("the database is open read-only", hint="open it for writing to change it")
+    writing = ours or isinstance(error, duckdb.IOException | duckdb.TransactionException)
+    full = _FULL.search(told) if writing else None
+    if full:
+        return StorageError(
+            f"cannot write '{full[1]}': {full[2]}", hint="make room on the disk; spill= says where temporary files go"
+        )
     if isinstance(error, duckdb.IOException):
         return StorageError(told.split("\n")[0])
     if not ours:

@@ -208,14 +208,14 @@ class Database:
         LoadError
             With file, line, column and the text; nothing of the load was kept.
         """
+        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
-        from graphdb.storage.loaders.tables import Mapping as Headers
 
         options = Options(
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
         )
         with self._state.hold():
-            return self._statements().load(data, options, progress)
+            return self._state.load(data, options, progress)
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> int:
         """Write the graph to a file; what was there is replaced once it is whole.  For results: SQL's ``COPY``.
@@ -260,8 +260,7 @@ class Database:
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""
-        if self._lazy_statements is not None:
-            self._lazy_statements.interrupt()
+        self._state.interrupt()
 
     # --- what the database holds
 

@@ -7,10 +7,11 @@ in a condition holds if any of its values does; where one value is needed it mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from graphdb import functions, lists
+from graphdb import functions, lists, maps, times
+from graphdb.computed import Computing, compute
 from graphdb.constants import constant
 from graphdb.errors import (
     BindError,
@@ -22,6 +23,7 @@ from graphdb.errors import (
     with_place,
 )
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
 from graphdb.typed import Typed, as_union, incomparable, member, number
@@ -54,8 +56,6 @@ class Scope:
     """Compiles a pattern predicate; None where patterns may not stand."""
     aggregates: bool = False
     """Whether aggregates may stand here."""
-    moments: bool = False
-    """Whether a time is only compared, so that the offset it was written with is not asked for."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
     order: str | None = None
@@ -65,7 +65,17 @@ class Scope:
 class Compiler:
     """Compiles the expressions of one statement; errors carry its ``text``."""
 
-    def __init__(self, text: str, names: Names, arguments: Mapping[str, object], rows: Rows, scope: Scope) -> None:
+    def __init__(
+        self,
+        text: str,
+        names: Names,
+        arguments: Mapping[str, object],
+        rows: Rows,
+        scope: Scope,
+        computing: Callable[[], Computing] | None = None,
+    ) -> None:
+        self.computing = computing
+        """Who computes what SQL cannot express; None where nobody does."""
         self.text = text
         self.names = names
         self.arguments = arguments
@@ -79,27 +89,44 @@ class Compiler:
     # --- entry points
 
     def compile(self, node: ast.Expression) -> Typed:
-        """Return the SQL of any expression."""
+        """Return the SQL of an expression whose value SQL holds, if need be as Python computes it."""
+        found = self.anything(node)
+        if found.type.base is Base.ANY:
+            raise NotSupportedError("SQL does not hold this value", text=self.text, position=node.span.start)
+        return found
+
+    def anything(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression; a value that SQL does not hold as its key."""
+        try:
+            return self.native(node)
+        except NotSupportedError:
+            return compute(self, node)
+
+    def native(self, node: ast.Expression) -> Typed:
+        """Return the SQL of an expression that SQL itself computes."""
         found = self.scope.known.get(node)
         if found is not None:
             return found
         method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
         if method is not None:
             return method(node)
-        of_lists = lists.COMPILED.get(type(node))
-        if of_lists is None:
+        of_values = lists.COMPILED.get(type(node)) or maps.COMPILED.get(type(node))
+        if of_values is None:
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
-        return of_lists(self, node)
+        return of_values(self, node)
 
     def within(self, scope: Scope) -> Compiler:
         """Return the compiler of an expression inside the present one, where names stand for something else."""
-        found = Compiler(self.text, self.names, self.arguments, self.rows, scope)
+        found = Compiler(self.text, self.names, self.arguments, self.rows, scope, self.computing)
         found._depth = self._depth + 1
         return found
 
     def condition(self, node: ast.Expression) -> str:
         """Return the SQL of a condition."""
-        value = self.compile(node)
+        try:
+            value = self.compile(node)
+        except NotSupportedError:
+            value = compute(self, node, BOOLEAN)
         if value.type.base is Base.VALUE and not value.many:
             return member(value, Base.BOOLEAN)
         if value.many and value.type.element in (BOOLEAN, VALUE):
@@ -120,6 +147,10 @@ class Compiler:
     def one(self, node: ast.Expression) -> Typed:
         """Compile to a single value: a multi-valued property must have just one there."""
         return self.single(self.compile(node), node)
+
+    def one_of_any(self, node: ast.Expression) -> Typed:
+        """Compile to a single value, one that SQL does not hold as its key."""
+        return self.single(self.anything(node), node)
 
     def single(self, value: Typed, node: ast.Expression) -> Typed:
         """Return the one value of a multi-valued property; running it fails where there are several."""
@@ -148,7 +179,9 @@ class Compiler:
         if base is Base.TERM:
             return [self.rows.iri(value.sql).sql, *self.sort_keys(self.value_of(value))]
         if base is Base.EDGE:
-            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"']
+            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
+        if base is Base.MAP:
+            return maps.sort_keys(self, value)
         if base is Base.VALUE:
             rank = " ".join(
                 f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
@@ -211,15 +244,14 @@ class Compiler:
         if base.type.base is Base.NULL:
             return base
         if base.type.base is Base.EDGE:
-            raise NotSupportedError(
-                "properties of edges are not supported yet", text=self.text, position=node.span.start
-            )
+            return self.rows.edge_value(base.sql, self.rows.edges.key(node.key, self.names, self.text))
+        if base.type.base is Base.MAP:
+            return maps.entry(base, node.key.text)
+        if base.type.base in times.HAVE_PARTS:
+            return times.part(base, node.key.text, node)
         if base.type.base not in (Base.NODE, Base.TERM):
             raise self.mismatch(f"{base.type} has no properties", node)
         return self.rows.value(base.sql, self.names.property(node.key.words, self.text))
-
-    def _mapliteral(self, node: ast.MapLiteral) -> Typed:
-        raise NotSupportedError("maps as values are not supported yet", text=self.text, position=node.span.start)
 
     # --- conditions
 
@@ -243,8 +275,7 @@ class Compiler:
         return Typed(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
 
     def _comparison(self, node: ast.Comparison) -> Typed:
-        moments = self.within(replace(self.scope, moments=True))
-        operands = [(moments if functions.is_moment(operand) else self).compile(operand) for operand in node.operands]
+        operands = [times.moment(self, operand) or self.compile(operand) for operand in node.operands]
         self._at = node
         parts = [
             self.any_of(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
@@ -259,6 +290,8 @@ class Compiler:
         a, b = left.type.base, right.type.base
         if Base.NULL in (a, b):
             return "CAST(NULL AS BOOLEAN)"
+        if Base.ANY in (a, b):
+            raise NotSupportedError("values that SQL does not hold are compared in Python")
         if Base.TERM in (a, b):
             if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
                 return f"({_identity(left)} = {_identity(right)})"
@@ -280,7 +313,9 @@ class Compiler:
             return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
         if a is b is Base.LIST:
             return self._compare_lists(operator, left, right)
-        if not same or (a in (Base.NODE, Base.EDGE, Base.PATH) and operator != "="):
+        if a is b is Base.MAP and operator == "=":
+            return maps.equal(self, left, right)
+        if not same or (a in (Base.NODE, Base.EDGE, Base.PATH, Base.MAP) and operator != "="):
             return incomparable(operator, left, right)
         if a is Base.NODE:
             return f"({_identity(left)} = {_identity(right)})"
@@ -334,7 +369,7 @@ class Compiler:
         return value.sql if value.type.base is Base.STRING else "CAST(NULL AS VARCHAR)"
 
     def _isnull(self, node: ast.IsNull) -> Typed:
-        value = self.compile(node.operand)
+        value = self.anything(node.operand)
         return Typed(f"({value.sql} IS {'NOT ' if node.negated else ''}NULL)", BOOLEAN)
 
     def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
@@ -485,12 +520,16 @@ class Compiler:
         if base is Base.NODE:
             return self.rows.iri(value.sql).sql
         if base is Base.TERM:
-            return f"coalesce({self.rows.iri(value.sql).sql}, {self.text_of(self.value_of(value), node)})"
-        if base in (Base.LIST, Base.EDGE, Base.PATH):
+            literal = self.value_of(value)
+            text = f"CAST({literal.sql} AS VARCHAR)" if literal.type == VALUE else self.text_of(literal, node)
+            return f"coalesce({self.rows.iri(value.sql).sql}, {text})"
+        if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
             raise self.mismatch(f"expected a string, found {value.type}", node)
+        if base is Base.ZONED:
+            raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
         if base is not Base.VALUE:
             return _text(value.sql, base)
-        names = {member: MEMBERS[member][0] for member in _SPELT}
+        names = {member: MEMBERS[member][0] for member in (Base.FLOAT, *_SPELT)}
         texts = {member: _text(f"union_extract({value.sql}, '{name}')", member) for member, name in names.items()}
         whens = [f"WHEN '{names[member]}' THEN {text}" for member, text in texts.items()]
         return f"CASE union_tag({value.sql}) {' '.join(whens)} ELSE CAST({value.sql} AS VARCHAR) END"
@@ -504,7 +543,10 @@ class Compiler:
         aggregate = functions.AGGREGATES.get(name)
         if aggregate is not None:
             self._aggregate_allowed(node.name, node)
-            functions.check_arguments(self, node, 1, 1)
+            number = 2 if name.startswith("percentile") else 1
+            functions.check_arguments(self, node, number, number)
+            if any(isinstance(part, ast.FunctionCall) and part.name.lower() == "rand" for part in walk(node)):
+                raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
             return aggregate(self.within(replace(self.scope, aggregates=False)), node)
         if node.distinct:
             raise BindError(f"{node.name} takes no DISTINCT", text=self.text, position=node.span.start)
@@ -525,6 +567,11 @@ class Compiler:
 
     # --- errors
 
+    @property
+    def aggregate_names(self) -> Collection[str]:
+        """The names of the aggregates."""
+        return functions.AGGREGATES
+
     def source(self, node: ast.Expression) -> str:
         """The text of an expression as written."""
         return self.text[node.span.start : node.span.end]
@@ -540,8 +587,6 @@ def _identity(vertex: Typed) -> str:
 
 
 _SPELT: Mapping[Base, str] = {
-    Base.FLOAT: "CASE WHEN isnan({0}) THEN 'NaN' WHEN isinf({0}) THEN if({0} > 0, 'Infinity', '-Infinity') "
-    "ELSE replace(replace(replace(CAST({0} AS VARCHAR), 'e+', 'E'), 'e-0', 'E-'), 'e', 'E') END",
     Base.TIME: r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')",
     Base.DATETIME: r"regexp_replace(replace(CAST({0} AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')",
     Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
@@ -552,4 +597,6 @@ _SPELT: Mapping[Base, str] = {
 
 def _text(sql: str, base: Base) -> str:
     """Return SQL for the text of a value of a type."""
+    if base is Base.FLOAT:
+        return functions.float_text(sql)
     return f"({_SPELT[base].format(sql)})" if base in _SPELT else f"CAST({sql} AS VARCHAR)"

@@ -5,20 +5,16 @@
 
 from __future__ import annotations
 
-import datetime
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb import lists
+from graphdb import lists, maps, times
 from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import (
     BOOLEAN,
-    DATE,
-    DATETIME,
     EDGE,
     FLOAT,
     INTEGER,
@@ -27,9 +23,7 @@ from graphdb.values import (
     NULL,
     NUMERIC,
     STRING,
-    TIME,
     VALUE,
-    ZONED,
     Base,
     Type,
     list_of,
@@ -66,7 +60,7 @@ def check_arguments(compiler: Compiler, node: ast.FunctionCall, least: int, most
 def unknown(text: str, node: ast.FunctionCall) -> BindError | NotSupportedError:
     """Return the error for a function that is not there."""
     name = node.name.lower()
-    if name in _LATER or name.partition(".")[0] in _CLOCKS:
+    if name in _COMPUTED or name.partition(".")[0] in times.CLOCKS:
         return NotSupportedError(f"the function {node.name} is not supported yet", text=text, position=node.span.start)
     near = nearest(name, [*FUNCTIONS, *AGGREGATES])
     hint = f"did you mean {near[0]}()?" if near else None
@@ -108,6 +102,11 @@ def _float(template: str) -> Compile:
     return compile
 
 
+def _logarithm(function: str) -> Compile:
+    nan, least = "CAST('nan' AS DOUBLE)", "CAST('-infinity' AS DOUBLE)"
+    return _float(f"CASE WHEN {{0}} = 0 THEN {least} WHEN {{0}} < 0 THEN {nan} ELSE {function}({{0}}) END")
+
+
 def _same(template: str) -> Compile:
     """Return a function that yields a number of the type it is given."""
 
@@ -141,7 +140,7 @@ def _reverse(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(f"({c.compile(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
+    return Typed(f"({c.anything(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
 
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -204,57 +203,17 @@ def _to(target: Type) -> Compile:
     return compile
 
 
+def float_text(sql: str) -> str:
+    """Return SQL for a float as text."""
+    return (
+        f"CASE WHEN isnan({sql}) THEN 'NaN' WHEN {sql} = CAST('inf' AS DOUBLE) THEN 'Infinity' "
+        f"WHEN {sql} = CAST('-inf' AS DOUBLE) THEN '-Infinity' "
+        f"ELSE replace(replace(replace(CAST({sql} AS VARCHAR), 'e+', 'E'), 'e-0', 'E-'), 'e', 'E') END"
+    )
+
+
 def _to_string(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(c.text_of(c.one(node.arguments[0]), node), STRING)
-
-
-def _cast(target: Type) -> Compile:
-    """Return ``date('…')`` and its kin: text as ISO 8601 writes it with all its signs to a typed value."""
-
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
-        if not node.arguments:
-            raise NotSupportedError("the clock is not read in SQL")
-        value = c.value_of(c.one(node.arguments[0]))
-        if value.type.base not in (Base.STRING, Base.VALUE, Base.NULL, Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME):
-            raise c.mismatch(f"{node.name} needs text, found {value.type}", node.arguments[0])
-        result = target
-        argument = node.arguments[0]
-        spelt = str(argument.value) if isinstance(argument, ast.Literal) else ""
-        if value.type.base in (Base.STRING, Base.VALUE) and not _is_iso(spelt, target):
-            raise NotSupportedError("dates and times in texts are not read in SQL, unless as 2026-11-21T15:00:00")
-        if target is DATETIME and _zoned(spelt):
-            result = ZONED
-        if is_moment(node) and spelt and not spelt.endswith("Z") and not c.scope.moments:
-            raise NotSupportedError("SQL keeps no offset of a time: it is that moment in UTC")
-        return Typed(f"CAST({value.sql} AS {sql_type(result)})", result)
-
-    return compile
-
-
-_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})?(T?\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?")
-
-
-def is_moment(node: ast.Expression) -> bool:
-    """Whether an expression is a ``datetime(…)``."""
-    return isinstance(node, ast.FunctionCall) and node.name.lower() == "datetime"
-
-
-def _is_iso(text: str, type: Type) -> bool:
-    """Whether a text is a date or time of a type as SQL reads it."""
-    kinds: Mapping[Type, Callable[[str], object]] = {
-        DATE: datetime.date.fromisoformat,
-        TIME: datetime.time.fromisoformat,
-        DATETIME: datetime.datetime.fromisoformat,
-    }
-    try:
-        return _ISO.fullmatch(text) is not None and kinds[type](text) is not None
-    except ValueError:
-        return False
-
-
-def _zoned(text: str) -> bool:
-    clock = text.partition("T")[2]
-    return text.endswith(("Z", "z")) or "+" in clock or "-" in clock
 
 
 def _coalesce(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -341,7 +300,7 @@ def edges_of(path: str) -> Typed:
     """Return the list of a path's edges."""
     ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
     start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
-    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end})'
+    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end}, ordinal := 0::BIGINT)'
     return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
 
 
@@ -350,6 +309,15 @@ def _path(c: Compiler, node: ast.FunctionCall) -> Typed:
     if value.type.base is not Base.PATH:
         raise c.mismatch(f"{node.name} needs a path, found {value.type}", node.arguments[0])
     return value
+
+
+def _is_nan(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"isnan(CAST({_numeric(c, node, node.arguments[0]).sql} AS DOUBLE))", BOOLEAN)
+
+
+def _atan2(c: Compiler, node: ast.FunctionCall) -> Typed:
+    y, x = (_numeric(c, node, argument).sql for argument in node.arguments)
+    return Typed(f"atan2(CAST({y} AS DOUBLE), CAST({x} AS DOUBLE))", FLOAT)
 
 
 def _facet(column: str) -> Compile:
@@ -381,14 +349,14 @@ def number_of_matches(c: Compiler, where: str = "") -> Typed:
 
 
 def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
-    value = c.compile(node.arguments[0])
+    value = c.anything(node.arguments[0])
     if c.scope.matches is not None and not node.distinct:
         return number_of_matches(c, f"{value.sql} IS NOT NULL")
     return Typed(f"count({'DISTINCT ' if node.distinct else ''}{value.sql})", INTEGER)
 
 
 def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
-    value = c.compile(node.arguments[0])
+    value = c.anything(node.arguments[0])
     distinct = "DISTINCT " if node.distinct else ""
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
     gathered = f"list({distinct}{value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
@@ -419,14 +387,35 @@ def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"avg({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))", FLOAT)
 
 
+def _deviation(function: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = _numeric(c, node, node.arguments[0])
+        found = f"{function}({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))"
+        return Typed(f"coalesce({found}, 0.0::DOUBLE)", FLOAT)
+
+    return compile
+
+
+def _percentile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value, share = _numeric(c, node, node.arguments[0]), node.arguments[1]
+    given = c.argument(share) if isinstance(share, ast.Parameter) else getattr(share, "value", None)
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1 or value.type == VALUE:
+        raise NotSupportedError("such a percentile is not supported in SQL", position=node.span.start)
+    distinct = "DISTINCT " if node.distinct else ""
+    if node.name.lower() == "percentiledisc":
+        return Typed(f"quantile_disc({distinct}{value.sql}, {float(given)!r})", value.type)
+    return Typed(f"quantile_cont({distinct}CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
+
+
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
-        value = c.value_of(c.one(node.arguments[0]))
+        value = c.value_of(c.one_of_any(node.arguments[0]))
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
-        if value.type.base is Base.VALUE:
+        if value.type.base in (Base.VALUE, Base.MAP):
             keys = ", ".join(c.sort_keys(value))
-            return Typed(f"{function}_by({value.sql}, row({keys}))", VALUE)
+            there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
+            return Typed(f"{function}_by({value.sql}, row({keys})){there}", value.type)
         return Typed(f"{function}({value.sql})", value.type)
 
     return compile
@@ -451,6 +440,7 @@ FUNCTIONS: dict[str, Function] = {
     "tolower": Function(_string("lower({0})")),
     "lower": Function(_string("lower({0})")),
     "trim": Function(_string(f"trim({{0}}, {_BLANKS})")),
+    "btrim": Function(_string(f"trim({{0}}, {_BLANKS})")),
     "ltrim": Function(_string(f"ltrim({{0}}, {_BLANKS})")),
     "rtrim": Function(_string(f"rtrim({{0}}, {_BLANKS})")),
     "reverse": Function(_reverse),
@@ -466,28 +456,41 @@ FUNCTIONS: dict[str, Function] = {
     "substring": Function(_substring, 2, 3),
     "size": Function(_size),
     "length": Function(_size),
+    "charlength": Function(_string("length({0})", INTEGER)),
+    "char_length": Function(_string("length({0})", INTEGER)),
+    "character_length": Function(_string("length({0})", INTEGER)),
     "abs": Function(_same("abs({0})")),
     "sign": Function(_sign),
     "ceil": Function(_float("ceil({0})")),
+    "ceiling": Function(_float("ceil({0})")),
     "floor": Function(_float("floor({0})")),
     "round": Function(_round, 1, 2),
-    "sqrt": Function(_float("sqrt({0})")),
+    "sqrt": Function(_float("CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END")),
     "exp": Function(_float("exp({0})")),
-    "log": Function(_float("ln({0})")),
-    "log10": Function(_float("log10({0})")),
+    "log": Function(_logarithm("ln")),
+    "ln": Function(_logarithm("ln")),
+    "log10": Function(_logarithm("log10")),
+    "cot": Function(_float("(1 / tan({0}))")),
     "sin": Function(_float("sin({0})")),
     "cos": Function(_float("cos({0})")),
     "tan": Function(_float("tan({0})")),
+    "asin": Function(_float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE asin({0}) END")),
+    "acos": Function(_float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE acos({0}) END")),
+    "atan": Function(_float("atan({0})")),
+    "degrees": Function(_float("degrees({0})")),
+    "radians": Function(_float("radians({0})")),
+    "haversin": Function(_float("power(sin({0} / 2), 2)")),
+    "isnan": Function(
+        lambda c, node: Typed(f"isnan(CAST({_numeric(c, node, node.arguments[0]).sql} AS DOUBLE))", BOOLEAN)
+    ),
+    "atan2": Function(_atan2, 2, 2),
+    "rand": Function(lambda c, node: Typed("random()", FLOAT), 0, 0),
     "pi": Function(lambda c, node: Typed("pi()", FLOAT), 0, 0),
     "e": Function(lambda c, node: Typed("exp(1.0)", FLOAT), 0, 0),
     "tointeger": Function(_to(INTEGER)),
     "tofloat": Function(_to(FLOAT)),
     "toboolean": Function(_to(BOOLEAN)),
     "tostring": Function(_to_string),
-    "date": Function(_cast(DATE), 0),
-    "datetime": Function(_cast(DATETIME), 0),
-    "localdatetime": Function(_cast(DATETIME), 0),
-    "localtime": Function(_cast(TIME), 0),
     "coalesce": Function(_coalesce, 1, 99),
     "exists": Function(_exists),
     "id": Function(_id),
@@ -500,11 +503,13 @@ FUNCTIONS: dict[str, Function] = {
     "endnode": Function(_end("end")),
     "nodes": Function(_nodes),
     "relationships": Function(_relationships),
+    "rels": Function(_relationships),
     "lang": Function(_facet("language")),
     "datatype": Function(_facet("datatype")),
 }
 
-FUNCTIONS |= {name: Function(*known) for name, known in lists.FUNCTIONS.items()}
+for _room in (lists, maps, times):
+    FUNCTIONS |= {name: Function(*known) for name, known in _room.FUNCTIONS.items()}
 
 AGGREGATES: dict[str, Compile] = {
     "count": _count,
@@ -513,17 +518,14 @@ AGGREGATES: dict[str, Compile] = {
     "avg": _avg,
     "min": _extreme("min"),
     "max": _extreme("max"),
+    "stdev": _deviation("stddev_samp"),
+    "stdevp": _deviation("stddev_pop"),
+    "percentilecont": _percentile,
+    "percentiledisc": _percentile,
 }
 
-_CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
-
-_LATER = (
-    frozenset(
-        "properties keys nodes relationships head last tail range exists duration rand timestamp percentilecont "
-        "percentiledisc stdev stdevp haversin atan atan2 asin acos cot degrees radians all any none single reduce "
-        "time isempty tobooleanornull tointegerornull tofloatornull tostringornull shortestpath allshortestpaths "
-        "charlength character_length nullif valuetype localtime".split()
-    )
-    - FUNCTIONS.keys()
+_COMPUTED = frozenset(
+    "timestamp shortestpath allshortestpaths tointegerornull tofloatornull tobooleanornull tostringornull "
+    "tointegerlist tofloatlist tobooleanlist tostringlist".split()
 )
-"""Functions that SQL does not have: a query that calls them is interpreted."""
+"""Functions that Python computes, and those of the clocks."""

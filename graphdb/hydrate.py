@@ -1,120 +1,205 @@
-"""Vertices with their labels and properties, fetched for many ids at once."""
+"""Vertices with their labels, and what is said of vertices and edges, fetched for many at once."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Snapshot
-from graphdb.connection import Connection
-from graphdb.elements import Node
-from graphdb.result import pylist
+from graphdb.decode import pylist
+from graphdb.elements import Node, filled
 from graphdb.rows import NAMES_VIEW
+from graphdb.spelled import distinct
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.values import VALUE, Base, Column, literal_sql, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphdb.pattern.names import Names
+
+Ids = NDArray[np.int64]
+
 _WANTED = "_graphdb_wanted"
 
 
-def nodes(snapshot: Snapshot, ids: Collection[int]) -> dict[int, Node]:
-    """Return the resources among ``ids`` as nodes, by id."""
-    connection = snapshot.connection
-    resources = np.fromiter((i for i in ids if i < LITERAL_BASE), np.int64)
+Made = Callable[[], list[Any]]
+"""Makes what was found: what that takes of the database is read already."""
+
+
+def nodes(snapshot: Snapshot, ids: Ids) -> Made:
+    """Find vertices with labels and properties, and literals' values, in the order of their ids: int64, sorted."""
+    resources, literals = _split(ids)
+    looked_up = snapshot.lookup.ready()
+    values: list[Any] = []
+    if len(literals):
+        values = snapshot.lookup.values(literals) if looked_up else _read_terms(snapshot, literals)
     if not len(resources):
-        return {}
-    if snapshot.lookup.ready():
-        return _looked_up(snapshot, np.sort(resources))
+        return lambda: values
+    made = _looked_up(snapshot, resources) if looked_up else _read(snapshot, resources)
+    return lambda: made() + values
+
+
+def terms(snapshot: Snapshot, ids: Ids) -> Made:
+    """Find the IRIs of vertices, and literals' values, in the order of their ids: int64, sorted."""
+    if not snapshot.lookup.ready():
+        found = _read_terms(snapshot, ids)
+        return lambda: found
+    resources, literals = _split(ids)
+    found = snapshot.lookup.written_iris(resources) + snapshot.lookup.values(literals)
+    return lambda: found
+
+
+def _split(ids: Ids) -> tuple[Ids, Ids]:
+    at = np.searchsorted(ids, LITERAL_BASE)
+    return ids[:at], ids[at:]
+
+
+def _read(snapshot: Snapshot, resources: Ids) -> Made:
+    """Read resources from the database."""
+    connection = snapshot.connection
     type_label = -1 if snapshot.store.type_label is None else snapshot.store.type_label
+    iris = _read_terms(snapshot, resources)
     with connection.view(_WANTED, {"id": resources}):
-        iris = connection.rows(f"SELECT id, iri FROM _graphdb.resource SEMI JOIN {_WANTED} USING (id)")
-        labels = dict(
-            connection.rows(
-                f"SELECT t.subject, list(n.name ORDER BY n.name ASC) FROM _graphdb.triple t "
-                f"JOIN {_WANTED} w ON w.id = t.subject JOIN {NAMES_VIEW} n ON n.id = t.object "
-                "WHERE t.label = $label GROUP BY t.subject",
-                {"label": type_label},
-            )
+        classes = connection.arrow(
+            f"SELECT t.subject, n.name FROM _graphdb.triple t "
+            f"JOIN {_WANTED} w ON w.id = t.subject JOIN {NAMES_VIEW} n ON n.id = t.object "
+            "WHERE t.label = $label ORDER BY t.subject ASC, n.name ASC",
+            {"label": type_label},
         )
-        values = _rows(
-            connection,
+        values = connection.arrow(
             f"SELECT t.subject, t.label, {literal_sql('l', VALUE)} FROM _graphdb.triple t "
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
-            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC",
+            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC"
         )
-    properties = _properties(snapshot, values)
-    return {id: Node(iri, tuple(labels.get(id, ())), properties.get(id, {})) for id, iri in iris}
+    classed = classes.column(0).to_numpy(), pylist(classes.column(1))
+    subjects, labels = (values.column(i).to_numpy() for i in range(2))
+    properties = subjects, labels, list(map(tidied, pylist(values.column(2))))
+    return lambda: _nodes(snapshot.names, resources, iris, classed, properties)
 
 
-def _looked_up(snapshot: Snapshot, resources: NDArray[np.int64]) -> dict[int, Node]:
-    """The same, from memory."""
+def _read_terms(snapshot: Snapshot, ids: Ids) -> list[Any]:
+    """Read IRIs and values from the database."""
+    with snapshot.connection.view(_WANTED, {"id": ids}):
+        found = snapshot.connection.arrow(
+            f"SELECT r.iri, {literal_sql('l', VALUE)} FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id "
+            "LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
+        )
+    resources = int(np.searchsorted(ids, LITERAL_BASE))
+    return pylist(found.column(0)[:resources]) + list(map(tidied, pylist(found.column(1)[resources:])))
+
+
+def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
+    """Take resources from memory."""
     import pyarrow as pa
 
     lookup, names = snapshot.lookup, snapshot.names
     subjects, labels, objects = lookup.about(resources)
+    classed: tuple[Ids, list[str]] = subjects[:0], []
     is_literal = objects >= LITERAL_BASE
-    classes: defaultdict[int, list[str]] = defaultdict(list)
-    for subject, found in zip(subjects[~is_literal].tolist(), objects[~is_literal].tolist(), strict=True):
-        if found in names.vertex_labels:  # but for the class of all created vertices
-            classes[subject].append(names.written(names.vertex_labels[found].iri))
-    subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
+    if not is_literal.all():
+        classed = _classes(names, subjects[~is_literal], objects[~is_literal])
+        subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
     if ((subjects[1:] == subjects[:-1]) & (labels[1:] == labels[:-1])).any():
         # Several values stand in the order of their lexical forms.
         lexical = lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist()
-        order = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
-        objects = np.array([literal for *_, literal in order], np.int64)
-    triples = zip(subjects.tolist(), labels.tolist(), lookup.values(objects), strict=True)
-    properties = _properties(snapshot, triples)
-    iris = zip(resources.tolist(), lookup.iris(pa.array(resources)).to_pylist(), strict=True)
-    return {id: Node(iri, tuple(sorted(classes.get(id, ()))), properties.get(id, {})) for id, iri in iris}
+        sequence = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
+        objects = np.array([literal for *_, literal in sequence], np.int64)
+    iris = lookup.written_iris(resources)
+    properties = subjects, labels, lookup.values(objects)
+    return lambda: _nodes(names, resources, iris, classed, properties)
 
 
-def _properties(snapshot: Snapshot, values: Iterable[tuple[Any, ...]]) -> dict[int, dict[str, Any]]:
-    """Properties by vertex, of (vertex, label, value) in this order; several values are a list."""
-    names = snapshot.names
-    keys: dict[int, str] = {}
-    properties: defaultdict[int, dict[str, Any]] = defaultdict(dict)
-    for subject, label, value in values:
-        key = keys.get(label) or keys.setdefault(label, names.written(names.edge_labels[label].iri))
-        mine = properties[subject]
-        if key not in mine:
-            mine[key] = value
-        elif isinstance(mine[key], list):
-            mine[key].append(value)
-        else:
-            mine[key] = [mine[key], value]
-    return properties
+def _classes(names: Names, subjects: Ids, classes: Ids) -> tuple[Ids, list[str]]:
+    """Return (vertex, label), both sorted, of vertices (sorted) and ids of classes."""
+    found, which = distinct(classes)
+    known = np.array([label in names.vertex_labels for label in found.tolist()])  # without that of created vertices
+    subjects, which = subjects[known[which]], which[known[which]]
+    written = [names.class_name(label) for label in found.tolist()]
+    rank = np.argsort(np.array(written, object)).argsort()[which]
+    order = np.lexsort((rank, subjects))
+    return subjects[order], list(map(written.__getitem__, which[order].tolist()))
 
 
-def values(snapshot: Snapshot, ids: Collection[int]) -> dict[int, object]:
-    """Return the values of the literals among ``ids``, by id."""
-    literals = np.fromiter((i for i in ids if i >= LITERAL_BASE), np.int64)
-    if not len(literals):
-        return {}
-    if snapshot.lookup.ready():
-        return dict(zip(literals.tolist(), snapshot.lookup.values(literals), strict=True))
-    with snapshot.connection.view(_WANTED, {"id": literals}):
-        return dict(
-            _rows(
-                snapshot.connection,
-                f"SELECT l.id, {literal_sql('l', VALUE)} FROM _graphdb.literal l SEMI JOIN {_WANTED} USING (id)",
-            )
+def _nodes(
+    names: Names,
+    resources: Ids,
+    iris: list[str],
+    classes: tuple[Ids, list[str]],
+    properties: tuple[Ids, Ids, list[Any]],
+) -> list[Any]:
+    """Make nodes of their IRIs, of (vertex, label), and of (vertex, key, value): both sorted, a key may stand again."""
+    return filled(
+        Node,
+        len(resources),
+        iri=iris,
+        labels=_grouped(classes[0], tuple(classes[1]), resources),
+        properties=_properties(names.edge_name, properties, resources),
+    )
+
+
+def facts(snapshot: Snapshot, edges: Ids) -> list[dict[str, Any]] | None:
+    """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+    described = np.isin(edges[0], list(snapshot.edges.described))
+    if not described.any():
+        return None
+    wanted, which = np.unique(edges[:, described], axis=1, return_inverse=True)
+    parts = ("label", "subject", "object", "ordinal")
+    columns = {part: np.ascontiguousarray(column) for part, column in zip(parts, wanted, strict=True)}
+    number = np.arange(wanted.shape[1])
+    with snapshot.connection.view(_WANTED, {"number": number, **columns}):
+        found = snapshot.connection.arrow(
+            f"SELECT w.number, e.key, {literal_sql('l', VALUE)} FROM {_WANTED} w "
+            f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
+            "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
         )
+    owners, keys = (found.column(i).to_numpy() for i in range(2))
+    values = list(map(tidied, pylist(found.column(2))))
+
+    def name(key: int) -> str:
+        return snapshot.names.written(snapshot.edges.iri(key))
+
+    of = np.full(edges.shape[1], -1)
+    of[described] = number[which.reshape(-1)]
+    return list(_properties(name, (owners, keys, values), of))
+
+
+def _properties(
+    name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids
+) -> Iterable[dict[str, Any]]:
+    """Return a dictionary for each of some owners, of (owner, key, value): sorted, a key may stand again."""
+    owners, keys, values = properties
+    again = (owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])
+    if again.any():
+        first = np.flatnonzero(np.append(True, ~again))
+        ends = np.append(first[1:], len(owners))
+        several = [values[begin:end] for begin, end in zip(first.tolist(), ends.tolist(), strict=True)]
+        values = [value if len(value) > 1 else value[0] for value in several]
+        owners, keys = owners[first], keys[first]
+    found, which = distinct(keys)
+    written = list(map(name, found.tolist()))
+    pairs = list(zip(map(written.__getitem__, which.tolist()), values, strict=True))
+    return map(dict, _grouped(owners, pairs, of))
+
+
+def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:
+    """Return the values of each of some subjects; those of all stand side by side, sorted."""
+    if not len(subjects):
+        return repeat(values)
+    begin, end = np.searchsorted(subjects, of), np.searchsorted(subjects, of, side="right")
+    return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
 
 
 def presented(snapshot: Snapshot, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table | None:
     """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
     import pyarrow as pa
 
-    if any(
-        column.type.base in (Base.LIST, Base.PATH) or table.column(i).null_count for i, column in enumerate(columns)
-    ):
+    nested = (Base.LIST, Base.PATH, Base.MAP)
+    if any(column.type.base in nested or table.column(i).null_count for i, column in enumerate(columns)):
         return None
     if any(column.type.base in _GRAPH for column in columns) and not snapshot.lookup.ready():
         return None
@@ -142,14 +227,7 @@ def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
         case Base.EDGE:
             flat = column.combine_chunks()
             labels, which = np.unique(flat.field("label").to_numpy(), return_inverse=True)
-            written = pa.array([names.written(names.edge_labels[label].iri) for label in labels.tolist()], pa.string())
+            written = pa.array([names.edge_name(label) for label in labels.tolist()], pa.string())
             ends = [_shown(snapshot, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
             return pa.StructArray.from_arrays([written.take(pa.array(which)), *ends], ["type", "start", "end"])
     return column
-
-
-def _rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
-    """Run a query whose values may be of any type: by Arrow, which knows time zones without further packages."""
-    table = connection.arrow(sql)
-    columns = [[tidied(value) for value in pylist(column)] for column in table.columns]
-    return list(zip(*columns, strict=True))

@@ -1,8 +1,8 @@
 """Lists and CASE in SQL: values that are made of other values, and chosen between them.
 
 :data:`COMPILED` holds how each kind of expression compiles, :data:`FUNCTIONS` the functions of lists.  What happens to
-each item is a lambda of DuckDB's, in which nothing can be looked up: items that are vertices or edges have no
-properties there.
+each item is a lambda of DuckDB's, in which nothing can be looked up; where items are vertices or edges, it is a
+subquery over them as rows (:mod:`graphdb.items`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from graphdb import maps
+from graphdb.computed import compute
 from graphdb.constants import list_sql
 from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
+from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.typed import Typed, unified
-from graphdb.values import BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
+from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -43,19 +46,14 @@ def items(c: Compiler, node: ast.Expression) -> Typed:
     NotSupportedError
         The items differ in type.
     """
-    value = c.compile(node)
+    value = c.anything(node)
+    if value.type.base in (Base.VALUE, Base.ANY) or (value.type == list_of(VALUE) and not value.many):
+        value = compute(c, node, list_of(ANY))
     if value.type.base is Base.NULL:
         return Typed("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
-        return Typed(f"unnest([{value.sql}])", value.type) if value.type.base is not Base.VALUE else _refused(node)
-    element = value.type.element or NULL
-    if element == VALUE and not value.many:
-        return _refused(node)
-    return Typed(f"unnest({value.sql})", element)
-
-
-def _refused(node: ast.Expression) -> Typed:
-    raise NotSupportedError("lists of values of several types are not supported in SQL", position=node.span.start)
+        return Typed(f"unnest([{value.sql}])", value.type)
+    return Typed(f"unnest({value.sql})", value.type.element or NULL)
 
 
 def _list(c: Compiler, node: ast.Expression) -> Typed:
@@ -142,6 +140,9 @@ def _case(c: Compiler, node: ast.Case) -> Typed:
 
 
 def _subscript(c: Compiler, node: ast.Subscript) -> Typed:
+    base = c.compile(node.base)
+    if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
+        return maps.subscript(c, base, node)
     base, at = _list(c, node.base), _whole(c, node.index)
     place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
     return Typed(f"({base.sql})[{place}]", base.type.element or NULL)
@@ -165,11 +166,11 @@ def _slice(c: Compiler, node: ast.Slice) -> Typed:
     return Typed(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
 
 
-def _each(c: Compiler, variable: ast.Variable, element: Type) -> tuple[str, Compiler]:
-    """Return the name of a list's item in SQL, and the compiler of what is made of it."""
+def _each(c: Compiler, variable: ast.Variable, element: Type, column: str = "") -> tuple[str, Compiler]:
+    """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it)."""
     name = c.fresh()
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
-    variables = {**c.scope.variables, variable.name: Typed(name, element)}
+    variables = {**c.scope.variables, variable.name: Typed(name + column, element)}
     return name, c.within(replace(c.scope, variables=variables, known=known, aggregates=False, exists=None))
 
 
@@ -180,16 +181,28 @@ def _body(sql: str) -> str:
     return sql
 
 
-def _values_only(c: Compiler, node: ast.Expression) -> Typed:
-    """Compile a list of values: the items have nothing to look up."""
-    source = _list(c, node)
-    if (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM):
-        raise NotSupportedError("what is asked of the vertices and edges of a list is not supported in SQL")
-    return source
+def _elements(source: Typed) -> bool:
+    """Whether there is more to ask of a list's items than what they are: they are vertices or edges."""
+    return (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM)
+
+
+def _each_row(c: Compiler, variable: ast.Variable, source: Typed) -> tuple[str, ItemRows, Compiler]:
+    """The same where the item is a row, beside which others are joined."""
+    name, inner = _each(c, variable, source.type.element or NULL, ".v")
+    inner.rows = rows = ItemRows(c.rows, name)
+    return name, rows, inner
 
 
 def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
-    source = _values_only(c, node.source)
+    source = _list(c, node.source)
+    if _elements(source):
+        item, rows, inner = _each_row(c, node.variable, source)
+        where = None if node.where is None else inner.condition(node.where)
+        value = inner.compile(node.variable if node.result is None else node.result)
+        if value.many:
+            raise NotSupportedError("lists of values of several types are not supported in SQL")
+        type = list_of(value.type)
+        return Typed(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
     sql = source.sql
     if node.where is not None:
@@ -198,12 +211,16 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
     if node.result is None:
         return Typed(sql, source.type)
     name, inner = _each(c, node.variable, element)
-    value = inner.one(node.result)
+    value = inner.one_of_any(node.result)
     return Typed(f"list_transform({sql}, lambda {name}: {_body(value.sql)})", list_of(value.type))
 
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
-    source = _values_only(c, node.source)
+    source = _list(c, node.source)
+    if _elements(source):
+        item, rows, inner = _each_row(c, node.variable, source)
+        condition = inner.condition(node.where if node.where is not None else node.variable)
+        return Typed(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
     name, inner = _each(c, node.variable, source.type.element or NULL)
     test = _body(inner.condition(node.where if node.where is not None else node.variable))
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
@@ -275,6 +292,11 @@ def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.STRING:
+        return Typed(f"({value.sql} = '')", BOOLEAN)
+    if value.type.base in (Base.MAP, Base.VALUE):
+        raise NotSupportedError("whether a map or value is empty is not supported in SQL")
     return Typed(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 

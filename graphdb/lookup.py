@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.connection import Connection
-from graphdb.result import pylist
+from graphdb.decode import pylist
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.values import column_of, tidied
@@ -29,6 +29,8 @@ _ENTRY = 100
 """Bytes that a term or a triple about it takes, roughly."""
 _MOST = 5_000_000
 """Terms and triples that are kept at most."""
+_FEW = 32
+"""Values that are taken one by one."""
 _SORTING = 5e-7
 """Seconds that it takes to sort a resource in among the others, roughly."""
 
@@ -97,15 +99,25 @@ class Lookup:
 
     def values(self, ids: Ids) -> list[Any]:
         """The values of literals in Python."""
+        if not len(ids):
+            return []
         kinds = self._kinds()[ids - LITERAL_BASE]
-        if len(ids) and (kinds == kinds[0]).all():
-            return [tidied(value) for value in pylist(self.typed(Kind(int(kinds[0])), ids))]
+        if (kinds == kinds[0]).all():
+            return self._values(Kind(int(kinds[0])), ids)
         found = np.empty(len(ids), object)
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
-            for i, value in zip(at.tolist(), pylist(self.typed(Kind(kind), ids[at])), strict=True):
-                found[i] = tidied(value)
-        return list(found)
+            found[at] = np.fromiter(self._values(Kind(kind), ids[at]), object, len(at))
+        values: list[Any] = found.tolist()
+        return values
+
+    def written_iris(self, ids: Ids) -> list[str]:
+        """The IRIs of resources in Python."""
+        return _taken(self._column("iri"), ids)
+
+    def _values(self, kind: Kind, ids: Ids) -> list[Any]:
+        values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
+        return list(map(tidied, values)) if kind in (Kind.DECIMAL, Kind.ZONED) else values
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
         """Subject, label and object of every triple with a literal or a class about some resources (sorted, unique)."""
@@ -149,3 +161,15 @@ class Lookup:
             rows = self._connection.arrow(f'SELECT "{name}" FROM _graphdb.{table} ORDER BY id ASC').column(0)
             self._columns[name] = found = rows.combine_chunks()
         return found
+
+
+def _taken(column: pa.Array, places: Ids) -> list[Any]:
+    """Return some values of a column in Python; Arrow's way takes longer than a few of them do one by one."""
+    import pyarrow as pa
+
+    try:
+        if len(places) < _FEW:
+            return [column[place].as_py() for place in places.tolist()]
+    except (OverflowError, ValueError):  # what Python's calendar does not have
+        pass
+    return pylist(column.take(pa.array(places)))

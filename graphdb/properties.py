@@ -14,7 +14,7 @@ from graphdb.connection import Connection
 from graphdb.storage.catalog import EdgeLabel, in_transaction
 from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import VALUE, Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import EXACT_ONLY, VALUE, Type, list_of, literal_sql, type_of_kinds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +73,8 @@ class Properties:
 
     def in_memory(self, label: EdgeLabel) -> bool:
         """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
+        if label.kinds & EXACT_ONLY:
+            return False
         return 0 < label.triples <= _SMALL and label.max_values == 1 and self.type_of(label) != VALUE
 
     def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:

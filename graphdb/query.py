@@ -8,31 +8,34 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
+from graphdb.choices import Chooser, ends_of, settle, with_scan
+from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes import make_plan, without_matches
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, bindings_of
-from graphdb.relational.lower import Lowering, refuse_described
-from graphdb.relational.program import Program, Rows, Step
+from graphdb.relational.lower import Lowering
+from graphdb.relational.program import Program, Rows, Searched, Step
 from graphdb.result import Counted
-from graphdb.shape import Shaped, Shaper, Wanted, expand_star, wanted, window_of
+from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, EXACT_ONLY, Base
+from graphdb.values import BOOLEAN, EXACT_ONLY, Base, Type
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,6 +58,8 @@ class Prepared:
     bound: BoundPattern
     reusable: bool
     """Whether it may run again: it depends on nothing that its run made visible to SQL."""
+    computing: Computing | None = field(default=None, kw_only=True)
+    """Who computes what its SQL cannot express."""
 
 
 class QueryRun:
@@ -97,7 +102,7 @@ class QueryRun:
         self._views = 0
         self.control: Control | None = None
         """What the match reported, once it ran."""
-        self.controls: list[tuple[Step, PhysicalPlan, Control | None]] = []
+        self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """The same of each match of a program."""
 
     def __enter__(self) -> Self:
@@ -116,7 +121,7 @@ class QueryRun:
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         bound = bind(query.matches, self._snapshot.names, self._text)
-        refuse_described(self._snapshot, bound)
+        settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._arguments, self._text)
         items = expand_star(query.returns, bound, self._text)
         needs = wanted(query.returns, items, bound, window)
@@ -124,7 +129,7 @@ class QueryRun:
             self._snapshot,
             self._text,
             self._arguments,
-            replace(bindings_of(bound), matches="b.n" if needs.duplicates == "count" else None),
+            replace(bindings_of(bound, self._snapshot.edges), matches="b.n" if needs.duplicates == "count" else None),
             lambda predicate, variables: self._exists(predicate, bound, variables),
             bound,
         )
@@ -145,13 +150,15 @@ class QueryRun:
         GraphDBError
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
-        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern)
+        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
         program = lowering.query(query)
         self._refuse_exact(program.shaped)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                step if step.given else replace(step, plan=make_plan(step.pattern, self._snapshot.graph))
+                replace(step, plan=self._made(step.pattern, step.bound))
+                if isinstance(step, Step) and not step.given
+                else step
                 for step in program.steps
             )
         return replace(program, steps=steps)
@@ -164,13 +171,16 @@ class QueryRun:
             try:
                 self._show_lists(program, stack)
                 for step in program.steps:
-                    if step.rows is not None:
-                        self._keep_rows(raw, step.rows, "LIMIT 0")
-                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.rows.table}")
-                    columns = _columns(step.needs)
-                    if not step.needs.vertices or step.needs.duplicates == "count":
-                        columns |= {"one": "one", "n": "n"}
-                    empty = {name: np.empty(0, np.int64) for name in columns}
+                    if isinstance(step, Rows):
+                        self._keep_rows(raw, step, "LIMIT 0")
+                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.table}")
+                        continue
+                    if isinstance(step, Searched):
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
+                        continue
+                    empty = self._empty(step.needs, step.bound)
+                    if not step.needs.vertices:
+                        empty = empty.append_column("one", empty.column("n"))
                     stack.enter_context(self._snapshot.connection.view(step.view, empty))
                     for given in step.given:
                         raw.execute(f"SELECT id FROM ({given.sql}) LIMIT 0", dict(given.parameters)).fetchall()
@@ -185,11 +195,14 @@ class QueryRun:
         raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
 
     def _refuse_exact(self, shaped: Shaped) -> None:
-        """Leave vertices whose properties SQL does not hold (lists, exact times) to the interpreter."""
+        """Leave vertices and edges whose properties SQL does not hold (lists, exact times) to the interpreter."""
+        if self._snapshot.edges.described:
+            shown = {(column.type.element or column.type).base for column in shaped.columns}
+            if shown & {Base.EDGE, Base.LIST, Base.PATH} and self._snapshot.edges.exact:
+                raise NotSupportedError("lists and exact times among properties of edges are not supported in SQL")
         if any(label.kinds & EXACT_ONLY for label in self._snapshot.names.edge_labels.values()):
             for column in shaped.columns:
-                inner = column.type.element or column.type
-                if {column.type.base, inner.base} & {Base.NODE, Base.TERM, Base.LIST}:
+                if _has_vertices(column.type):
                     raise NotSupportedError("lists and exact times among properties are not supported in SQL")
 
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
@@ -198,42 +211,53 @@ class QueryRun:
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         pattern = self._pattern(bound, needs)
-        return make_plan((without_matches(pattern) if pattern.count_only else None) or pattern, self._snapshot.graph)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
+
+    def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
+        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
             self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
         )
-        outputs = [bound.vertices[v].name for v in needs.vertices] + [bound.edges[e].name for e in needs.edges]
-        count_only = needs.count_only or not outputs
+        chooser = Chooser(self._snapshot, bound, needs)
+        vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
+        outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
+        count_only = (needs.count_only and not chooser) or not outputs
+        found = list(candidates.vertices(bound))
+        for vertex, ids in ends_of(self._snapshot, bound).items():
+            found[vertex] = restricted(found[vertex], ids)
         return PatternGraph(
-            candidates.vertices(bound),
+            tuple(found),
             tuple(bound.edges),
             tuple(bound.clauses),
             tuple(bound.edge_tests),
             tuple(bound.unequal),
             () if count_only else tuple(outputs),
             count_only,
-            needs.limit,
-            "keep" if count_only else needs.duplicates,
+            None if chooser.cuts else needs.limit,
+            "keep" if count_only else "count" if needs.count_only else needs.duplicates,
         )
 
     # --- pattern predicates
 
     def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids:
         """The vertices around which a pattern with one named vertex matches, sorted."""
-        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
+        inner = self._inner(predicate, outer)
         (vertex,) = inner.vertex_of.values()
         found = self._distinct(inner, (vertex,))
         return found[0]
 
     def _exists(self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, Typed]) -> Typed:
         """A pattern predicate in SQL: its named vertices' columns are among the pattern's matches."""
-        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
+        if not predicate.pattern.plain:
+            raise NotSupportedError("such paths as conditions are not supported in SQL")
+        inner = self._inner(predicate, outer)
         names = list(inner.vertex_of)
         if not names:
-            plan = self._plan(inner, Wanted((), (), True, 1))
-            return Typed("TRUE" if self.executor.count(plan, self.new_control()) else "FALSE", BOOLEAN)
+            needs = Wanted((), (), True, 1)
+            plan = self._plan(inner, needs)
+            return Typed("TRUE" if self._count(plan, needs, inner, self.new_control()) else "FALSE", BOOLEAN)
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
@@ -243,15 +267,21 @@ class QueryRun:
         ids = ", ".join(variables[name].sql for name in names)
         return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
 
+    def _inner(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> BoundPattern:
+        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
+        settle(self._snapshot, self._text, self._arguments, inner)
+        return inner
+
     def _distinct(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
         """The distinct bindings of some vertices of a pattern, as columns sorted by the first, the second …"""
         if inner.residual:
             # What cannot be placed in the pattern is tested by SQL, as in any query.
             return self._distinct_by_sql(inner, vertices)
-        plan = self._plan(inner, Wanted(vertices, (), False, None, "drop"))
+        needs = Wanted(vertices, (), False, None, "drop")
+        plan = self._plan(inner, needs)
         names = [inner.vertices[vertex].name for vertex in vertices]
         kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
-        for block in self.executor.run(plan, self.new_control()):
+        for block in self._blocks(plan, needs, inner, self.new_control()):
             columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
             kept = _unique(columns)
         return kept
@@ -265,7 +295,7 @@ class QueryRun:
             self._snapshot,
             self._text,
             self._arguments,
-            bindings_of(inner),
+            bindings_of(inner, self._snapshot.edges),
             lambda predicate, variables: self._exists(predicate, inner, variables),
         )
         shaped = shaper.shape(returns, items, (0, None))
@@ -284,7 +314,8 @@ class QueryRun:
         if prepared.plan is not None and prepared.wanted.count_only:
             self.control = control = self.new_control()
             shaped = prepared.shaped  # what only counts needs no SQL
-            return Counted(self.executor.count(prepared.plan, control), len(shaped.columns), shaped.window)
+            count = self._count(prepared.plan, prepared.wanted, prepared.bound, control)
+            return Counted(count, len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
             return self._projected(prepared.plan, prepared)
         if prepared.plan is not None and prepared.shaped.grouped is not None:
@@ -314,17 +345,33 @@ class QueryRun:
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
+            shares = len(program.matches)
             for number, step in enumerate(program.steps):
                 for name in [name for name in alive if program.last_use(name) < number]:
                     alive.pop(name).close()
-                if step.rows is not None and step.rows.table not in alive:
-                    alive[step.rows.table] = stack = everything.enter_context(ExitStack())
-                    stack.enter_context(self._kept(step.rows))
+                name = step.table if isinstance(step, Rows) else step.view
+                alive[name] = stack = everything.enter_context(ExitStack())
+                if isinstance(step, Rows):
+                    stack.enter_context(self._kept(step))
+                    continue
+                if isinstance(step, Searched):
+                    stack.enter_context(self._paths_found(step))
+                    self.controls.append((step, None, self.control))
+                    continue
                 plan = step.plan or self._plan_from(step)
-                alive[step.view] = stack = everything.enter_context(ExitStack())
-                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, len(program.steps)))
+                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, shares))
                 self.controls.append((step, plan, self.control))
             yield
+
+    def _step(
+        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+    ) -> PathStep:
+        """Return the step that searches for a path; ``beside`` are the other edges of its clause."""
+        raise NotImplementedError
+
+    def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
+        """Search for paths, and show them to SQL; see :mod:`graphdb.paths.steps`."""
+        raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
@@ -345,12 +392,9 @@ class QueryRun:
         for given in step.given:
             found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
             ids = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
-            known = vertices[given.vertex].candidates
-            if known is not None:
-                ids = np.intersect1d(known, ids, assume_unique=True)
-            vertices[given.vertex] = replace(vertices[given.vertex], candidates=ids)
+            vertices[given.vertex] = restricted(vertices[given.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            return make_plan(replace(step.pattern, vertices=tuple(vertices)), self._snapshot.graph)
+            return self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -386,14 +430,14 @@ class QueryRun:
         connection = self._snapshot.connection
         if needs.count_only:
             self.control = control = self.new_control()
-            count = self.executor.count(plan, control)
+            count = self._count(plan, needs, bound, control)
             with connection.view(view, {"count": np.array([count], np.int64)}):
                 yield
             return
         if not needs.vertices:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self.new_control()
-            count = self.executor.count(plan, control)
+            count = self._count(plan, needs, bound, control)
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
             with connection.guard() as raw:
@@ -423,13 +467,11 @@ class QueryRun:
         import pyarrow as pa
 
         self.control = control = self.new_control()
-        columns = _columns(needs, bound)
-        literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
         batches: list[pa.Table] = []
         spilled, waiting = False, 0
         try:
-            for block in self.executor.run(plan, control):
-                table = self._terms(block, columns, literals)
+            for block in self._blocks(plan, needs, bound, control):
+                table = self._terms(block, needs, bound)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
@@ -440,23 +482,58 @@ class QueryRun:
                     self._spill(pa.concat_tables(batches), view, first=False)
                 yield None
                 return
-            numbered = ["n"] if needs.duplicates == "count" else []
-            empty = pa.table({name: pa.array(np.empty(0, np.int64)) for name in (*columns, *numbered)})
-            yield pa.concat_tables(batches) if batches else empty
+            yield pa.concat_tables(batches) if batches else self._empty(needs, bound)
         finally:
             if spilled:
                 self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
 
-    def _terms(self, block: Block, columns: Mapping[str, str], literals: set[str]) -> pa.Table:
+    def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
+        """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
+        chooser = Chooser(self._snapshot, bound, needs)
+        if not chooser:
+            yield from self.executor.run(plan, control)
+            return
+        left, started = needs.limit, time.monotonic()
+        blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
+        for block in blocks:
+            control.check()
+            yield block
+            if left is not None and (left := left - block.count) <= 0:
+                break
+        if plan.scan is not None:
+            control.seconds = time.monotonic() - started
+
+    def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
+        """The number of a pattern's matches."""
+        if plan.count_only:
+            return self.executor.count(plan, control)
+        counted = replace(needs, count_only=True)
+        total = 0
+        for block in self._blocks(plan, counted, bound, control):
+            assert block.matches is not None
+            total += int(block.matches.sum())
+        return total
+
+    def _empty(self, needs: Wanted, bound: BoundPattern) -> pa.Table:
+        """The table of no bindings."""
+        chooser = Chooser(self._snapshot, bound, needs)
+        columns = dict.fromkeys(_columns(needs, bound).values(), np.empty(0, np.int64))
+        columns |= {f"#n{edge}": np.empty(0, np.int64) for edge in chooser.edges}
+        counted = not needs.vertices or needs.duplicates == "count"
+        return self._terms(Block(columns, 0, np.empty(0, np.int64) if counted else None), needs, bound)
+
+    def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> pa.Table:
         """A block of bindings as columns of term ids."""
         import pyarrow as pa
 
+        literals = {f"v{v}" for v in needs.vertices if bound.vertices[v].kinds}
         arrays: dict[str, Any] = {}
-        for column, name in columns.items():
+        for column, name in _columns(needs, bound).items():
             values = block.columns[name]
-            if name in literals:
+            if column in literals:
                 values = self._snapshot.store.to_terms(values)
             arrays[column] = pa.array(np.ascontiguousarray(values))
+        arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
             arrays["n"] = pa.array(block.matches)
         return pa.table(arrays)
@@ -483,10 +560,24 @@ class QueryRun:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
 
 
-def _columns(needs: Wanted, bound: BoundPattern | None = None) -> dict[str, str]:
+def _has_vertices(type: Type) -> bool:
+    """Whether values of a type are vertices, or have some in them."""
+    if type.base is Base.LIST:
+        return type.element is not None and _has_vertices(type.element)
+    return type.base in (Base.NODE, Base.TERM) or any(_has_vertices(field) for _, field in type.fields)
+
+
+def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
     """Return the columns of bindings: by their names in SQL, the names of the pattern's elements."""
-    vertices = {f"v{v}": bound.vertices[v].name if bound is not None else "" for v in needs.vertices}
-    return vertices | {f"e{e}": bound.edges[e].name if bound is not None else "" for e in needs.edges}
+    vertices = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
+    return vertices | {f"e{e}": bound.edges[e].name for e in needs.edges}
+
+
+def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
+    """Return a pattern vertex that must also be one of some sorted vertices."""
+    if vertex.candidates is not None:
+        ids = np.intersect1d(vertex.candidates, ids, assume_unique=True)
+    return replace(vertex, candidates=ids)
 
 
 def _unique(columns: list[Ids]) -> list[Ids]:

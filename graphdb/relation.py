@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from graphdb.candidates import variable
+from graphdb.edges import Edges
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.typed import Typed
 from graphdb.values import EDGE
 
@@ -23,6 +24,9 @@ ORDER = "#order"
 
 ROW = "#row"
 """The number of the row that a match started from, while its matches are gathered."""
+
+GROUP = "#group"
+"""The number of the outer row, or of the values taken from it, that a subquery's row belongs to."""
 
 VALUE = "#value"
 """What a subquery gathers of each of its matches."""
@@ -44,23 +48,41 @@ class Relation:
     """The column that says how many matches a row stands for; None where each is one."""
 
     @property
+    def groups(self) -> str | None:
+        """The column that says what group a row is of, where a subquery runs for many outer rows at once."""
+        found = self.variables.get(GROUP)
+        return None if found is None else found.sql
+
+    @property
     def names(self) -> list[str]:
         """The names that a user gave."""
         return [name for name in self.variables if not name.startswith("#")]
 
 
-def bindings_of(bound: BoundPattern, view: str = BINDINGS) -> Relation:
-    """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted."""
+UNIT = Relation("(SELECT 1 AS one)")
+"""The one row without names that a query starts from."""
+
+
+def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Relation:
+    """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted.
+
+    Of edges that may be parallel, or whose properties are asked for, :mod:`graphdb.choices` adds what it chose.
+    """
     found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
-    for name, number in bound.edge_of.items():
-        edge = bound.edges[number]
+    asked = variables_in(tuple(bound.residual))
+    known: dict[ast.Expression, Typed] = {}
+    for number, edge in enumerate(bound.edges):
+        name, choice = edge.name, bound.choices.get(number)
+        if name not in bound.edge_of and name not in asked:
+            continue
         source, target, code = f"b.v{edge.source}", f"b.v{edge.target}", f"CAST(b.e{number} AS BIGINT)"
         start, end = source, target
         if not edge.directed:
             start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
             end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
-        found[name] = Typed(
-            f'struct_pack(label := {code} >> 1, "start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT))',
-            EDGE,
-        )
-    return Relation(view, found, tuple(bound.residual))
+        ordinal = f"b.o{number}" if choice is not None and choice.parallel else "0::BIGINT"
+        ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
+        found[name] = Typed(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
+        for node, key in choice.facts.items() if choice is not None else ():
+            known[node] = Typed(f"b.f{number}_{key}", edges.column(key).type)
+    return Relation(view, found, tuple(bound.residual), known)

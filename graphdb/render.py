@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import html
 import io
 import itertools
 import json
@@ -17,6 +18,9 @@ from decimal import Decimal
 from typing import TypeAlias
 
 Row: TypeAlias = Sequence[object]
+
+WIDEST = 300
+"""Characters of a value that a table of HTML shows."""
 
 NARROWEST = 10
 """Terminal columns below which no column of a table is cut."""
@@ -102,6 +106,27 @@ def markdown(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     yield "|" + "---|" * len(columns)
     for row in rows:
         yield "| " + " | ".join(_escape(text(value)) for value in row) + " |"
+
+
+def as_html(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a table of HTML as notebooks show data frames: numbers to the right, long values cut."""
+    kept = [list(row) for row in rows]
+    sides = [' style="text-align: right"' if _is_numeric(row[i] for row in kept) else ' style="text-align: left"'
+             for i in range(len(columns))]  # fmt: skip
+    yield '<table class="dataframe">'
+    head = "".join(f"<th{side}>{html.escape(name)}</th>" for side, name in zip(sides, columns, strict=True))
+    yield f"<thead><tr>{head}</tr></thead><tbody>"
+    for row in kept:
+        cells = (_short(text(value)) if value is not None else None for value in row)
+        yield "<tr>" + "".join(
+            f"<td{side}>{'<em>null</em>' if cell is None else html.escape(cell)}</td>"
+            for side, cell in zip(sides, cells, strict=True)
+        ) + "</tr>"  # fmt: skip
+    yield "</tbody></table>"
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= WIDEST else cell[: WIDEST - 1] + "…"
 
 
 MODES: dict[str, Callable[[Sequence[str], Iterable[Row]], Iterator[str]]] = {

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.choices import settled
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
+from graphdb.relational.program import Rows, Searched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +58,7 @@ class Explanation:
         program: Program,
         names: Names,
         describe: Callable[[PhysicalPlan], str],
-        ran: Sequence[tuple[Step, PhysicalPlan, Control | None]] = (),
+        ran: Sequence[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = (),
         seconds: tuple[float, float] | None = None,
         rows: int = 0,
     ) -> Explanation:
@@ -65,10 +67,21 @@ class Explanation:
         matching = 0.0
         controls = {step.view: (plan, control) for step, plan, control in ran}
         for step in program.steps:
+            if isinstance(step, Rows):
+                lines.append(f"rows {step.table}: {step.sql}")
+                continue
+            if isinstance(step, Searched):
+                lines += [
+                    f"paths {step.view}" + (f" from {step.start}" if step.start else ""),
+                    f"  {step.path.describe(_labels(names))}",
+                ]
+                _, control = controls.get(step.view, (None, None))
+                matching += control.seconds if control is not None else 0.0
+                continue
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the bindings", "  " + program.shaped.sql]
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql, *_computed(program)]
         if seconds is not None:
             planning, total = seconds
             lines += [
@@ -102,9 +115,7 @@ def _step(
     describe: Callable[[PhysicalPlan], str],
     control: Control | None,
 ) -> Iterator[str]:
-    """Explain one match of several: the rows that it starts from, and its plan once these are there."""
-    if step.rows is not None:
-        yield f"rows {step.rows.table}: {step.rows.sql}"
+    """Explain one match of several: its plan, once the rows that it starts from are there."""
     words = "match" if step.words == "match" else f"{step.words} with"
     if plan is not None:
         yield from _plan(f"{words} {step.view}", plan, step.bound, names, describe(plan), control)
@@ -119,6 +130,7 @@ def _plan(
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+    yield from ("  " + line for line in settled(bound, plan))
 
 
 def _labels(names: Names) -> Callable[[int], str]:
@@ -136,3 +148,10 @@ def _after(prepared: Prepared) -> Iterator[str]:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
     yield "  " + prepared.shaped.sql
+    yield from _computed(prepared)
+
+
+def _computed(prepared: Prepared | Program) -> Iterator[str]:
+    """Name the expressions that SQL does not know."""
+    for source in prepared.computing.sources() if prepared.computing is not None else ():
+        yield f"  computed in Python, once for each distinct input: {source}"

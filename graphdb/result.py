@@ -7,27 +7,27 @@ a vertex is its IRI.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graphdb.decode import Known, decoded, pieces, pylist
+from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
-from graphdb.spelled import Spelled
-from graphdb.values import Base, Column, Type, tidied
+from graphdb.shown import array_of, made_in_python, shown
+from graphdb.values import STRING, Column, tidied
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from graphdb.elements import Node, Relationship
 
-_BATCH = 10_000
-"""Rows that iteration decodes at a time."""
+_SHOWN = 10
+"""Rows that a notebook and a prompt show."""
 
 
-class Home(Protocol):
+class Home(Known, Protocol):
     """What a result needs of its database."""
 
     def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
@@ -35,18 +35,6 @@ class Home(Protocol):
 
     def store(self, table: pa.Table, name: str, replace: bool) -> int:
         """Keep a presented table in the database; return its number of rows."""
-
-    def nodes(self, ids: set[int]) -> dict[int, Node]:
-        """Return vertices with labels and properties."""
-
-    def values(self, ids: set[int]) -> dict[int, object]:
-        """Return the values of literals."""
-
-    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
-        """Return an edge, given its ends."""
-
-    def written(self, labels: set[int]) -> dict[int, str]:
-        """Return edge labels as a user would write them."""
 
 
 class Counted:
@@ -106,8 +94,10 @@ class Result:
         elapsed: float = 0.0,
         message: str | None = None,
         verbatim: bool = False,
+        value_of: Callable[[bytes], object] | None = None,
     ) -> None:
         self._home = home
+        self._value_of = value_of
         self._counted = table if isinstance(table, Counted) else None
         self._lazy_table = None if isinstance(table, Counted) else table
         self._shape = shape
@@ -146,8 +136,7 @@ class Result:
             return
         if self._table is None:
             return
-        for start in range(0, len(self), _BATCH):
-            part = self._table.slice(start, _BATCH)
+        for part in pieces(self._table):
             yield from zip(*self._decoded(part), strict=True)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -178,32 +167,9 @@ class Result:
 
     def _decoded(self, table: pa.Table) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
+        types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
         with without_collection():
-            return self._decode(table)
-
-    def _decode(self, table: pa.Table) -> list[list[Any]]:
-        if self._shape is None:
-            return [_plain(column) for column in table.columns]
-        columns = [
-            Spelled(column) if shape.type.base is Base.PATH else pylist(column)
-            for shape, column in zip(self._shape, table.columns, strict=True)
-        ]
-        ids: set[int] = set()
-        for column, values in zip(self._shape, columns, strict=True):
-            if isinstance(values, Spelled):
-                ids.update(values.vertices)
-            else:
-                _gather(column.type, values, ids)
-        ends: dict[int, Any] = {}
-        if ids:
-            ends |= self._home.nodes(ids)
-            ends |= self._home.values(ids - ends.keys())
-        return [
-            values.paths(self._home, ends)
-            if isinstance(values, Spelled)
-            else _decode(self._home, column.type, values, ends, column.many)
-            for column, values in zip(self._shape, columns, strict=True)
-        ]
+            return decoded(self._home, types, table, self._value_of)
 
     # --- columns
 
@@ -237,8 +203,18 @@ class Result:
             elif self._shape is None:
                 self._presented = self._table
             else:
-                self._presented = self._home.present(self._table, self._shape)
+                self._presented = self._home.present(*self._without_keys(self._table, self._shape))
         return self._presented
+
+    def _without_keys(self, table: pa.Table, shape: tuple[Column, ...]) -> tuple[pa.Table, tuple[Column, ...]]:
+        """Return a table with columns of Python values in place of those that SQL knows by their keys."""
+        for i, column in enumerate(shape):
+            if made_in_python(column.type):
+                whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
+                made = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], made)
+                shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
+        return table, shape
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.
@@ -260,116 +236,44 @@ class Result:
 
     def text(self, limit: int = 40) -> str:
         """Return the rows as an aligned table, at most ``limit`` of them."""
-        from graphdb.render import plural, table
+        from graphdb.render import table
 
         if self.verbatim:
             return "\n".join(line for (line,) in self)
-        rows: Iterable[tuple[Any, ...]]
-        if self._counted is not None:
-            rows = self._counted.rows[:limit]
-        elif self._table is None:
+        rows = self._first(limit)
+        if rows is None:
             return self.message or "done"
-        else:
-            rows = zip(*self._decoded(self._table.slice(0, limit)), strict=True)
-        lines = [*table(self.columns, rows)]
-        more = f", the first {limit} shown" if len(self) > limit else ""
-        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
+        return "\n".join([*table(self.columns, rows), f"({self._told(limit)})"])
+
+    def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
+        """The first rows as Python values, or None for a statement that gives none."""
+        if self._counted is not None:
+            return self._counted.rows[:limit]
+        return None if self._table is None else zip(*self._decoded(self._table.slice(0, limit)), strict=True)
+
+    def _told(self, limit: int) -> str:
+        """How many rows there are, and how many of them are shown."""
+        from graphdb.render import plural
+
+        return plural(len(self), "row") + (f", the first {limit} shown" if len(self) > limit else "")
+
+    def _repr_html_(self) -> str | None:
+        """The rows as notebooks show them: as a table, with the number of rows below."""
+        from graphdb.render import as_html
+
+        try:
+            rows = None if self.verbatim else self._first(_SHOWN)
+        except StorageError:  # closed in the meantime
+            return None
+        if rows is None:
+            return None
+        return "".join([*as_html(self.columns, rows), f"<p>{self._told(_SHOWN)}</p>"])
 
     def __repr__(self) -> str:
         try:
-            return self.text(10)
+            return self.text(_SHOWN)
         except StorageError:  # closed in the meantime
             return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Make very many values without Python's cycle collector going through all of them again and again."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def _gather(type: Type, values: list[Any], ids: set[int]) -> None:
-    """Collect the ids of all vertices in a column."""
-    if type.base in (Base.NODE, Base.TERM):
-        ids.update(value for value in values if value is not None)
-    elif type.base is Base.EDGE:
-        ids.update(end for value in values if value is not None for end in (value["start"], value["end"]))
-    elif type.base is Base.PATH:
-        ids.update(vertex for value in values if value is not None for vertex in value["vertices"])
-    elif type.base is Base.LIST and type.element is not None:
-        for value in values:
-            if value is not None:
-                _gather(type.element, value, ids)
-
-
-def _decode(home: Home, type: Type, values: list[Any], ends: dict[int, Any], many: bool = False) -> list[Any]:
-    """Return a column's Python values."""
-    if type.base in (Base.NODE, Base.TERM):
-        return [None if value is None else ends[value] for value in values]
-    if type.base is Base.EDGE:
-        return [None if value is None else home.relationship(value, ends) for value in values]
-    if type.base is Base.PATH:
-        return list(Spelled.of(values).paths(home, ends))
-    if type.base is Base.LIST and type.element is not None:
-        inner = type.element
-        lists = [None if value is None else _decode(home, inner, value, ends) for value in values]
-        # Several values of a property are a list, one is itself.
-        return [value[0] if many and value is not None and len(value) == 1 else value for value in lists]
-    if type.base in (Base.DECIMAL, Base.ZONED, Base.VALUE):
-        return [tidied(value) for value in values]
-    return values
-
-
-def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """Return the Python values of a column that SQL gave."""
-    import pyarrow as pa
-
-    values = pylist(column)
-    if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
-        return [None if value is None else int(value) for value in values]
-    if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
-        return [tidied(value) for value in values]
-    return values
-
-
-def pylist(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's Python values; a date or time that Python's calendar does not have comes as text."""
-    try:
-        values: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):
-        values = [_item(scalar) for scalar in column]
-    return values
-
-
-def _item(scalar: pa.Scalar) -> Any:
-    import pyarrow as pa
-
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        if isinstance(scalar, pa.ListScalar):
-            return [_item(item) for item in scalar.values]
-        inner = scalar.value if isinstance(scalar, pa.UnionScalar) else scalar
-        return _far_date(inner)
-
-
-def _far_date(scalar: pa.Scalar) -> str:
-    """Return a date or timestamp outside of Python's years 1 to 9999 as text, ISO 8601 with astronomical years."""
-    import numpy as np
-    import pyarrow as pa
-
-    if pa.types.is_date32(scalar.type):
-        text = str(np.datetime64(scalar.cast(pa.int32()).as_py(), "D"))
-    else:
-        text = str(np.datetime64(scalar.cast(pa.int64()).as_py(), "us"))
-    return f"-0{text[1:]}" if text[4:5] == "-" and text[0] == "-" else text  # NumPy writes the year -5 as -005
 
 
 def _without_unions(table: pa.Table) -> pa.Table:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from graphdb.edges import Edges
+from graphdb.pattern.names import Names
 from graphdb.properties import Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
-from graphdb.storage.terms import RDF, XSD
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.typed import Typed
 from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql
 
@@ -19,6 +21,9 @@ _PARAMETER = re.compile(r"\$(p\d+)\b")
 
 NAMES_VIEW = "_graphdb_names"
 """The registered view (id, name) with the written names of edge and vertex labels."""
+
+_WRITTEN = f"lexical := l.lexical, datatype := l.datatype, kind := l.kind, value := {literal_sql('l', VALUE)}"
+"""A literal as a struct: its text, what that is, and its value."""
 
 
 class Parameters:
@@ -41,8 +46,9 @@ class Parameters:
 class Rows:
     """Joins around a row source; every method returns the SQL of a column that it has joined."""
 
-    def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties) -> None:
+    def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties, edges: Edges) -> None:
         self.parameters = parameters
+        self.edges = edges
         self._type_label = -1 if type_label is None else type_label
         self._properties = properties
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
@@ -56,12 +62,48 @@ class Rows:
         alias = self._join(("property", id_sql, label.id), join)
         return Typed(f"{alias}.value", column.type, column.many)
 
+    def edge_value(self, edge_sql: str, key: int) -> Typed:
+        """The value of a property of an edge; NULL where it has none."""
+        column = self.edges.column(key)
+        if column.type == NULL:
+            return Typed("NULL", NULL)
+        same = " AND ".join(f"{{0}}.{part} = ({edge_sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
+        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
+        return Typed(f"{alias}.value", column.type, column.many)
+
     def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:
         """The ``language`` or ``datatype`` of a property's value."""
         many = label.max_values > 1
         relation = property_relation(label, _facet(column))
         alias = self._join((column, id_sql, label.id), f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}")
         return Typed(f"{alias}.value", list_of(STRING) if many else STRING, many)
+
+    def as_written(self, id_sql: str, label: EdgeLabel) -> str:
+        """The literal behind a property, for those who read its text; a list of them where some vertex has several."""
+        relation = property_relation(label, f"struct_pack({_WRITTEN})")
+        key = ("written", id_sql, label.id)
+        return f"{self._join(key, f'LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}')}.value"
+
+    def properties(self, id_sql: str) -> str:
+        """All properties of a vertex: a list of literals with the written names of their keys, in their order."""
+        return (
+            f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
+            f"ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.triple t "
+            f"JOIN _graphdb.literal l ON l.id = t.object JOIN {NAMES_VIEW} n ON n.id = t.label "
+            f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END"
+        )
+
+    def edge_properties(self, edge_sql: str, names: Names) -> str:
+        """All properties of an edge, as :meth:`properties` has those of a vertex."""
+        keys = [f"({id}, {self.parameters.add(names.written(iri), 'VARCHAR')})" for iri, id in self.edges.keys.items()]
+        same = f'e.label = ({edge_sql}).label AND e.subject = ({edge_sql})."start" AND e.object = ({edge_sql})."end"'
+        return (
+            f"CASE WHEN {edge_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
+            "ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.edge_property e "
+            "JOIN _graphdb.literal l ON l.id = e.value "
+            f"JOIN (VALUES {', '.join(keys) or '(NULL, NULL)'}) n(id, name) ON n.id = e.key "
+            f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END"
+        )
 
     def literal(self, id_sql: str, type: Type = VALUE) -> Typed:
         """The value of a literal vertex; NULL for a resource."""

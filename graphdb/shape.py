@@ -22,7 +22,7 @@ from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern, variables_in
-from graphdb.pattern.graph import Duplicates
+from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
@@ -47,27 +47,13 @@ class Shaped:
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the clauses after MATCH need of it."""
-
-    vertices: tuple[int, ...]
-    edges: tuple[int, ...]
-    count_only: bool
-    """Only the number of matches is needed, as the bindings' one row ``count``."""
-    limit: int | None
-    """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
-    duplicates: Duplicates = "keep"
-    """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
-
-
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
 
 
 def is_aggregate(node: object) -> bool:
-    """Whether an expression contains an aggregate."""
-    return any(_is_one_aggregate(part) for part in walk(node))
+    """Whether an expression contains an aggregate: those in its subqueries are theirs."""
+    return any(_is_one_aggregate(part) for part in walk(node, (ast.Subquery,)))
 
 
 def _beside_aggregates(node: object) -> list[ast.Expression]:
@@ -111,13 +97,13 @@ def wanted(
     named = variables_in(tuple(item.expression for item in items))
     named |= variables_in(tuple(order.expression for order in returns.order_by))
     named |= variables_in(tuple(bound.residual))
-    edges = {bound.edge_of[name] for name in named if name in bound.edge_of}
+    edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
     vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
     # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
     vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
     for edge in edges:
         vertices |= {bound.edges[edge].source, bound.edges[edge].target}
-    duplicates = _duplicates(returns, items)
+    duplicates = duplicates_of(returns, items)
     streams = not (returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
     if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
         streams = streams and all(_is_resource(item.expression, bound) for item in items)
@@ -126,9 +112,9 @@ def wanted(
     return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates)
 
 
-def _duplicates(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
+def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
     """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
-    aggregates = [part for item in items for part in walk(item.expression) if _is_one_aggregate(part)]
+    aggregates = [part for item in items for part in walk(item.expression, (ast.Subquery,)) if _is_one_aggregate(part)]
     if not aggregates:
         return "drop" if returns.distinct else "keep"
     numbers = [part for part in aggregates if not _ignores_duplicates(part)]
@@ -195,7 +181,7 @@ class Shaper:
     def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
         where = [compiler.kept(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
@@ -217,10 +203,17 @@ class Shaper:
         window: tuple[int, int | None],
         *,
         also: Sequence[ast.Expression] = (),
+        groups: str | None = None,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
 
-        ``also`` are further conditions, which see what is returned beside what was there (those of WITH … WHERE).
+        Parameters
+        ----------
+        also
+            Further conditions, which see what is returned beside what was there (those of WITH … WHERE).
+        groups
+            SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
+            for each of them, and its rows say of which they are (column ``g``).
         """
         rows, relation = self._rows(), self._relation
         ordered = relation.variables.get(ORDER)
@@ -238,9 +231,10 @@ class Shaper:
         aggregated = any(is_aggregate(item.expression) for item in items)
         if aggregated:
             self._check_grouping(items, returns.order_by)
-        compiled = [(item, self._settled(compiler, compiler.compile(item.expression))) for item in items]
+        compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
         columns = self._columns(compiled)
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
+        of_group = "" if relation.groups is None else f", {relation.groups} AS g"
         if not (aggregated or returns.distinct):
             known = {item.alias: value for item, value in compiled if item.alias}
             seen = Scope({**self._variables, **known}, relation.known)
@@ -248,21 +242,31 @@ class Shaper:
             order = self._order(returns, seen, rows, items)
             if not order and ordered is not None:
                 order = f" ORDER BY {ordered.sql} ASC"
-            sql = f"SELECT {chosen} FROM {relation.source} b {rows.joins}{_where(where)}{order}{self._window(window)}"
+            sql = f"SELECT {chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}"
+            sql += self._ordered(order, window, relation.groups)
             direct = None if where or order or self._bound is None else self._direct(self._bound, items)
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
         mixed = [item.expression for item in items if is_aggregate(item.expression)]
-        keys += sorted({compiler.compile(part).sql for part in _beside_aggregates(tuple(mixed))})
-        group = f" GROUP BY {', '.join(keys)}" if aggregated and keys else ""
+        beside = sorted({compiler.compile(part).sql for part in _beside_aggregates(tuple(mixed))})
+        by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
+        group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""
-        inner = f"SELECT {distinct}{chosen} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
+        inner = f"SELECT {distinct}{chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
+        if groups is not None and not keys:
+            # Aggregates of nothing are a row, too: groups without rows have that one.
+            nothing = f"SELECT {chosen} FROM {relation.source} b {rows.joins} WHERE FALSE"
+            either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
+            inner = (
+                f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
+            )
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
-        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}"
+        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
+        sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         found = Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
         grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
         if not grouped:
@@ -310,7 +314,7 @@ class Shaper:
         where = [compiler.kept(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         if value is not None:
-            values[VALUE] = compiler.one(value)
+            values[VALUE] = compiler.one_of_any(value)
         if unwound is not None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
         chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]
@@ -325,9 +329,12 @@ class Shaper:
 
         None where comparing them is more than looking values up: of several types, or inexact.
         """
-        column = self._snapshot.properties.column(self._snapshot.names.property(key.words, self._text))
         rows = self._rows()
-        value = self._compiler(rows, Scope(self._variables, self._relation.known)).compile(expression)
+        try:
+            column = self._snapshot.properties.column(self._snapshot.names.property(key.words, self._text))
+            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
+        except NotSupportedError:
+            return None
         if column.many or value.many or column.type != value.type or column.type.base not in _LOOKED_UP:
             return None
         values = f"SELECT {value.sql} FROM {self._relation.source} b {rows.joins}"
@@ -364,10 +371,10 @@ class Shaper:
         return Scope(names, {item.expression: value for item, value in columns}, hidden=frozenset(self._variables))
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
-        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope)
+        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
 
     def _rows(self) -> Rows:
-        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties)
+        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
     def _settled(self, compiler: Compiler, value: Typed) -> Typed:
         """Return a literal vertex of known type as its value."""
@@ -382,7 +389,7 @@ class Shaper:
         aliased = {item.alias: item.expression for item in items if item.alias}
         keys = []
         for order in returns.order_by:
-            value = compiler.compile(order.expression)
+            value = compiler.anything(order.expression)
             expression = order.expression
             if isinstance(expression, ast.Variable):
                 expression = aliased.get(expression.name, expression)
@@ -394,6 +401,15 @@ class Shaper:
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
+    def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:
+        """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
+        skip, limit = window
+        if group is None or (not skip and limit is None):
+            return order + self._window(window)
+        upper = "" if limit is None else f" AND {skip + limit}"
+        tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
+        return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
+
     def _window(self, window: tuple[int, int | None]) -> str:
         skip, limit = window
         sql = f" LIMIT {int(limit)}" if limit is not None else ""
@@ -404,15 +420,17 @@ class Shaper:
         keys = {item.expression for item in items if ast.is_plain_key(item.expression)} | self._relation.known.keys()
         keys |= {ast.Variable(item.alias) for item in items if item.alias}
 
-        def loose(node: object) -> ast.Variable | None:
+        def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
             if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
                 return None
             if isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES:
                 return None
             if isinstance(node, ast.Variable):
-                return node
+                return None if node.name in local else node
+            if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
+                local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
             for part in parts_of(node):
-                if (found := loose(part)) is not None:
+                if (found := loose(part, local)) is not None:
                     return found
             return None
 
@@ -497,7 +515,7 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
     return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
 
 
-def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
+def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
     resource = f"LEFT JOIN _graphdb.resource r{i} ON r{i}.id = {sql}"
     literal = f"LEFT JOIN _graphdb.literal l{i} ON l{i}.id = {sql}"
     match type.base:
@@ -528,12 +546,18 @@ def _presented(sql: str, type: Type, i: int) -> tuple[str, list[str]]:
                 f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
                 [],
             )
+        case Base.MAP:
+            shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
+            pairs = zip(type.fields, shown, strict=True)
+            packed = ", ".join(f"{quoted(key)} := {value}" for (key, _), (value, _) in pairs)
+            return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({packed}) END", [j for _, js in shown for j in js]
         case Base.LIST if type.element is not None and type.element.base in (
             Base.NODE,
             Base.TERM,
             Base.EDGE,
             Base.PATH,
             Base.LIST,
+            Base.MAP,
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import StorageError
+from graphdb.errors import GraphDBError, StorageError
 from graphdb.kept import Kept
-from graphdb.progress import Progress
+from graphdb.progress import Progress, watching
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from graphdb.candidates import Snapshot
-    from graphdb.elements import Node, Relationship
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
+    from graphdb.storage.loaders.load import LoadReport, Options
     from graphdb.values import Column
 
 _OPEN: WeakSet[State] = WeakSet()
@@ -65,6 +67,8 @@ class State:
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
+        self.cancelled = threading.Event()
+        """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
@@ -96,6 +100,29 @@ class State:
         if not self.connection.closed:
             self.forget()
             self.connection.close()
+
+    def interrupt(self) -> None:
+        """Stop what runs, from another thread."""
+        self.cancelled.set()
+        if not self.connection.closed:
+            self.connection.raw.interrupt()
+
+    def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
+        """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
+        from graphdb.storage.loaders.load import load
+
+        with self.at_home(), self.connection.guard() as raw:
+            self.cancelled.clear()
+            try:
+                with watching(self.progress if progress is None else progress) as told:
+                    report = load(raw, self.catalog(), data, options, told, self.cancelled)
+            except GraphDBError:
+                raise  # nothing was kept, so nothing that was derived is stale
+            except BaseException:
+                self.changed()
+                raise
+            self.changed((report.changes,))
+        return report
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed."""
@@ -233,30 +260,27 @@ class State:
                 self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
         return int(table.num_rows)
 
-    def nodes(self, ids: set[int]) -> dict[int, Node]:
-        """Return the resources among ``ids`` as nodes."""
+    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
             return hydrate.nodes(self.snapshot(), ids)
 
-    def values(self, ids: set[int]) -> dict[int, object]:
-        """Return the values of the literals among ``ids``."""
+    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():
-            return hydrate.values(self.snapshot(), ids)
+            return hydrate.terms(self.snapshot(), ids)
 
-    def written(self, labels: set[int]) -> dict[int, str]:
+    def facts(self, edges: NDArray[np.int64]) -> list[dict[str, Any]] | None:
+        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+        from graphdb import hydrate
+
+        with self.hold(), self.at_home():
+            return hydrate.facts(self.snapshot(), edges)
+
+    def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""
-        names = self.names()
-        return {label: names.written(names.edge_labels[label].iri) for label in labels}
-
-    def relationship(self, edge: dict[str, int], ends: dict[int, Any]) -> Relationship:
-        """Return an edge, given its ends."""
-        from graphdb.elements import Node, Relationship
-
-        names = self.names()
-        start, end = (ends[edge[side]] for side in ("start", "end"))
-        label = names.written(names.edge_labels[edge["label"]].iri)
-        return Relationship(label, start.iri, end.iri if isinstance(end, Node) else end)
+        return list(map(self.names().edge_name, labels))

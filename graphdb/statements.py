@@ -7,12 +7,12 @@ Pattern queries go the way that :mod:`graphdb.database` tells; everything else i
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
@@ -43,14 +43,16 @@ from graphdb.relational.program import Program
 from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shape import presented
+from graphdb.shown import made_in_python
 from graphdb.state import State
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
+    from graphdb.interpret.compute import Computation
     from graphdb.interpret.result import ValuesResult
-    from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.loaders.load import LoadReport
 
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
 
@@ -65,7 +67,7 @@ class Statements:
         self._device = device
         self._threads = threads
         self._executor: Executor | None = None
-        self._cancelled = threading.Event()
+        self._cancelled = state.cancelled
         self._unasked = Control(cancelled=self._cancelled)
         """Controls repeated counts, one after the other: nobody asks what it learns."""
         self._told: Progress | None = None
@@ -104,12 +106,6 @@ class Statements:
             finally:
                 self._told = None
 
-    def interrupt(self) -> None:
-        """Stop what runs, from another thread."""
-        self._cancelled.set()
-        if not self._state.connection.closed:
-            self._state.connection.raw.interrupt()
-
     def _statement(
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
@@ -132,8 +128,10 @@ class Statements:
                                 return self._interpreted(statement, text, arguments, timeout)
                             except TypeMismatchError:
                                 raise refused from None
-                        table = run.run(prepared)
-                    return Result(self._state, table, prepared.shaped.columns, elapsed=time.perf_counter() - started)
+                        try:
+                            return self._result(run, prepared, started)
+                        except NotSupportedError:  # only its values showed it
+                            return self._interpreted(statement, text, arguments, timeout)
                 case ast.Composite():
                     return self._composite(statement, text, arguments, timeout)
                 case ast.CreateTable():
@@ -170,14 +168,28 @@ class Statements:
                 except GraphDBError:  # the interpreter knows more, and what is wrong
                     pass
                 else:
-                    table = run.run(prepared)
-                    columns = prepared.shaped.columns
-                    return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+                    try:
+                        return self._result(run, prepared, started)
+                    except NotSupportedError:  # only its values showed it
+                        pass
         return self._interpreted(query, text, arguments, timeout)
 
+    def _result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
+        """Run what was prepared.
+
+        Raises
+        ------
+        NotSupportedError
+            A value that Python computes failed: the query has to be interpreted.
+        """
+        with _computing(prepared) as value_of:
+            table = run.run(prepared)
+        columns = prepared.shaped.columns
+        return Result(self._state, table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
+
     def _load(self, statement: ast.Load) -> LoadReport:
+        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
-        from graphdb.storage.loaders.tables import Mapping as Headers
 
         options = Options(
             statement.format,
@@ -187,31 +199,7 @@ class Statements:
             self._state.spill,
             self._state.batch,
         )
-        return self.load(statement.paths, options)
-
-    def load(
-        self,
-        data: Any,
-        options: Options,
-        progress: Progress | bool | None = None,
-    ) -> LoadReport:
-        """Load files and tables; see :meth:`graphdb.database.Database.load`."""
-        from graphdb.storage.loaders.load import load
-
-        state = self._state
-        with state.at_home(), state.connection.guard() as raw:
-            self._cancelled.clear()
-            wanted = self._told or (state.progress if progress is None else progress)
-            try:
-                with watching(wanted) as told:
-                    report = load(raw, state.catalog(), data, options, told, self._cancelled)
-            except GraphDBError:
-                raise  # nothing was kept, so nothing that was derived is stale
-            except BaseException:
-                state.changed()
-                raise
-            state.changed((report.changes,))
-        return report
+        return self._state.load(statement.paths, options, self._told)
 
     def _interpreted(
         self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -228,8 +216,9 @@ class Statements:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
+        self._later = later = _Later(self._state, executor, text, arguments)
         return PathRun(
-            self._state.snapshot(),
+            replace(self._state.snapshot(), computing=later),
             executor,
             text,
             arguments,
@@ -255,6 +244,8 @@ class Statements:
             return None
         found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
         if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
+            return None
+        if not found.plan.count_only:  # what it counts is settled after the match
             return None
         columns = found.shaped.columns
         self._unasked.term_seconds.clear()
@@ -302,7 +293,13 @@ class Statements:
             from graphdb.interpret.statement import check_query
 
             check_query(self._state, run.executor, query, text, arguments, run.new_control)
-        return run.prepare(query)
+        try:
+            prepared = run.prepare(query)
+        except ExecutionError:
+            if self._later.found is not None:
+                self._later.found.refuse()
+            raise
+        return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
     def _create_table(
         self,
@@ -321,6 +318,14 @@ class Statements:
         with self._query_run(text, arguments, timeout) as run:
             try:
                 prepared = self._new(run, statement.query, text, arguments)
+                if any(made_in_python(column.type) for column in prepared.shaped.columns):
+                    count = self._keep(f"{made} FROM", self._result(run, prepared, 0.0).presented(), timeout)
+                else:
+                    shaped = prepared.shaped
+                    rows = presented(f"({shaped.sql})", shaped.columns, ordered=shaped.ordered)
+                    with _computing(prepared), run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+                        # Not fetchone: an unfinished result would block the connection.
+                        count = raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
             except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
                 raise
             except GraphDBError as refused:
@@ -328,14 +333,13 @@ class Statements:
                 if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
                     raise
                 table = self._interpreted(statement.query, text, arguments, timeout).presented()
-                with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
-                    count = raw.execute(f"{made} FROM _graphdb_rows").fetchall()
-            else:
-                rows = presented(f"({prepared.shaped.sql})", prepared.shaped.columns, ordered=prepared.shaped.ordered)
-                with run.bindings(prepared), self._state.connection.guard(timeout) as raw:
-                    # Not fetchone: an unfinished result would block the connection.
-                    count = raw.execute(f"{made} {rows}", dict(prepared.shaped.parameters)).fetchall()
+                count = self._keep(f"{made} FROM", table, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+
+    def _keep(self, made: str, table: pa.Table, timeout: float | None) -> list[tuple[int, ...]]:
+        """Make a table of rows that are there."""
+        with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+            return raw.execute(f"{made} _graphdb_rows").fetchall()
 
     def explain(
         self,
@@ -359,7 +363,8 @@ class Statements:
             if isinstance(prepared, Program):
                 if not profile:
                     return Explanation.of_program(prepared, names, run.executor.describe)
-                table = run.run(prepared)
+                with _computing(prepared):
+                    table = run.run(prepared)
                 seconds = planned, time.perf_counter() - started
                 return Explanation.of_program(
                     prepared, names, run.executor.describe, run.controls, seconds, table.num_rows
@@ -367,7 +372,8 @@ class Statements:
             executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
             if not profile:
                 return Explanation.planned(prepared, names, executor)
-            table = run.run(prepared)
+            with _computing(prepared):
+                table = run.run(prepared)
             seconds = planned, time.perf_counter() - started
         return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
 
@@ -432,6 +438,28 @@ class Statements:
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
+
+
+class _Later:
+    """Makes what computes a statement's expressions in Python, when the first of them is met."""
+
+    def __init__(self, state: State, executor: Executor, text: str, arguments: Mapping[str, object]) -> None:
+        self._of = state, executor, text, arguments
+        self.found: Computation | None = None
+
+    def __call__(self) -> Computation:
+        if self.found is None:
+            from graphdb.interpret.compute import Computation
+            from graphdb.interpret.context import Context
+
+            state, executor, text, arguments = self._of
+            self.found = Computation(Context(state.snapshot, state.forget, executor, text, arguments, Control))
+        return self.found
+
+
+def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:
+    """Begin a run of what a query has computed in Python."""
+    return nullcontext() if prepared.computing is None else prepared.computing.run()
 
 
 def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:

@@ -63,7 +63,7 @@ def unified(values: Sequence[Typed]) -> tuple[list[str], Type]:
     lists = types - {list_of(NULL)}
     if len(lists) == 1 and all(type.base is Base.LIST for type in lists):  # an empty list is one of anything
         types = lists
-    if len({type.base for type in types}) > 1 or (len(types) > 1 and {type.base for type in types} == {Base.LIST}):
+    if len({type.base for type in types}) > 1 or (len(types) > 1 and {t.base for t in types} <= {Base.LIST, Base.MAP}):
         if not all(type.base in MEMBERS or type.base is Base.VALUE for type in types):
             raise NotSupportedError("lists of items this different are not supported yet")
         return [as_union(value).sql for value in values], VALUE

@@ -37,15 +37,18 @@ class Base(Enum):
     TERM = "a vertex or a value"
     PATH = "a path"
     LIST = "a list"
+    MAP = "a map"
+    ANY = "a value that SQL does not hold"
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; ``element`` of a list, ``scale`` of a decimal."""
+    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to."""
 
     base: Base
     element: Type | None = None
     scale: int = 18
+    fields: tuple[tuple[str, Type], ...] = ()
 
     def __str__(self) -> str:
         return self.base.value
@@ -66,6 +69,8 @@ NODE = Type(Base.NODE)
 EDGE = Type(Base.EDGE)
 TERM = Type(Base.TERM)
 PATH = Type(Base.PATH)
+ANY = Type(Base.ANY)
+"""Values of Python's, which SQL knows by a key: see :mod:`graphdb.computed`."""
 
 
 def list_of(element: Type) -> Type:
@@ -179,13 +184,17 @@ def sql_type(type: Type) -> str:
     if type.base in (Base.NODE, Base.TERM):
         return "BIGINT"
     if type.base is Base.EDGE:
-        return 'STRUCT(label BIGINT, "start" BIGINT, "end" BIGINT)'
+        return 'STRUCT(label BIGINT, "start" BIGINT, "end" BIGINT, ordinal BIGINT)'
     if type.base is Base.PATH:
         return "STRUCT(vertices BIGINT[], codes BIGINT[])"
     if type.base is Base.VALUE:
         return UNION
     if type.base is Base.DECIMAL:
         return f"DECIMAL(38, {type.scale})"
+    if type.base is Base.MAP:
+        return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
+    if type.base is Base.ANY:
+        return "BLOB"
     if type.base is Base.NULL:
         return "INTEGER"
     return MEMBERS[type.base][1]

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import statistics
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Texts
+from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
@@ -114,7 +115,7 @@ class Appender:
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
-        self._grown = False
+        self._new: int | None = None  # rows of temp._graphdb_new, where there is one
         self.changes: Changes | None = None
         """What :meth:`count` found to be new; None where that is too much to follow, or everything."""
 
@@ -123,9 +124,11 @@ class Appender:
         ids = _Ids(self.terms, batch)
         for triples in batch.rows():
             self.add_ids(*(ids.of(column) for column in triples.T))
-        reified = batch.others[:, 4] >= 0
-        self.add_quads(*(ids.of(column) for column in batch.others[~reified, :4].T))
-        self.add_reifiers(*(ids.of(column) for column in batch.others[reified][:, [4, 0, 1, 2]].T))
+        for kept in batch.others:
+            others = kept.get()
+            reified = others[:, 4] >= 0
+            self.add_quads(*(ids.of(column) for column in others[~reified, :4].T))
+            self.add_reifiers(*(ids.of(column) for column in others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
@@ -182,17 +185,18 @@ class Appender:
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
-        if self._grown:
-            [(new,)] = self._connection.execute("SELECT count(*) FROM temp._graphdb_new").fetchall()
-            if new <= MOST:
+        if self._new is not None:
+            literals = True
+            if self._new <= MOST:
                 rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
                 columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
                 self.changes = Changes(np.empty((0, 3), np.int64), columns)
-            statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new)
+                literals = bool((columns[:, 2] >= LITERAL_BASE).any())
+            statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
             self._connection.execute("DROP TABLE temp._graphdb_new")
         else:
             statistics.refresh(self._connection, self._labels)
-        self._grown = False
+        self._new = None
         self._labels = np.empty(0, np.int64)
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
@@ -207,7 +211,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._windows.show("_graphdb_batch", pa.table(dict(zip(names, columns, strict=True)))):
+        with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _append_graphs(self) -> None:
@@ -243,8 +247,7 @@ class Appender:
         )
 
     def _has(self, table: str) -> bool:
-        [(any_row,)] = self._connection.execute(f"SELECT EXISTS (FROM _graphdb.{table})").fetchall()
-        return bool(any_row)
+        return has_rows(self._connection, f"_graphdb.{table}")
 
     def _append_triples(self) -> int:
         """Append the staged triples that are not there yet; where there are some, keep the new ones to count them."""
@@ -259,12 +262,12 @@ class Appender:
             " FROM staged ANTI JOIN (SELECT label, subject, object FROM _graphdb.triple"
             " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)"
         )
-        self._grown = True
         [(appended,)] = self._connection.execute(
             "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
         ).fetchall()
         self._connection.execute("DROP TABLE temp._graphdb_triple")
-        return int(appended)
+        self._new = int(appended)
+        return self._new
 
     def _append(self, table: str, columns: str) -> int:
         """Append the staged rows that ``table`` does not have, sorted by ``columns``."""

@@ -67,6 +67,15 @@ def numbers(array: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.A
     return pa.Array.from_buffers(type, len(array), [bits, pa.py_buffer(np.ascontiguousarray(array))])
 
 
+def values(array: pa.Array) -> NDArray[Any]:
+    """Return integers, none of which is NULL, as they lie in memory; unlike ``to_numpy`` without importing pandas."""
+    buffers: Any = array.buffers()
+    dtype = array.type.to_pandas_dtype()
+    return (
+        np.frombuffer(buffers[1], dtype)[array.offset : array.offset + len(array)] if len(array) else np.empty(0, dtype)
+    )
+
+
 def string_bytes(array: pa.Array) -> memoryview:
     """Return the bytes of the strings of an array (string of any sort), one after the other; NULL has none."""
     import pyarrow as pa

@@ -1,21 +1,19 @@
-"""Batches: distinct terms and triples of their codes, as loads collect them, in memory or spilled.
+"""Batches: distinct terms and triples of their codes, as loads collect them, in memory or spilled (:mod:`.spool`).
 
 A term's code is its number among the batch's resources, or among its literals with the bit :data:`LITERAL` set.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import StorageError
 from graphdb.storage.arrow import numbers
+from graphdb.storage.spool import Kept, Spool
 from graphdb.storage.terms import DATATYPE, LANGUAGE
 
 if TYPE_CHECKING:
@@ -24,68 +22,10 @@ if TYPE_CHECKING:
 LITERAL = 1 << 31
 """The bit of a literal's code."""
 
+NOTE = 1 << 30
+"""The bit of a note's code, while terms are collected."""
+
 Codes = NDArray[np.uint32]
-
-
-class Spool:
-    """Arrays that are written once and read in order: in memory up to ``memory`` bytes, then in a file."""
-
-    def __init__(self, path: Path, memory: int) -> None:
-        self._path = path
-        self._left = memory
-        self._file: BinaryIO | None = None
-
-    def add(self, array: NDArray[Any]) -> Kept:
-        """Keep an array, which is the spool's from now on.
-
-        Raises `StorageError` where the disk is full.
-        """
-        if array.nbytes <= self._left:
-            self._left -= array.nbytes
-            return Kept(self, array.dtype, array.shape, array, 0)
-        try:
-            if self._file is None:
-                self._file = open(self._path, "w+b")  # noqa: SIM115  # open until the batch is gone
-            at = self._file.seek(0, 2)
-            self._file.write(np.ascontiguousarray(array).data)
-            self._file.flush()
-        except OSError as error:
-            raise StorageError(f"cannot spill to '{self._path.parent}': {error.strerror}") from error
-        return Kept(self, array.dtype, array.shape, None, at)
-
-    @property
-    def spilled(self) -> bool:
-        """Whether something is in the file."""
-        return self._file is not None
-
-    def read(self, at: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array that is in the file."""
-        if self._file is None:
-            raise ValueError("nothing was spilled")
-        self._file.seek(at)
-        return np.fromfile(self._file, dtype, math.prod(shape)).reshape(shape)
-
-    def close(self) -> None:
-        """Remove the file."""
-        if self._file is not None:
-            self._file.close()
-            self._path.unlink(missing_ok=True)
-            self._file = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An array in a spool."""
-
-    spool: Spool
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    array: NDArray[Any] | None
-    at: int
-
-    def get(self) -> NDArray[Any]:
-        """Return the array."""
-        return self.array if self.array is not None else self.spool.read(self.at, self.dtype, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +61,34 @@ class Batch:
     triples
         uint32[n, 3] each: subject, label, object of the triples in no named graph, in their order.
     others
-        int64[m, 5]: subject, label, object, graph and reifier of all others, -1 where there is none.  A triple that
-        has a reifier is not in the graph by that.
+        int64[m, 5] each: subject, label, object, graph and reifier of all others, -1 where there is none.  A triple
+        that has a reifier is not in the graph by that.
+    entries
+        int64[m, 2] each: the fingerprints and codes of all terms, part by part, where other batches may have some of
+        them (see :mod:`.loaders.unify`).
     """
 
     spool: Spool
-    resources: Sequence[Texts]
-    literals: Sequence[Texts]
+    resources: list[Texts]
+    literals: list[Texts]
     notes: Texts
     triples: Sequence[Kept]
-    others: NDArray[np.int64]
+    others: Sequence[Kept]
+    entries: Sequence[Kept] = ()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many resources and literals it has."""
+        return sum(map(len, self.resources)), sum(map(len, self.literals))
+
+    def iris(self) -> Iterator[pa.Array]:
+        """Yield the IRIs and blank nodes, piece by piece."""
+        for texts in self.resources:
+            yield texts.array()
+
+    def values(self) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+        """Yield the literals, piece by piece."""
+        yield from map(self.literal_columns, self.literals)
 
     def literal_columns(self, texts: Texts) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Return lexical forms, datatypes and languages (NULL where there is none) of some literals."""
@@ -143,6 +101,11 @@ class Batch:
             for what in (DATATYPE, LANGUAGE)
         )
         return texts.array(), *columns
+
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+        self.resources.clear()
+        self.literals.clear()
 
     def rows(self) -> Iterator[Codes]:
         """Yield the triples, piece by piece."""

@@ -29,23 +29,49 @@ BUCKETS = 32
 
 
 @kernel
-def histogram(triples: Codes, counts: Ints) -> None:
-    """Count the triples (uint32[n, 3]) of each label."""
-    for row in range(len(triples)):
-        counts[triples[row, 1]] += 1
+def _slot(labels: Ints, label: int | np.int64) -> int | np.int64:
+    """Return where a label is in a table of labels, or would be (linear probing, from a multiplicative hash)."""
+    size = len(labels)
+    slot = (label * 0x9E3779B1 & 0xFFFFFFFF) * size >> 32
+    while labels[slot, 0] != label and labels[slot, 0] != -1:
+        slot = slot + 1 if slot + 1 < size else 0
+    return int(slot)
 
 
 @kernel
-def scatter(triples: Codes, places: Ints, keys: Keys) -> None:
-    """Write the keys of triples (uint32[n, 3]) to where ``places`` says for their labels, and move these on.
+def histogram(triples: Codes, begin: int, labels: Ints, used: int) -> tuple[int, int]:
+    """Count the triples (uint32[n, 3]) of each label, from row ``begin`` on.
 
-    A label whose place is negative is left out.
+    ``labels`` (int64[slots, 2]) holds labels and their counts, -1 where empty, and ``used`` says how many; return up to
+    which row there was room, with half of it left free, and how many labels it holds then.
     """
+    for row in range(begin, len(triples)):
+        label = np.int64(triples[row, 1])
+        slot = _slot(labels, label)
+        if labels[slot, 0] == -1:
+            if 2 * used >= len(labels):
+                return row, used
+            labels[slot, 0], labels[slot, 1] = label, 0
+            used += 1
+        labels[slot, 1] += 1
+    return len(triples), used
+
+
+@kernel
+def put(labels: Ints, numbers: Ints, values: Ints) -> None:
+    """Write values of labels into a table that has room for them."""
+    for i in range(len(numbers)):
+        slot = _slot(labels, numbers[i])
+        labels[slot, 0], labels[slot, 1] = numbers[i], values[i]
+
+
+@kernel
+def scatter(triples: Codes, labels: Ints, keys: Keys) -> None:
+    """Write the keys of triples (uint32[n, 3]) to where ``labels`` says (see :func:`histogram`), and move that on."""
     for row in range(len(triples)):
-        place = places[triples[row, 1]]
-        if place >= 0:
-            keys[place] = np.uint64(triples[row, 0]) << _HALF | np.uint64(triples[row, 2])
-            places[triples[row, 1]] = place + 1
+        slot = _slot(labels, np.int64(triples[row, 1]))
+        keys[labels[slot, 1]] = np.uint64(triples[row, 0]) << _HALF | np.uint64(triples[row, 2])
+        labels[slot, 1] += 1
 
 
 @kernel
@@ -86,7 +112,7 @@ def _bucket(degree: int) -> int:
 
 @kernel
 def _add(
-    vertex: int, degree: int, direction: int, starts: Ints, classes: Ints, totals: Ints, degrees: Ints, pairs: Ints,
+    vertex: int, degree: int, direction: int, starts: Codes, classes: Codes, totals: Ints, degrees: Ints, pairs: Ints,
     touched: Ints,
 ) -> None:  # fmt: skip
     """Add one vertex."""
@@ -96,7 +122,7 @@ def _add(
     degrees[direction, bucket, 2] += degree * degree
     if vertex < _LITERAL:
         for i in range(starts[vertex], starts[vertex + 1]):
-            at = classes[i]
+            at = np.int64(classes[i])
             if not pairs[at, 0, 1] and not pairs[at, 1, 1]:
                 touched[totals[CLASSES]] = at
                 totals[CLASSES] += 1
@@ -105,30 +131,21 @@ def _add(
 
 
 @kernel
-def measure(
-    keys: Keys,
-    objects: Codes,
-    starts: Ints,
-    classes: Ints,
-    kinds: NDArray[np.uint8],
-    totals: Ints,
-    degrees: Ints,
-    pairs: Ints,
-    touched: Ints,
+def measure_subjects(
+    keys: Keys, held: Ints, starts: Codes, classes: Codes, totals: Ints, degrees: Ints, pairs: Ints, touched: Ints
 ) -> None:
-    """Add up the statistics of one label (see :mod:`graphdb.storage.statistics`).
+    """Add up the statistics of a label's subjects (see :mod:`graphdb.storage.statistics`).
 
     Parameters
     ----------
     keys : uint64[n]
-        Its distinct triples, sorted.
-    objects : uint32[n]
-        Their objects, sorted.
-    starts, classes : int64[resources + 1], int64[]
+        Its next distinct triples, sorted; none when all were there.
+    held : int64[3]
+        The last subject, which may have more triples, how many it had so far, and how many of them with literals; a
+        degree of 0 at first.
+    starts, classes : uint32[resources + 1], uint32[]
         The vertex labels of each resource, numbered from 0: those from ``classes[starts[r]]`` to
         ``classes[starts[r + 1]]``.
-    kinds : uint8[literals]
-        The kind of each literal.
     totals : int64[8]
         See :data:`RESOURCE_TRIPLES` and its neighbours; 0 at first.
     degrees : int64[2, BUCKETS, 3]
@@ -139,31 +156,51 @@ def measure(
         Receives the vertex labels that have pairs.
     """
     count = len(keys)
-    begin = 0
-    while begin < count:
-        subject = int(keys[begin] >> _HALF)
-        end, values = begin, 0
-        while end < count and int(keys[end] >> _HALF) == subject:
-            values += int(int(keys[end] & _OBJECT) >= _LITERAL)
-            end += 1
-        degree = end - begin
-        totals[SUBJECTS] += 1
-        totals[MAX_OUT] = max(totals[MAX_OUT], degree)
-        totals[MAX_VALUES] = max(totals[MAX_VALUES], values)
-        _add(subject, degree, 0, starts, classes, totals, degrees, pairs, touched)
-        begin = end
-    begin = 0
-    while begin < count:
-        found = int(objects[begin])
-        end = begin
-        while end < count and int(objects[end]) == found:
-            end += 1
-        degree = end - begin
-        totals[OBJECTS] += 1
-        totals[MAX_IN] = max(totals[MAX_IN], degree)
-        if found < _LITERAL:
-            totals[RESOURCE_TRIPLES] += degree
-        else:
-            totals[KINDS] |= 1 << kinds[found - _LITERAL]
-        _add(found, degree, 1, starts, classes, totals, degrees, pairs, touched)
-        begin = end
+    subject, degree, values = held[0], held[1], held[2]
+    for i in range(count + (count == 0)):
+        found = np.int64(keys[i] >> _HALF) if count else -1
+        if found != subject:
+            if degree:
+                totals[SUBJECTS] += 1
+                totals[MAX_OUT] = max(totals[MAX_OUT], degree)
+                totals[MAX_VALUES] = max(totals[MAX_VALUES], values)
+                _add(subject, degree, 0, starts, classes, totals, degrees, pairs, touched)
+            subject, degree, values = found, 0, 0
+        if count:
+            degree += 1
+            values += int(int(keys[i] & _OBJECT) >= _LITERAL)
+    held[0], held[1], held[2] = subject, degree, values
+
+
+@kernel
+def measure_objects(
+    objects: Codes,
+    held: Ints,
+    starts: Codes,
+    classes: Codes,
+    kinds: NDArray[np.uint8],
+    totals: Ints,
+    degrees: Ints,
+    pairs: Ints,
+    touched: Ints,
+) -> None:
+    """Add up the statistics of a label's objects (uint32[n], sorted), as :func:`measure_subjects` those of subjects.
+
+    ``kinds`` (uint8[literals]) is the kind of each literal.
+    """
+    count = len(objects)
+    target, degree = held[0], held[1]
+    for i in range(count + (count == 0)):
+        found = np.int64(objects[i]) if count else -1
+        if found != target:
+            if degree:
+                totals[OBJECTS] += 1
+                totals[MAX_IN] = max(totals[MAX_IN], degree)
+                if target < _LITERAL:
+                    totals[RESOURCE_TRIPLES] += degree
+                else:
+                    totals[KINDS] |= 1 << kinds[target - _LITERAL]
+                _add(target, degree, 1, starts, classes, totals, degrees, pairs, touched)
+            target, degree = found, 0
+        degree += int(count > 0)
+    held[0], held[1] = target, degree

@@ -1,9 +1,9 @@
 """The catalog: what a database file says about itself.
 
-A file is one of ours when it has the schema ``_graphdb``.  Its tables are created and its small ones are written
-through SQLAlchemy; what a query needs on its way is read by plain DuckDB, so that reading never imports SQLAlchemy.
-There is one DuckDB connection: SQLAlchemy is handed the caller's, and every statement joins the caller's transaction
-(or commits by itself where there is none).
+A file is one of ours when it has the schema ``_graphdb``.  Its small tables are changed through SQLAlchemy, which
+knows all of them (:mod:`.schema`); they are created, and what a query needs on its way is read, by plain DuckDB, so
+that neither a first load nor reading imports SQLAlchemy.  There is one DuckDB connection: SQLAlchemy is handed the
+caller's, and every statement joins the caller's transaction (or commits by itself where there is none).
 """
 
 from __future__ import annotations
@@ -98,20 +98,18 @@ class Catalog:
 
     def create(self) -> None:
         """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction."""
-        from sqlalchemy.exc import DBAPIError
-        from sqlalchemy.schema import CreateSchema
+        import duckdb
 
-        from graphdb.storage import schema
+        from graphdb.storage.ddl import CREATE
 
         try:
-            with transaction(self._connection), self._engine().connect() as sql:
-                sql.execute(CreateSchema("_graphdb"))
-                schema.metadata.create_all(sql, checkfirst=False)
-                sql.execute(schema.meta.insert(), [{"key": "schema_version", "value": str(SCHEMA_VERSION)}])
-                sql.execute(schema.prefix.insert(), [{"prefix": name, "iri": iri} for name, iri in PREFIXES.items()])
+            with transaction(self._connection):
+                self._connection.execute(CREATE)
+                self._connection.execute("INSERT INTO _graphdb.meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
+                self.add_prefixes(PREFIXES)
                 self._connection.execute(_VIEW)
-        except DBAPIError as error:
-            raise StorageError(f"the tables of graphdb cannot be created: {error.orig}") from error
+        except duckdb.Error as error:
+            raise StorageError(f"the tables of graphdb cannot be created: {error}") from error
 
     @property
     def schema_version(self) -> int:
@@ -254,6 +252,11 @@ class Catalog:
         if self._lazy_engine is None:
             self._lazy_engine = _share(self._connection)
         return self._lazy_engine
+
+
+def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
+    """Whether a table, or what follows FROM, has a row."""
+    return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
 
 
 def in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -1,7 +1,7 @@
 """The tables of the schema ``_graphdb``, as SQLAlchemy knows them: one place that says what the file holds.
 
 Importing this module imports SQLAlchemy, which takes a while: :mod:`graphdb.storage.catalog` does so only when it
-creates or changes catalog rows.
+changes catalog rows.
 """
 
 from __future__ import annotations

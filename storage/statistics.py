@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Ids
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
@@ -72,10 +73,13 @@ SELECT label AS id, sum(after - before) FILTER (direction = {OUT}) AS triples,
     sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {IN}) AS objects,
     max(after) FILTER (direction = {OUT}) AS max_out_degree, max(after) FILTER (direction = {IN}) AS max_in_degree,
     coalesce(bit_or(1::UINTEGER << kind) FILTER (after > 0), 0) AS kinds, max(literals) AS max_values
-FROM temp._graphdb_touched LEFT JOIN _graphdb.literal
-    ON direction = {IN} AND vertex >= {LITERAL_BASE} AND literal.id = vertex
-GROUP BY label
+FROM {{touched}} GROUP BY label
 """
+_WITH_KINDS = (
+    "temp._graphdb_touched LEFT JOIN _graphdb.literal"
+    f" ON direction = {IN} AND vertex >= {LITERAL_BASE} AND literal.id = vertex"
+)
+_WITHOUT_KINDS = "(SELECT *, NULL::UTINYINT AS kind FROM temp._graphdb_touched)"
 
 _DEGREES = """
 SELECT label, direction, bucket, sum(vertices) AS vertices, sum(edges) AS edges, sum(squares) AS squares FROM (
@@ -176,7 +180,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     Runs in the caller's transaction.
     """
     chosen = {"labels": np.unique(labels).tolist()}
-    capped = _pairs(connection) >= PAIRS
+    known = _pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", chosen)
@@ -186,15 +190,19 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
         connection.execute("DELETE FROM _graphdb.vertex_label")
         _add_vertex_labels(connection, typed, "_graphdb.triple")
     if typed is not None:
-        if capped or typed in chosen["labels"]:
+        if known >= PAIRS or typed in chosen["labels"]:
             _refresh_pairs(connection, typed)
         else:
-            _add_pairs(connection, _FRESH_PAIRS, {"type": typed})
+            _add_pairs(connection, _FRESH_PAIRS, {"type": typed}, known)
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
 def change(
-    connection: duckdb.DuckDBPyConnection, added: str, removed: str = NOTHING, fresh: int = LITERAL_BASE
+    connection: duckdb.DuckDBPyConnection,
+    added: str,
+    removed: str = NOTHING,
+    fresh: int = LITERAL_BASE,
+    literals: bool = True,
 ) -> None:
     """Add what new triples change, and take away what others did that are gone.
 
@@ -208,18 +216,21 @@ def change(
         A table of those that it had; one may be among the added as well.
     fresh
         Resources from this id on were in no triple before.
+    literals
+        Whether there may be literals among the objects.
     """
     triples = {"added": added, "removed": removed}
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
-    _add_labels(connection)
+    _add_labels(connection, literals=literals)
     typed = _type_label(connection)
     if typed is not None:
         pairs, parameters = _KEPT_PAIRS, {"type": typed}
         if _has(connection, typed, added) or _has(connection, typed, removed):
             _add_vertex_labels(connection, typed, added, removed)
             pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
-        if _pairs(connection) < PAIRS:
-            _add_pairs(connection, pairs, parameters)
+        known = _pairs(connection)
+        if known < PAIRS:
+            _add_pairs(connection, pairs, parameters, known)
         elif _much_new(connection):
             _refresh_pairs(connection, typed)
         else:  # what was let go cannot be added to
@@ -237,8 +248,7 @@ def _pairs(connection: duckdb.DuckDBPyConnection) -> int:
 def _has(connection: duckdb.DuckDBPyConnection, label: int, triples: str) -> bool:
     if triples is NOTHING:
         return False
-    [(found,)] = connection.execute(f"SELECT EXISTS (FROM {triples} WHERE label = ?)", [label]).fetchall()
-    return bool(found)
+    return has_rows(connection, f"{triples} WHERE label = {int(label)}")
 
 
 def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
@@ -246,9 +256,9 @@ def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
     return found[0][0] if found else None
 
 
-def _add_labels(connection: duckdb.DuckDBPyConnection) -> None:
+def _add_labels(connection: duckdb.DuckDBPyConnection, *, literals: bool = True) -> None:
     """Add what was touched to the tables of edge labels and degrees."""
-    _merge(connection, "edge_label", _EDGE_LABELS)
+    _merge(connection, "edge_label", _EDGE_LABELS.format(touched=_WITH_KINDS if literals else _WITHOUT_KINDS))
     _merge(connection, "degree", _DEGREES)
 
 
@@ -269,10 +279,13 @@ def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
     _add_pairs(connection, _FRESH_PAIRS, {"type": typed})
 
 
-def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: dict[str, int]) -> None:
-    """Add to the pairs, and keep those with most edges; note how many triples there were when others were let go."""
-    _merge(connection, "label_pair", pairs, parameters)
-    if _pairs(connection) > PAIRS:
+def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: dict[str, int], known: int = 0) -> None:
+    """Add to the pairs, ``known`` or fewer by now, and keep those with most edges.
+
+    Where others are let go, note how many triples there were then.
+    """
+    changed = _merge(connection, "label_pair", pairs, parameters)
+    if known + changed > PAIRS and _pairs(connection) > PAIRS:
         connection.execute(
             "DELETE FROM _graphdb.label_pair WHERE (label, class, direction) NOT IN (SELECT (label, class, direction)"
             " FROM _graphdb.label_pair ORDER BY edges DESC, label ASC, class ASC, direction ASC LIMIT $most)",
@@ -347,8 +360,8 @@ def _merge(
     parameters: dict[str, int] | None = None,
     *,
     only_known: bool = False,
-) -> None:
-    """Add rows to those with the same keys: sums, or whatever the column's name asks for.
+) -> int:
+    """Add rows to those with the same keys: sums, or whatever the column's name asks for; return how many changed.
 
     ``only_known`` says that others are left out, and that those that come to nothing stay.
     """
@@ -359,10 +372,11 @@ def _merge(
     names = (*keys, *sets)
     gone = f"WHEN MATCHED AND held.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
     fresh = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
-    connection.execute(
+    [(changed,)] = connection.execute(
         f"MERGE INTO _graphdb.{table} AS held USING ({changes}) AS new"
         f" ON {' AND '.join(f'held.{key} = new.{key}' for key in keys)} {'' if only_known else gone}"
         f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = {value}' for name, value in sets.items())}"
         f" {'' if only_known else fresh}",
         parameters,
-    )
+    ).fetchall()
+    return int(changed)

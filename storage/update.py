@@ -134,9 +134,13 @@ class Update:
             "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
         )
         gone = self._rows("temp._graphdb_gone") if removed else ()
-        self.changes.append(Changes.of(gone, self._rows("temp._graphdb_new")))
+        new = self._rows("temp._graphdb_new")
+        self.changes.append(Changes.of(gone, new))
         statistics.change(
-            self._connection, "temp._graphdb_new", "temp._graphdb_gone" if removed else statistics.NOTHING
+            self._connection,
+            "temp._graphdb_new",
+            "temp._graphdb_gone" if removed else statistics.NOTHING,
+            literals=any(row[2] >= LITERAL_BASE for row in (*gone, *new)),
         )
         for table in ("new", "gone") if removed else ("new",):
             self._connection.execute(f"DROP TABLE temp._graphdb_{table}")

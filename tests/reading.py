@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from tempfile import gettempdir
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.storage.batch import LITERAL, Batch
 from graphdb.storage.loaders.collect import Collector, secret
@@ -43,7 +45,22 @@ class Reader:
 
 
 def terms(batch: Batch) -> list[tuple[Term, ...]]:
-    """The triples of a batch as tuples of Python terms."""
+    """The triples of a batch in no named graph as tuples of Python terms, in their order."""
+    return _named(batch, np.concatenate([np.empty((0, 3), np.uint32), *batch.rows()]))
+
+
+def triples(batch: Batch) -> list[tuple[Term, ...]]:
+    """All triples of a batch; those of named graphs as three terms, the reified ones behind their reifiers as four."""
+    reified = batch.others[:, 4] >= 0
+    return [
+        *terms(batch),
+        *_named(batch, batch.others[~reified, :3]),
+        *_named(batch, batch.others[reified][:, [4, 0, 1, 2]]),
+    ]
+
+
+def _named(batch: Batch, rows: NDArray[Any]) -> list[tuple[Term, ...]]:
+    """Rows of codes as tuples of terms."""
     resources = [text for texts in batch.resources for text in texts.array().to_pylist()]
     literals: list[Term] = []
     for texts in batch.literals:
@@ -57,5 +74,4 @@ def terms(batch: Batch) -> list[tuple[Term, ...]]:
             return literals[code - LITERAL]
         return ("blank" if resources[code].startswith("_:") else "iri", resources[code])
 
-    rows = np.concatenate([np.empty((0, 3), np.uint32), *batch.rows()])
     return [tuple(map(term, row)) for row in rows.tolist()]

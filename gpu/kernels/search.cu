@@ -13,6 +13,9 @@
 #define WARP 32
 #define FULL 0xffffffffu
 #endif
+#ifndef UNROLL
+#define UNROLL WARP
+#endif
 #define LANE ((int)(threadIdx.x % WARP))
 
 // What a run reads and writes; an array of 64-bit cells in the order of gpu/search.py.
@@ -99,6 +102,17 @@ __device__ __forceinline__ int owner_of(u32 first, u32 at) {
     if (owner + step < WARP && there <= at) owner += step;
   }
   return owner;
+}
+
+// Where a round from `at` on ends: a warp's lanes are dealt to its next elements, of at most UNROLL lists at a time.
+__device__ __forceinline__ u32 round_end(u32 first, u32 at, u32 total) {
+  u32 end = min(at + WARP, total);
+  if (UNROLL < WARP) {
+    const int next = owner_of(first, at) + UNROLL;
+    const u32 until = __shfl_sync(FULL, first, next % WARP);
+    if (next < WARP) end = min(end, until);
+  }
+  return end;
 }
 
 __device__ __forceinline__ const ID *from_lane(const ID *pointer, int lane) {
@@ -192,14 +206,15 @@ __device__ __forceinline__ void report(Search &search) {
 __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, const Elements &b, ID *to, i64 stride) {
   u32 total, kept = 0;
   const u32 first = exclusive_sum(a.count, total);
-  for (u32 at = 0; at < total; at += WARP) {
+  for (u32 at = 0, end; at < total; at = end) {
     if (search.poll()) return kept;
+    end = round_end(first, at, total);
     const u32 mine = at + LANE;
     const int owner = owner_of(first, mine);
     const ID *list = from_lane(a.ids, owner), *other = from_lane(b.ids, owner);
     const u32 begin = __shfl_sync(FULL, first, owner), n = __shfl_sync(FULL, b.count, owner);
     const u32 before_now = __shfl_sync(FULL, kept, owner);
-    bool ok = mine < total;
+    bool ok = mine < end;
     const ID x = ok ? __ldg(list + (mine - begin)) : 0;
     ok = ok && holds(other, 0, n, x);
     const u32 mask = __ballot_sync(FULL, ok);

@@ -99,6 +99,17 @@ class Paths:
         found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
         return Found(found, found, np.zeros(len(found), np.int64))
 
+    def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
+        """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead), spelled."""
+        flood = _Flood(self, self._back)
+        if targets is None:
+            flood.depths[:] = 0
+            assert sources is not None
+        else:
+            flood.start(targets, np.empty(0, np.bool_), 0)
+        starts = np.concatenate([flood.starts, flood.reached]) if sources is None else sources
+        return gathered(rows for start in starts.tolist() for rows in flood.deepened(start))
+
     def _again(self, flood: _Flood, start: int) -> bool:
         """Whether one of the starts of a search is reached, too: from another one, or on a way round."""
         if self._step.direction != "both" or self._step.mode == "WALK":
@@ -134,16 +145,18 @@ class Paths:
     def _between(self, sources: Ints, targets: Ints) -> Iterator[Found]:
         step = self._step
         same = sources == targets
-        for vertex in sources[same].tolist():
-            yield from self._same(vertex)
-        sources, targets = sources[~same], targets[~same]
+        if same.any():
+            for vertex in sources[same].tolist():
+                yield from self._same(vertex)
+            sources, targets = sources[~same], targets[~same]
         if not len(sources):
             return
-        rarer = min((sources, targets), key=lambda ends: len(np.unique(ends)))
-        if step.single and not step.groups and len(sources) < _SHARED * len(np.unique(rarer)):
+        alone = step.single and not step.groups
+        several = [1, 1] if alone and len(sources) < _SHARED else [len(np.unique(ends)) for ends in (sources, targets)]
+        if alone and len(sources) < _SHARED * min(several):
             yield from self._meet(sources, targets)
             return
-        backwards = rarer is targets or not step.single
+        backwards = several[1] < several[0] or not step.single
         starts, ends = (targets, sources) if backwards else (sources, targets)
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
@@ -187,7 +200,7 @@ class Paths:
 
     def _way_round(self, vertex: int) -> int | None:
         """The length of the shortest path back to where it began; None where there is none."""
-        from graphdb.execute.shortest import way_round
+        from graphdb.execute.rounds import way_round
 
         step = self._step
         if step.mode == "ACYCLIC":

@@ -6,12 +6,11 @@ Types are those that follow from the text alone; what only the data decides is `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
+from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.clauses import aggregates_in, column_name, contains_aggregate
 from graphdb.interpret.types import (
     ANY,
@@ -285,10 +284,7 @@ class _Checker:
             local = local | {node.variable.name, node.accumulator.name}
         if isinstance(node, (ast.PatternComprehension, ast.Subquery, ast.PatternPredicate)):
             return None
-        parts = node if isinstance(node, tuple) else ()
-        if is_dataclass(node):
-            parts = tuple(getattr(node, part.name) for part in fields(node) if part.name != "span")
-        for part in parts:
+        for part in parts_of(node):
             found = self.loose(part, keys, local)
             if found is not None:
                 return found

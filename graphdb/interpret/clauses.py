@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from functools import cmp_to_key
 from typing import Any
 
 from graphdb.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import replaced
+from graphdb.grammar.walk import parts_of, replaced
 from graphdb.interpret.aggregates import aggregate
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Evaluate, Row
@@ -187,15 +186,9 @@ def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
     """Yield the aggregates of an expression, those in subqueries left out: they are their own."""
     if isinstance(node, ast.CountStar) or (isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES):
         yield node
-    elif isinstance(node, ast.Subquery):
-        return
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from aggregates_in(item)
-    elif is_dataclass(node):
-        for part in fields(node):
-            if part.name != "span":
-                yield from aggregates_in(getattr(node, part.name))
+    elif not isinstance(node, ast.Subquery):
+        for part in parts_of(node):
+            yield from aggregates_in(part)
 
 
 def union(parts: list[Rows], keeps_all: bool) -> Rows:

@@ -98,7 +98,7 @@ class Context:
     @property
     def described_labels(self) -> frozenset[int]:
         """Edge labels of which the file describes some edge."""
-        return self._snapshot_of().described
+        return self._snapshot_of().edges.described
 
     @property
     def type_label(self) -> int | None:

@@ -325,7 +325,7 @@ def _float(call: Callable[[float], float]) -> Function:
             return call(float(value))
         except ValueError:
             return math.nan
-        except OverflowError:
+        except (OverflowError, ZeroDivisionError):
             return math.inf
 
     return _plain(safe, "number", result="float")

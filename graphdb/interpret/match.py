@@ -289,7 +289,6 @@ class Match:
         context, store = self.context, self.context.snapshot.store
         names = list(bound.vertex_of)
         edges = [(name, bound.edges[bound.edge_of[name]]) for name, *_ in part.edges]
-        mode = self._mode(part)
         for block in context.executor.run(plan, context.new_control()):
             columns = [store.to_terms(block.columns[name]).tolist() for name in names]
             codes = [block.columns[name].tolist() for name, _ in edges]
@@ -302,21 +301,13 @@ class Match:
                     if not edge.directed and code[i] & 1:
                         start, end = end, start
                     choices.append(context.view.parallel(code[i] >> 1, start, end))
-                yield from self._chosen(row, [name for name, _ in edges], choices, mode)
+                yield from self._chosen(row, [name for name, _ in edges], choices)
 
-    def _mode(self, part: _Part) -> ast.MatchMode:
-        """The mode in the plan: parallel edges differ only after it, so then it must let an edge come twice."""
-        mode = self.clause.mode
-        if mode is not ast.MatchMode.DIFFERENT_EDGES or len(part.edges) < 2:
-            return mode
-        rows = self.context.connection.rows("SELECT EXISTS (FROM _graphdb.edge WHERE ordinal > 0)")
-        return ast.MatchMode.REPEATABLE_ELEMENTS if rows[0][0] else mode
-
-    def _chosen(self, row: Row, names: list[str], choices: list[list[Edge]], mode: ast.MatchMode) -> Iterator[Row]:
+    def _chosen(self, row: Row, names: list[str], choices: list[list[Edge]]) -> Iterator[Row]:
         """Yield a row for each choice among parallel edges."""
         if all(len(choice) == 1 for choice in choices):
             chosen = [choice[0] for choice in choices]
-            if not self._distinct_edges or mode is self.clause.mode or len(set(chosen)) == len(chosen):
+            if not self._distinct_edges or len(set(chosen)) == len(chosen):
                 yield {**row, **dict(zip(names, chosen, strict=True))}
             return
         import itertools
@@ -351,7 +342,7 @@ class Match:
         where = None
         if pushed:
             where = pushed[0] if len(pushed) == 1 else ast.Boolean("AND", tuple(pushed), pushed[0].span)
-        clause = ast.MatchClause(tuple(paths), self._mode(part), where, self.clause.span)
+        clause = ast.MatchClause(tuple(paths), self.clause.mode, where, self.clause.span)
         bound = bind((clause,), snapshot.names, context.text)
         if bound.residual:
             raise NotSupportedError("a condition that only SQL can test is left")
@@ -363,6 +354,10 @@ class Match:
                 both = known if vertex.candidates is None else np.intersect1d(known, vertex.candidates)
                 vertex = replace(vertex, candidates=both)
             vertices.append(vertex)
+        parallel = snapshot.edges.parallel
+        for number, one in enumerate(bound.edges):  # two of them may take one triple, and differ after the match
+            admitted = parallel if one.labels is None else parallel.intersection(one.labels)
+            bound.edges[number] = replace(one, parallel=bool(admitted))
         outputs = (*bound.vertex_of, *bound.edge_of)
         graph = PatternGraph(
             tuple(vertices),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from graphdb.elements import Node, Path, Relationship
-from graphdb.interpret.temporal import Temporal
 from graphdb.result import Home, Result
+from graphdb.shown import array_of, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +43,7 @@ class ValuesResult(Result):
             import pyarrow as pa
 
             names = [name if self.columns.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(self.columns)]
-            arrays = [_array([_plain(value) for value in column]) for column in self._values]
+            arrays = [array_of([shown(value) for value in column]) for column in self._values]
             self._presented = pa.table(dict(zip(names, arrays, strict=True)))
         return self._presented
 
@@ -52,39 +51,5 @@ class ValuesResult(Result):
         """Keep the rows as a table of the database, and return their number."""
         return self._home.store(self.presented(), name, replace)
 
-    def text(self, limit: int = 40) -> str:
-        """Return the rows as an aligned table, at most ``limit`` of them."""
-        from graphdb.render import plural, table
-
-        if not self.columns:
-            return self.message or "done"
-        lines = [*table(self.columns, list(self)[:limit])]
-        more = f", the first {limit} shown" if len(self) > limit else ""
-        return "\n".join([*lines, f"({plural(len(self), 'row')}{more})"])
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as a table's column holds it: a vertex as its IRI, an edge as its label and ends."""
-    match value:
-        case Node():
-            return value.iri
-        case Relationship():
-            return {"type": value.type, "start": value.start, "end": str(value.end)}
-        case Path() | Temporal():
-            return str(value)
-        case list():
-            return [_plain(item) for item in value]
-        case dict():
-            return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def _array(values: list[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    try:
-        if len({type(value) for value in values if value is not None}) <= 1:
-            return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        pass
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
+        return list(self)[:limit] if self.columns else None

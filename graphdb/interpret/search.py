@@ -7,12 +7,9 @@ first, and then no more paths than it may want are kept for each pair of vertex 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.errors import BindError, NotSupportedError
 from graphdb.grammar import syntax as ast
@@ -151,8 +148,8 @@ class Search:
         wanted = row[end].id if end in row else None
         alone = distinct and not self._free and not self._last
         before = None
-        for last, path in Shortest(self._context, self, automaton, self._edges).paths(
-            row[start].id, wanted, self._context.new_control()
+        for last, path in Shortest(self._context, self.mode, automaton, self._edges).paths(
+            row[start].id, wanted, selector.groups or bool(used), self._context.new_control()
         ):
             if (used and not used.isdisjoint(path.edges)) or (last == before and not selector.groups):
                 continue
@@ -164,24 +161,6 @@ class Search:
                 new["#used"] = row["#used"] + path.edges
             yield new
 
-    def rounds(self, automaton: Automaton, start: int, length: int, depths: NDArray[np.int32]) -> Iterator[Path]:
-        """Yield the ways round from a vertex to itself of a length that take no edge twice.
-
-        ``depths`` (int32 [vertices]) says how far it is back: what is too far is not entered.
-        """
-        vertices = self._context.vertices
-        traces = self._depth_first(
-            automaton,
-            {},
-            start,
-            start,
-            frozenset(),
-            lambda trace, vertex: trace.length + 1 + int(depths[vertices([vertex])[0]]) <= length,
-        )
-        for trace in traces:
-            if trace.length == length:
-                yield automaton.bindings(trace, {})[""]
-
     def _depth_first(
         self,
         automaton: Automaton,
@@ -189,7 +168,6 @@ class Search:
         start: int,
         end: int | None,
         used: frozenset[Edge],
-        enters: Callable[[Trace, int], bool] | None = None,
     ) -> Iterator[Trace]:
         stack = [Trace(None, 0, start, None, 0)]
         control = self._context.new_control()
@@ -208,8 +186,6 @@ class Search:
             for step, target in state.steps:
                 for edge, vertex in automaton.neighbours(step, trace.vertex):
                     if edge not in used and self._allows(trace, edge, vertex, start):
-                        if enters is not None and not enters(trace, vertex):
-                            continue
                         following.append(Trace(trace, target, vertex, edge, trace.length + 1))
             stack += reversed(following)
 

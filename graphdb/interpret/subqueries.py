@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Row
 from graphdb.interpret.match import Match, Rows
 
 Pattern = ast.PatternPredicate | ast.PatternComprehension | ast.Subquery | ast.ShortestPath
+_PATTERNS = (ast.PatternPredicate, ast.PatternComprehension, ast.Subquery, ast.ShortestPath)
 RunQuery = Callable[[ast.Query | ast.Composite, Rows], Rows]
 
 _LOCAL = (ast.ListComprehension, ast.ListPredicate, ast.Reduce)
@@ -98,16 +99,8 @@ def _named(row: Row) -> Row:
 
 def _patterns(node: object) -> Iterator[Pattern]:
     """Yield the subqueries of an expression that see the row alone."""
-    if isinstance(node, (ast.PatternPredicate, ast.PatternComprehension, ast.Subquery, ast.ShortestPath)):
-        yield node
-        return
-    if isinstance(node, _LOCAL):
-        yield from _patterns(node.source)
-        return
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _patterns(item)
-    elif is_dataclass(node):
-        for part in fields(node):
-            if part.name != "span":
-                yield from _patterns(getattr(node, part.name))
+    for part in walk(node, (*_PATTERNS, *_LOCAL)):
+        if isinstance(part, _PATTERNS):
+            yield part
+        elif isinstance(part, _LOCAL):
+            yield from _patterns(part.source)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphdb.decode import pylist
 from graphdb.errors import ExecutionError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.literals import value_of
 from graphdb.interpret.temporal import from_python
 from graphdb.interpret.values import Edge, Several, Vertex
-from graphdb.result import pylist
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.values import EXACT_ONLY, VALUE, literal_sql, tidied
 

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
-from graphdb.pattern.rename import rewritten
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.query import Prepared, QueryRun
 from graphdb.relation import bindings_of
 from graphdb.rows import Parameters
-from graphdb.shape import Shaper, Wanted
+from graphdb.shape import Shaper
 from graphdb.typed import Typed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Node = TypeVar("Node")
 
 FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
 """The views of what a plan matched, and of the rows of all versions or of a path step."""
@@ -31,13 +29,11 @@ FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A plain pattern with its plan, and SQL from its bindings (:data:`FIXED`) to rows of the query."""
+    """A plain pattern with its plan, and what is wanted of it."""
 
     bound: BoundPattern
     plan: PhysicalPlan
     needs: Wanted
-    sql: str
-    parameters: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ class Waiting:
     def add(self, table: pa.Table) -> None:
         """Keep the rows of a table."""
         self._tables.append(table)
-        self._bytes += table.nbytes
+        self._bytes += table.get_total_buffer_size()
         self.rows += table.num_rows
         if self._bytes > self._most:
             self._spill()
@@ -120,7 +116,7 @@ class PathBase(QueryRun):
         ``further`` are variables besides the pattern's; ``outer`` is the pattern that pattern predicates refer to.
         """
         around = outer or bound
-        relation = bindings_of(bound, source)
+        relation = bindings_of(bound, self._snapshot.edges, source)
         variables = {**relation.variables, **(further or {})}
         return Shaper(
             self._snapshot,
@@ -131,27 +127,30 @@ class PathBase(QueryRun):
             parameters=parameters,
         )
 
-    def _matched(self, part: Part) -> Waiting:
-        """Run the plan of a part, and keep its bindings."""
+    def _matched(self, part: Part, name: str = FIXED, share: int = 1, *, unasked: bool = False) -> Waiting:
+        """Run the plan of a part, and keep its bindings under a name: one of so many that share the memory for them.
+
+        What is ``unasked`` is not run: it has no rows.
+        """
         import pyarrow as pa
 
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"
-        columns = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
-        columns |= {f"e{e}": bound.edges[e].name for e in needs.edges}
-        names = [*(columns or ["one"]), *(["n"] if counted else [])]
-        empty = pa.table({name: pa.array([], pa.int64()) for name in names})
-        kept = Waiting(self, FIXED, empty, self._bindings_bytes // 4)
-        if not columns:
-            count = self.executor.count(part.plan, control)
+        if not needs.vertices:
+            names = ["one", *(["n"] if counted else [])]
+            empty = pa.table({column: pa.array([], pa.int64()) for column in names})
+            kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
+            if unasked:
+                return kept
+            count = self._count(part.plan, needs, bound, control)
             rows = count if needs.duplicates == "keep" else min(count, 1)
             found = {"one": np.zeros(rows, np.int64)}
             kept.add(pa.table(found | ({"n": np.full(rows, count)} if counted else {})))
             return kept
-        literals = {bound.vertices[v].name for v in needs.vertices if bound.vertices[v].kinds}
-        for block in self.executor.run(part.plan, control):
-            kept.add(self._terms(block, columns, literals))
+        kept = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
+        for block in () if unasked else self._blocks(part.plan, needs, bound, control):
+            kept.add(self._terms(block, needs, bound))
         return kept
 
 
@@ -164,39 +163,6 @@ def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem
     if len(set(columns)) < len(columns):
         raise NotSupportedError("two columns of one name are not supported in SQL")
     return items
-
-
-def without(
-    matches: tuple[ast.MatchClause, ...], names: set[str]
-) -> tuple[tuple[ast.MatchClause, ...], tuple[ast.Expression, ...]]:
-    """Return MATCH clauses without the conditions that mention some names, and those conditions."""
-    after: list[ast.Expression] = []
-    found = []
-    for match in matches:
-        kept: list[ast.Expression] = []
-        for condition in conjuncts(match.where):
-            (after if variables_in(condition) & names else kept).append(condition)
-        where = ast.Boolean("AND", tuple(kept), match.span) if len(kept) > 1 else (kept[0] if kept else None)
-        found.append(replace(match, where=where))
-    return tuple(found), tuple(after)
-
-
-def with_lengths(node: Node, paths: set[str]) -> Node:
-    """Return syntax in which ``length(p)`` of some paths is a variable of its own, :func:`length_name`."""
-
-    def change(part: object) -> object:
-        if isinstance(part, ast.FunctionCall) and part.name.lower() == "length" and len(part.arguments) == 1:
-            (argument,) = part.arguments
-            if isinstance(argument, ast.Variable) and argument.name in paths:
-                return ast.Variable(length_name(argument.name), part.span)
-        return None
-
-    return rewritten(node, change)
-
-
-def length_name(path: str) -> str:
-    """Return the variable that holds the length of a path."""
-    return f"#length of {path}"
 
 
 def unnamed(names: Any) -> set[str]:

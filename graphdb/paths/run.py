@@ -16,10 +16,12 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.paths.base import Waiting
 from graphdb.paths.selected import Selected, SelectedRun
+from graphdb.paths.steps import StepRun
 from graphdb.paths.unrolled import Unrolled, UnrolledRun
 from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.query import Prepared
 from graphdb.relational.program import Program
+from graphdb.relational.searched import apart
 from graphdb.result import Counted
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -34,7 +36,7 @@ _SET = "#set"
 """How the name of a set of vertices begins, where a pattern predicate stands for it."""
 
 
-class PathRun(UnrolledRun, SelectedRun):
+class PathRun(UnrolledRun, SelectedRun, StepRun):
     """Prepares and runs one query, which may have paths of variable length in it."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -58,9 +60,17 @@ class PathRun(UnrolledRun, SelectedRun):
                     return self.prepare_selected(_any_shortest(matches), returns)
                 except NotSupportedError:
                     pass
-            if any(path.selector is not None for match in matches for path in match.patterns):
-                return self.prepare_selected(matches, returns)
-            return self.prepare_unrolled(matches, returns)
+            try:
+                if any(path.selector is not None for match in matches for path in match.patterns):
+                    return self.prepare_selected(matches, returns)
+                return self.prepare_unrolled(matches, returns)
+            except NotSupportedError as refused:
+                if self._sets:
+                    raise
+                try:
+                    return super().prepare(query)
+                except NotSupportedError:
+                    raise refused from None
 
     # --- paths as conditions
 
@@ -192,7 +202,7 @@ def _any_shortest(matches: Matches) -> Matches:
     NotSupportedError
         There is no such path, or not just one.
     """
-    matches = tuple(replace(m, patterns=tuple(p for path in m.patterns for p in _apart(path))) for m in matches)
+    matches = tuple(replace(m, patterns=tuple(p for path in m.patterns for p in apart(path))) for m in matches)
     unplain = [path for match in matches for path in match.patterns if not path.plain]
     if len(unplain) != 1 or len(unplain[0].edges) != 1 or unplain[0].selector is not None:
         raise NotSupportedError("such paths are not reachability")
@@ -206,18 +216,3 @@ def _any_shortest(matches: Matches) -> Matches:
         replace(match, patterns=tuple(chosen if other is path else other for other in match.patterns))
         for match in matches
     )
-
-
-def _apart(path: ast.PathPattern) -> Iterator[ast.PathPattern]:
-    """Yield a path without a name in pieces: each repeated edge is one of its own."""
-    if path.plain or len(path.edges) == 1 or path.variable or path.mode is not None or path.selector is not None:
-        yield path
-        return
-    nodes = [
-        node if node.variable else replace(node, variable=ast.Variable(f"#{path.span.start}at{i}", node.span))
-        for i, node in enumerate(path.nodes)
-    ]
-    bare = [ast.NodePattern(node.variable, span=node.span) for node in nodes]
-    yield from (ast.PathPattern((node,), (), path.span) for node in nodes)
-    for i, edge in enumerate(path.edges):
-        yield ast.PathPattern((bare[i], bare[i + 1]), (edge,), path.span)

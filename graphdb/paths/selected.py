@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates
+from graphdb.choices import settle
 from graphdb.errors import NotSupportedError
 from graphdb.execute.paths import Found, Paths
 from graphdb.functions import edges_of
@@ -24,17 +25,14 @@ from graphdb.paths.base import (
     PreparedPaths,
     Waiting,
     items_of,
-    length_name,
     unnamed,
-    with_lengths,
-    without,
 )
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
-from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex
+from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
-from graphdb.relational.lower import refuse_described
-from graphdb.shape import Wanted, wanted, window_of
+from graphdb.shape import wanted, window_of
 from graphdb.spelled import path_array
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, PATH
@@ -110,7 +108,9 @@ class SelectedRun(PathBase):
         named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
         matches, after = without(matches, named)
         bound = bind(matches, self._snapshot.names, self._text)
-        refuse_described(self._snapshot, bound)
+        settle(self._snapshot, self._text, self._arguments, bound)
+        if bound.choices:
+            raise NotSupportedError("edges with properties or parallel ones beside a path are not supported in SQL")
         items = items_of(returns, unnamed(bound.variables) | named)
         paths = {path.variable.name} if path.variable is not None else set()
         items, returns, after = with_lengths((items, returns, after), paths)
@@ -172,10 +172,10 @@ class SelectedRun(PathBase):
         known = self._snapshot.names.edge_labels
         if any(known[label].kinds for label in labels or () if label in known):
             raise NotSupportedError("paths to literals are not supported in SQL")
-        asked = self._snapshot.described if spelled else self._snapshot.parallel
-        if asked if labels is None else asked.intersection(labels):
-            raise NotSupportedError("parallel edges and properties of edges are not supported in SQL")
-        mode = _DEFAULT[match.mode] if path.mode is None else _mode(path.mode)
+        parallel = self._snapshot.edges.parallel
+        if parallel if labels is None else parallel.intersection(labels):
+            raise NotSupportedError("paths along parallel edges are not supported in SQL")
+        mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
             path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
         ):
@@ -238,7 +238,7 @@ class SelectedRun(PathBase):
             tuple(names),
             duplicates=needs.duplicates,
         )
-        return Part(bound, make_plan(pattern, self._snapshot.graph), own, "", {})
+        return Part(bound, make_plan(pattern, self._snapshot.graph), own)
 
     # --- running
 
@@ -259,7 +259,7 @@ class SelectedRun(PathBase):
         table = found.table
         if table is None:
             return found
-        if _counts(prepared.step):
+        if prepared.step.numbered:
             rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
             table = table.take(pa.array(rows))
         window = prepared.shaped.window
@@ -315,7 +315,7 @@ class SelectedRun(PathBase):
             f"v{prepared.target}": pa.array(found.targets),
             "length": pa.array(found.lengths),
         }
-        if _counts(step):
+        if step.numbered:
             ones = np.ones(len(found), np.int64)
             columns["n"] = pa.array(ones if found.counts is None else found.counts)
         if step.spelled:
@@ -346,18 +346,13 @@ def _given(
     return found[0], found[1]
 
 
-def _counts(step: PathStep) -> bool:
-    """Whether a row of the step may stand for several paths."""
-    return not step.spelled and (step.groups or step.count > 1)
-
-
 def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -> str:
     """The bindings of the query, as SQL over what is around the path and the paths."""
     step, around = selected.step, selected.around
     ends = {selected.source, selected.target}
     columns = [f"r.v{end}" for end in sorted(ends)] + ["r.length"] + (["r.path"] if step.spelled else [])
     sources = f"{FOUND} r"
-    counts = ["r.n"] if _counts(step) else []
+    counts = ["r.n"] if step.numbered else []
     if around is not None:
         columns += [f"f.v{v}" for v in around.needs.vertices if v not in ends]
         columns += [f"f.e{e}" for e in around.needs.edges]
@@ -366,7 +361,7 @@ def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -
         counts += ["f.n"] if needs.duplicates == "count" else []
     if needs.duplicates == "count":
         columns.append(f"{' * '.join(counts) or '1'} AS n")
-    elif needs.duplicates == "keep" and _counts(step):
+    elif needs.duplicates == "keep" and step.numbered:
         sources += ", LATERAL (SELECT unnest(range(r.n)))"
     where = " AND ".join(f"{_side(selected, a)} <> {_side(selected, b)}" for a, b in unequal)
     return f"(SELECT {', '.join(columns)} FROM {sources}{f' WHERE {where}' if where else ''})"
@@ -392,14 +387,3 @@ def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern]:
     ):
         raise NotSupportedError("conditions on the edges of a selected path are not supported in SQL")
     return number, path, edge
-
-
-def _mode(mode: ast.PathMode) -> Mode:
-    match mode:
-        case ast.PathMode.WALK:
-            return "WALK"
-        case ast.PathMode.TRAIL:
-            return "TRAIL"
-        case ast.PathMode.SIMPLE:
-            return "SIMPLE"
-    return "ACYCLIC"

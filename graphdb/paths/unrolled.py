@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from graphdb.candidates import variable
+from graphdb.choices import settle
 from graphdb.connection import quoted
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.paths.base import (
     FIXED,
-    FOUND,
     Part,
     PathBase,
     PreparedPaths,
-    Waiting,
     items_of,
-    length_name,
     unnamed,
-    with_lengths,
-    without,
 )
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
-from graphdb.relational.lower import refuse_described
 from graphdb.rows import Parameters
-from graphdb.shape import Wanted, wanted, window_of
+from graphdb.shape import wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
 
@@ -60,7 +57,7 @@ class UnrolledRun(PathBase):
         versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
         for bound in bounds:
-            refuse_described(self._snapshot, bound)
+            settle(self._snapshot, self._text, self._arguments, bound)
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
             raise NotSupportedError("paths of no edge to literals are not supported in SQL")
@@ -78,21 +75,29 @@ class UnrolledRun(PathBase):
         tested = any(bound.residual for bound in bounds)
         conditions = BoundPattern(residual=outer.residual)
         if needs.count_only and not tested:
-            shaped = self._shaper(conditions, FOUND, columns, outer=outer).counted(returns, items, window)
-            parts = tuple(Part(bound, self._planned(bound, needs), needs, "", {}) for bound in bounds)
+            shaped = self._shaper(conditions, FIXED, columns, outer=outer).counted(returns, items, window)
+            parts = tuple(Part(bound, self._planned(bound, needs), needs) for bound in bounds)
             return Unrolled(None, needs, shaped, outer, not self._views, parts)
         needs = replace(needs, limit=None if tested else needs.limit)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
-        shaper = self._shaper(conditions, FOUND, columns, outer=outer, counted=needs.duplicates == "count")
+        used = variables_in((items, returns.order_by, after)) & columns.keys()
+        parameters = Parameters()
+        planned, selects = [], []
+        for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
+            part, sql = self._part(version, bound, needs, used, f"{FIXED}{number}", parameters)
+            planned.append(part)
+            selects.append(sql)
+        source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
+        shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
         shaped = shaper.shape(returns, items, window)
         self._refuse_exact(shaped)
-        used = variables_in((items, returns.order_by, after)) & columns.keys()
-        planned = tuple(self._part(v, bound, needs, used) for v, bound in zip(versions, bounds, strict=True))
-        return Unrolled(None, needs, shaped, outer, not self._views, planned)
+        return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
 
-    def _part(self, version: Version, bound: BoundPattern, needs: Wanted, used: set[str]) -> Part:
-        """Plan one version; ``used`` are the names that its rows must have."""
+    def _part(
+        self, version: Version, bound: BoundPattern, needs: Wanted, used: set[str], view: str, parameters: Parameters
+    ) -> tuple[Part, str]:
+        """Plan one version, and write SQL from its bindings, a view, to rows that have the names that are ``used``."""
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
         names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
@@ -114,39 +119,30 @@ class UnrolledRun(PathBase):
             found |= {name: f"CAST({sql} AS BIGINT)" for name, sql in lengths.items() if name in used}
             return found | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
-        parameters = Parameters()
-        sql = self._shaper(bound, FIXED, parameters=parameters).relation(chosen)
+        sql = self._shaper(bound, view, parameters=parameters).relation(chosen)
         own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
-        return Part(bound, self._planned(bound, own), own, sql, parameters.used(sql))
+        return Part(bound, self._planned(bound, own), own), sql
 
     def count_unrolled(self, prepared: Unrolled) -> int:
         """Count the matches of all versions."""
         self.control = control = self.new_control()
-        return sum(self.executor.count(part.plan, control) for part in prepared.parts)
+        return sum(self._count(part.plan, part.needs, part.bound, control) for part in prepared.parts)
 
     @contextmanager
     def unrolled(self, prepared: Unrolled) -> Iterator[None]:
-        """Run the versions, and keep their rows visible to SQL."""
-        import pyarrow as pa
-
+        """Run the versions, and keep their bindings visible to SQL."""
         if prepared.wanted.count_only:
             count = np.array([self.count_unrolled(prepared)], np.int64)
             with self._snapshot.connection.view(BINDINGS, {"count": count}):
                 yield
             return
-        limit = prepared.wanted.limit
-        found: Waiting | None = None
-        for part in prepared.parts:
-            matched = self._matched(part)
-            with matched.visible(), self._snapshot.connection.guard(self._left()) as raw:
-                table: pa.Table = raw.sql(part.sql, params=dict(part.parameters)).to_arrow_table()
-            if found is None:
-                found = Waiting(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
-            found.add(table)
-            if limit is not None and found.rows >= limit:
-                break
-        assert found is not None
-        with found.visible():
+        limit, rows = prepared.wanted.limit, 0
+        with ExitStack() as stack:
+            for number, part in enumerate(prepared.parts):
+                enough = limit is not None and rows >= limit
+                matched = self._matched(part, f"{FIXED}{number}", len(prepared.parts), unasked=enough)
+                rows += matched.rows
+                stack.enter_context(matched.visible())
             yield
 
 
@@ -177,6 +173,9 @@ def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> s
     for name, before in zip(trace.edges, trace.vertices, strict=False):
         number = bound.edge_of[name]
         code = f"CAST(b.e{number} AS BIGINT)"
+        choice = bound.choices.get(number)
+        if choice is not None and choice.parallel:
+            raise NotSupportedError("paths of parallel edges as values are not supported in SQL")
         codes.append(code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)")
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

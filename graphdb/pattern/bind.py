@@ -11,6 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -54,6 +57,24 @@ class VertexInfo:
 
 
 @dataclass(slots=True)
+class Choice:
+    """What a match, which binds triples, leaves open of a pattern edge: see :mod:`graphdb.choices`."""
+
+    labels: tuple[int, ...]
+    """The described labels that it admits: those of which an edge may have properties or parallel ones."""
+    parallel: bool
+    """Whether some triple of them may stand for several edges."""
+    fulfil: NDArray[np.bool_] | None = None
+    """bool [edges of these labels, as numbered]: which fulfil the conditions on this edge alone; None without any."""
+    others: bool = True
+    """Whether edges of other labels fulfil them."""
+    words: str = ""
+    """The conditions, for EXPLAIN."""
+    facts: dict[ast.Property, int] = field(default_factory=dict)
+    """The properties of this edge that a query names, as expressions, with their keys: columns of the bindings."""
+
+
+@dataclass(slots=True)
 class BoundPattern:
     """All MATCH clauses of a query, bound."""
 
@@ -66,6 +87,10 @@ class BoundPattern:
     unequal: list[tuple[int, int]] = field(default_factory=list)
     residual: list[ast.Expression] = field(default_factory=list)
     """Conditions that are left for SQL over the bindings."""
+    choices: dict[int, Choice] = field(default_factory=dict)
+    """What the match leaves open, by the edge's number."""
+    differ: list[tuple[int, int]] = field(default_factory=list)
+    """Pairs of edges that must bind different edges, though they may bind the same triple."""
     vertex_of: dict[str, int] = field(default_factory=dict)
     """Named vertices, in the order of their first appearance."""
     edge_of: dict[str, int] = field(default_factory=dict)
@@ -130,6 +155,16 @@ _OF_LABEL = frozenset({"type", "iri", "predicate"})
 """Functions of an edge that look at its label alone."""
 
 
+def _property_conditions(subject: ast.Variable, properties: ast.MapLiteral | None) -> list[ast.Expression]:
+    """Return ``{key: value}`` of a vertex or edge as conditions."""
+    if properties is None:
+        return []
+    return [
+        ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), ast.Span(key.span.start, value.span.end))
+        for key, value in properties.items
+    ]
+
+
 def _names_a_label(labels: ast.LabelExpression) -> bool:
     """Whether an expression admits an edge label by its name, and not only as one of all others."""
     match labels:
@@ -174,15 +209,12 @@ class _Binder:
             vertex = self._node(node)
             ends.append(vertex)
             subject = node.variable or ast.Variable(self.bound.vertices[vertex].name, node.span)
-            if node.properties is not None:
-                where += [
-                    ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), key.span)
-                    for key, value in node.properties.items
-                ]
+            where += _property_conditions(subject, node.properties)
             where += conjuncts(node.where)
         for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
             assert isinstance(edge, ast.EdgePattern)  # what is more goes to the interpreter
-            self._edge(edge, left, right)
+            name = self._edge(edge, left, right)
+            where += _property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
             where += conjuncts(edge.where)
         return where
 
@@ -224,7 +256,7 @@ class _Binder:
         self.bound.vertices.append(info)
         return vertex
 
-    def _edge(self, edge: ast.EdgePattern, left: int, right: int) -> None:
+    def _edge(self, edge: ast.EdgePattern, left: int, right: int) -> str:
         name = edge.variable.name if edge.variable else None
         if name is not None:
             if name in self.bound.vertex_of:
@@ -248,16 +280,15 @@ class _Binder:
                 )
             self.bound.edge_of[name] = len(self.bound.edges)
             self._clause_edges.add(name)
-        if edge.properties is not None and edge.properties.items:
-            raise self._error(NotSupportedError, "properties of edges are not supported yet", edge.properties)
         source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
         # Literals are reached by naming an edge label; "not knows" and "any" name none.
         if edge.labels is not None and not _names_a_label(edge.labels):
             for end in (left, right):
                 self.bound.vertices[end].resources_only = True
+        name = name or f"#e{len(self.bound.edges)}"
         self.bound.edges.append(
             PatternEdge(
-                name or f"#e{len(self.bound.edges)}",
+                name,
                 source,
                 target,
                 None if edge.labels is None else self.edge_labels(edge.labels),
@@ -265,6 +296,7 @@ class _Binder:
                 len(self.bound.clauses),
             )
         )
+        return name
 
     # --- labels
 
@@ -414,6 +446,8 @@ class _Binder:
 
     def _place_pattern(self, predicate: ast.PatternPredicate, negated: bool) -> bool:
         path = predicate.pattern
+        if not path.plain:
+            return False
         named = [self._vertex(node.variable) if node.variable else None for node in path.nodes]
         bare = all(
             node.labels is None and node.iri is None and node.properties is None and node.where is None
@@ -452,7 +486,7 @@ class _Binder:
         """Raise an error for a variable that no clause up to this one declares."""
         known: Mapping[str, int] = self.bound.vertex_of | self.bound.edge_of
         for part in walk(condition):
-            if isinstance(part, ast.Variable) and part.name not in known and self._vertex(part) is None:
+            if isinstance(part, ast.Variable) and part.name not in known and not part.name.startswith("#"):
                 if self.outer is not None and part.name in self.outer.variables:
                     raise self._error(
                         NotSupportedError,

@@ -49,6 +49,9 @@ class PatternEdge:
     directed: bool
     clause: int
     """The MATCH clause it belongs to: match modes hold within one clause."""
+    parallel: bool = False
+    """A triple may stand for several edges here: two such pattern edges may bind one, and which of its edges each of
+    them takes is decided after the match (:mod:`graphdb.choices`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +99,17 @@ class PatternGraph:
     limit: int | None = None
     """At most so many matches are wanted, whichever they are; so many distinct rows, where duplicates are dropped."""
     duplicates: Duplicates = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the clauses after MATCH need of it."""
+
+    vertices: tuple[int, ...]
+    edges: tuple[int, ...]
+    count_only: bool
+    """Only the number of matches is needed, as the bindings' one row ``count``."""
+    limit: int | None
+    """So many matches (or, where duplicates are dropped, distinct rows) suffice."""
+    duplicates: Duplicates = "keep"
+    """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""

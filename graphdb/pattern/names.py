@@ -53,6 +53,7 @@ class Names:
         self.vertex_labels = {label.id: label for label in vertex_labels if label.iri != VERTEX}
         self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
         self._hierarchy = hierarchy
+        self._written: dict[int, str] = {}
         classes = {**(hierarchy.classes if hierarchy else {}), **self.vertex_labels}
         self._vertices = _Index((label.iri, label.id) for label in classes.values())
         self._classes = classes
@@ -77,6 +78,13 @@ class Names:
         """Return the written name of a vertex label, one of a class without vertices included."""
         found = self._classes.get(label)
         return "a class without a name" if found is None else self.written(found.iri)
+
+    def edge_name(self, label: int) -> str:
+        """Return the written name of an edge label."""
+        found = self._written.get(label)
+        if found is None:
+            found = self._written[label] = self.written(self.edge_labels[label].iri)
+        return found
 
     def edge_label(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label that ``words`` name."""

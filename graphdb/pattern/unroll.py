@@ -155,6 +155,9 @@ class _Unroller:
                 continue
             if path.mode not in _MODES:
                 raise NotSupportedError("SIMPLE paths are not supported as plain patterns")
+            named = [node.variable.name for node in path.nodes if node.variable is not None]
+            if path.mode is ast.PathMode.ACYCLIC and len({*named}) < len(named):
+                raise NotSupportedError("an acyclic path back to its start is not supported as a plain pattern")
             others = any(other.edges for other in match.patterns if other is not path)
             if nodes_differ or (others and path.mode is not ast.PathMode.WALK):
                 raise NotSupportedError("a path mode beside other edges is not supported as a plain pattern")

@@ -61,7 +61,8 @@ def unequal_vertices(pattern: PatternGraph) -> set[Pair]:
 def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
     """Pairs of edges of one clause that could bind one data edge.
 
-    Where all vertices of the clause differ, only those between the same two vertices could.
+    Where all vertices of the clause differ, only those between the same two vertices could.  Two that may each take one
+    of parallel edges are told apart after the match.
     """
     for number, clause in enumerate(pattern.clauses):
         if clause.mode is MatchMode.REPEATABLE_ELEMENTS:
@@ -74,7 +75,9 @@ def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
         for e, ends in own:
             alike[ends if apart else frozenset()].append(e)
         for group in alike.values():
-            yield from combinations(group, 2)
+            for i, j in combinations(group, 2):
+                if not (pattern.edges[i].parallel and pattern.edges[j].parallel):
+                    yield i, j
 
 
 def _pair(a: int, b: int) -> Pair:

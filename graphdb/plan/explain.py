@@ -13,6 +13,7 @@ from graphdb.plan.physical import (
     Above,
     Check,
     EdgeCount,
+    EdgeScan,
     EdgesDiffer,
     EdgeStep,
     HasEdge,
@@ -121,6 +122,8 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
 
 def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> str:
     """The same as an aligned table; after a run with its time, threads and buffers."""
+    if plan.scan is not None:
+        return _scan_text(plan, plan.scan, control)
     if plan.twins is not None:
         return _twins_text(plan, plan.twins, control)
     if plan.counting is not None:
@@ -164,6 +167,14 @@ def _aligned(table: list[list[str]], words: int) -> list[str]:
         ).rstrip()
         for row in table
     ]
+
+
+def _scan_text(plan: PhysicalPlan, scan: EdgeScan, control: Actuals | None) -> str:
+    """A plan that goes through the edges of one pattern edge."""
+    lines = [f"goes through {scan.edges:,} edges as they are numbered: {', '.join(plan.names)}"]
+    if control is not None:
+        lines.append(f"{control.seconds * 1000:,.1f} ms")
+    return "\n".join(lines)
 
 
 def _twins_text(plan: PhysicalPlan, twins: TwinCount, control: Actuals | None) -> str:

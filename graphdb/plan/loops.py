@@ -160,7 +160,7 @@ class Level:
     instructions: tuple[Instruction, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """How one connected component is counted: the sum of a weight, loops over a core, or cliques.
 
@@ -182,3 +182,10 @@ class Part:
     cost: float = field(default=0.0, compare=False)
     origin: int = field(default=0, compare=False)
     """For EXPLAIN: the vertex of the pattern where a tree's counts are added up."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.root, self.root_bundles, self.levels, self.weights, self.multiple, self.rooted, self.clique))
+
+    def __hash__(self) -> int:  # as a weight's
+        return self._hash

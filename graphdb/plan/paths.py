@@ -10,6 +10,9 @@ from graphdb.storage.pcsr import Direction
 
 Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC"]
 
+EVERY = 1 << 62
+"""More paths than there can be: all of them are wanted."""
+
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
@@ -43,6 +46,11 @@ class PathStep:
     only: Literal["", "source", "target"] = ""
 
     @property
+    def numbered(self) -> bool:
+        """Whether one row may stand for several paths."""
+        return not self.spelled and (self.groups or self.count > 1)
+
+    @property
     def single(self) -> bool:
         """Whether the shortest walks will do, one length for each two ends."""
         return self.count == 1 and self.low <= 1
@@ -53,6 +61,9 @@ class PathStep:
         labels = "" if self.labels is None else ":" + "|".join(map(label, self.labels))
         high = "" if self.high is None else self.high
         edge = f"({self.source}){left}[{labels}]{right}{{{self.low},{high}}}({self.target})"
+        if self.count == EVERY:
+            wanted = "spelled out" if self.spelled else "not spelled"
+            return f"every {self.mode} {edge}, {wanted}: longer and longer ones that can still reach an end"
         many = "" if self.count == 1 else f" {self.count} lengths of" if self.groups else f" {self.count}"
         wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
         if self.only:

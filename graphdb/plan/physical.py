@@ -262,6 +262,20 @@ class CliqueCount:
     graph: Oriented
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeScan:
+    """Instead of the steps, for a pattern of one edge: go through all edges that it may take, as they are numbered.
+
+    Whoever settles edges does so (:mod:`graphdb.choices`), not an executor.
+    """
+
+    edges: int
+    """How many edges there are to go through."""
+    source: Ints | None
+    target: Ints | None
+    """The candidates of its ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class TreeNode:
     """A vertex of an AND/OR tree."""
@@ -350,6 +364,8 @@ class PhysicalPlan:
     """What a count without a limit runs before all others: by twins, which are linear."""
     tree: TreeCount | None = field(default=None, repr=False)
     """The same for large patterns, over their candidate space."""
+    scan: EdgeScan | None = field(default=None, repr=False)
+    """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
     spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """What an executor keeps with the plan between its runs, to spare making it anew; no answer depends on it."""
 

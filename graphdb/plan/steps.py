@@ -37,18 +37,19 @@ def use_signatures(draft: Draft) -> None:
         return
     repeatable = MatchMode.REPEATABLE_ELEMENTS
     for v in draft.order:
-        groups: dict[tuple[Relation, int], list[tuple[int, ...]]] = {}
+        groups: dict[tuple[Relation, int, bool], list[tuple[int, ...]]] = {}
         for edge in draft.pattern.edges:
             if edge.source == edge.target or v not in (edge.source, edge.target) or len(edge.labels or ()) != 1:
                 continue
             other = edge.target if edge.source == v else edge.source
             if draft.position[other] > draft.position[v]:
                 direction: Direction = "both" if not edge.directed else "out" if edge.source == v else "in"
-                group = groups.setdefault((Relation(edge.labels, direction), edge.clause), [])
+                group = groups.setdefault((Relation(edge.labels, direction), edge.clause, edge.parallel), [])
                 group.append(draft.pattern.vertices[other].labels)
         required: dict[Relation, int] = {}
-        for (relation, clause), neighbours in groups.items():
-            two = relation.direction != "both" and draft.pattern.clauses[clause].mode is not repeatable
+        for (relation, clause, parallel), neighbours in groups.items():
+            apart = draft.pattern.clauses[clause].mode is not repeatable and not parallel
+            two = relation.direction != "both" and apart
             required[relation] = required.get(relation, 0) | required_bits(neighbours, two)
         for relation, bits in required.items():
             if _signature_pays(draft, v, relation, bits):

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.computed import Computing
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.shape import Shaped, Wanted
+from graphdb.shape import Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphdb.execute.paths import Found
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are kept as a temporary table: a match starts from them, and is joined with them."""
+    """Rows that are kept as a temporary table: matches start from them, and are joined with them."""
 
     table: str
     sql: str
     parameters: Mapping[str, object]
+
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that makes them."""
+        return [self.sql]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +56,89 @@ class Step:
     needs: Wanted
     pattern: PatternGraph
     """With the candidates that do not depend on the rows."""
-    rows: Rows | None = None
     given: tuple[Given, ...] = ()
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
 
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that reads what the rows say."""
+        return [given.sql for given in self.given]
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Paths that are searched for, for SQL that names them ``view``.
+
+    Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
+    so many paths; ``path`` where they are spelled.
+    """
+
+    view: str
+    path: PathStep
+    start: str | None
+    """SQL of the ends that the rows have (columns ``s``, ``t``); None where it starts from none."""
+    starts: NDArray[np.int64] | None
+    ends: NDArray[np.int64] | None
+    """The candidates of an end that is not given; None for any vertex."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        if self.path.only:
+            return ["s" if self.path.only == "source" else "t"]
+        numbered, spelled = ["n"] if self.path.numbered else [], ["path"] if self.path.spelled else []
+        return ["s", "t", "length", *numbered, *spelled]
+
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that reads what the rows say."""
+        return [] if self.start is None else [self.start]
+
+    def table(self, found: Found | None) -> pa.Table:
+        """Return what was found as a table; None for nothing."""
+        import pyarrow as pa
+
+        from graphdb.spelled import path_array
+
+        none = np.empty(0, np.int64)
+        if found is None:
+            columns: dict[str, Any] = {"s": none, "t": none, "length": none, "n": none}
+            paths = np.zeros(1, np.int64), none, none
+        else:
+            counts = np.ones(len(found), np.int64) if found.counts is None else found.counts
+            columns = {"s": found.sources, "t": found.targets, "length": found.lengths, "n": counts}
+            paths = found.starts, found.walks, found.codes
+        columns = {name: pa.array(np.ascontiguousarray(columns[name])) for name in self.columns if name != "path"}
+        return pa.table(columns | ({"path": path_array(*paths)} if self.path.spelled else {}))
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A query that is ready to run: its matches in order, and the SQL after them."""
+    """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Searched | Rows, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     reusable: bool = True
+    computing: Computing | None = None
+    """Who computes what its SQL cannot express."""
+
+    @property
+    def matches(self) -> list[Step]:
+        """Its matches alone."""
+        return [step for step in self.steps if isinstance(step, Step)]
 
     @property
     def own_bytes(self) -> int:
         """What its plans, and the candidates that later ones start from, hold of memory."""
-        plans = sum(step.plan.own_bytes for step in self.steps if step.plan is not None)
-        later = [vertex.candidates for step in self.steps if step.plan is None for vertex in step.pattern.vertices]
+        plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
+        later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
         return plans + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_use(self, name: str) -> int:
-        """Return the number of the last step whose rows are made of a table or view; past the last if the result is."""
+        """Return the number of the last step that reads a table or view; past the last if the result does."""
         if f"{name} " in self.shaped.sql:
             return len(self.steps)
-        return max((i for i, step in enumerate(self.steps) if step.rows and f"{name} " in step.rows.sql), default=0)
+        return max((i for i, step in enumerate(self.steps) if any(f"{name} " in sql for sql in step.reads)), default=0)

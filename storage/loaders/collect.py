@@ -7,20 +7,23 @@ first occurrence, however many parsers there were.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.batch import Batch, Kept, Spool, Texts
+from graphdb.storage.batch import NOTE, Batch, Texts
 from graphdb.storage.loaders import collect_kernels as kernels
 from graphdb.storage.loaders.ntriples import Parsed
+from graphdb.storage.loaders.unify import entries
+from graphdb.storage.spool import Kept, Spool
 
 _PIECE, _TEXTS = 4 << 20, 1 << 17
 """Bytes and texts of a piece."""
 
-_SLOTS = 1 << 16
+_SLOTS = 1 << 12
 """Slots of a table at first."""
 
 _FILLED = 0.75
@@ -59,8 +62,9 @@ class Collector:
     @property
     def full(self) -> bool:
         """Whether its table of terms should grow, and memory does not allow that (the old one is there meanwhile)."""
-        near = int(self._state[kernels.ENTRIES]) > _NEARLY * len(self._table)
-        return near and int(2.5 * self._table.nbytes) > self._memory - self._memory // 4
+        entries = int(self._state[kernels.ENTRIES])
+        large = int(2.5 * self._table.nbytes) > self._memory - self._memory // 4
+        return (large and entries > _NEARLY * len(self._table)) or entries >= NOTE // 2
 
     @property
     def spilled(self) -> bool:
@@ -87,38 +91,44 @@ class Collector:
         if plain:
             self._triples.append(self._spool.add(triples[:plain]))
         if rest:
-            self._others.append(others[:rest].copy())
+            self._others.append(self._spool.add(others[:rest].copy()))
 
     def take(self) -> Batch:
         """Return what was collected, and begin anew."""
-        for sort in range(3):
-            self._close_piece(sort)
-        notes = self._texts[kernels.NOTES]
-        others = np.concatenate([np.empty((0, 5), np.int64), *self._others])
-        batch = Batch(
-            self._spool,
-            self._texts[kernels.RESOURCES],
-            self._texts[kernels.LITERALS],
-            self._join(notes),
-            self._triples,
-            others,
-        )
+        batch = self._batch()
         self._begin()
+        return batch
+
+    def cut(self) -> Batch:
+        """Return what was collected as one batch of several, with its entries, and go on with the next.
+
+        The table keeps its size, and the next batch is spilled whole.
+        """
+        batch = replace(self._batch(), entries=entries(self._table, self._spool))
+        self._begin(self._table, memory=0)
         return batch
 
     def close(self) -> None:
         """Drop what was collected."""
         self._spool.close()
 
-    def _begin(self) -> None:
-        self._spool = Spool(self._folder / f"batch{next(self._names)}", self._memory // 4)
-        self._table = np.full((_SLOTS, 2), -1, np.int64)
+    def _batch(self) -> Batch:
+        for sort in range(3):
+            self._close_piece(sort)
+        resources, literals, notes = self._texts
+        return Batch(self._spool, resources, literals, self._join(notes), self._triples, self._others)
+
+    def _begin(self, table: NDArray[np.int64] | None = None, memory: int | None = None) -> None:
+        memory = self._memory // 4 if memory is None else memory
+        self._spool = Spool(self._folder / f"batch{next(self._names)}", memory)
+        self._table = np.empty((_SLOTS, 2), np.int64) if table is None else table
+        self._table.fill(-1)
         self._state.fill(0)
         self._pieces.fill(0)
         self._texts: list[list[Texts]] = [[], [], []]
         self._arrays = [self._arrange(sort, _PIECE) for sort in range(3)]
         self._triples: list[Kept] = []
-        self._others: list[NDArray[np.int64]] = []
+        self._others: list[Kept] = []
 
     def _arrange(self, sort: int, size: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
         """Make an empty piece, and say in the table of pieces where it is."""

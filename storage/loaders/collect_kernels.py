@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.batch import LITERAL, NOTE
 from graphdb.storage.jit import copy, fetch, kernel, load, store
 from graphdb.storage.loaders.ntriples_kernels import ASIDE, HIGH, LOW, PLACE, REIFIED, TAG
 from graphdb.storage.terms import BLANK, DATATYPE, IRI
@@ -18,9 +19,6 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 Numbers = NDArray[np.int32]
-
-LITERAL = 1 << 31
-"""The bit of a term's code that says it is a literal; the others are its number among the literals, or resources."""
 
 RESOURCES, LITERALS, NOTES = range(3)
 """Sorts of terms, each numbered from 0."""
@@ -106,14 +104,14 @@ def encode(terms: Ints, text: Bytes, beside: Bytes, table: Ints, pieces: Ints, s
         copy(load(piece, DATA, _I64) + used, (aside if tag & ASIDE else source) + start, length)
         store(load(piece, ENDS, _I64), within + 1, used + length, _I32)
         if sort == LITERALS:
-            store(load(piece, TAGS, _I64), within, int(codes[note]) + 1 if note >= 0 else 0, _I32)
+            store(load(piece, TAGS, _I64), within, (int(codes[note]) ^ NOTE) + 1 if note >= 0 else 0, _I32)
         elif sort == NOTES:
             store(load(piece, TAGS, _I64), within, what, _I32)
         store(piece, USED, used + length, _I64)
         store(piece, COUNT, within + 1, _I64)
         number = load(piece, TOTAL, _I64)
         store(piece, TOTAL, number + 1, _I64)
-        code = number | LITERAL if sort == LITERALS else number
+        code = number | LITERAL if sort == LITERALS else number | NOTE if sort == NOTES else number
         store(slots, 2 * slot, high, _I64)
         store(slots, 2 * slot + 1, code << 32 | low, _I64)
         codes[term] = code

@@ -12,6 +12,7 @@ Expat parses, in constant memory; the rows go to Parquet files in the spill dire
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
@@ -20,8 +21,9 @@ from graphdb.errors import LoadError
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import PARQUET
+from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.loaders.tables import ROWS, Mapping, read_table
+from graphdb.storage.loaders.tables import ROWS, read_table
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -55,8 +57,7 @@ def read_graphml(
             read_table(made, file.name, number, Mapping(), skip, put, folder, memory)
     finally:
         for table in (reader.nodes, reader.edges):
-            table.close()
-            table.path.unlink(missing_ok=True)
+            table.remove()
     put(Block(b"", file.size))
 
 
@@ -84,6 +85,13 @@ class _Table:
             return False
         self._writer.close()
         return True
+
+    def remove(self) -> None:
+        """Drop what was written, in whatever state the writer is: the disk may be full."""
+        with suppress(OSError, ValueError):
+            if self._writer is not None:
+                self._writer.close()
+        self.path.unlink(missing_ok=True)
 
     def _write(self) -> None:
         import pyarrow as pa
@@ -149,9 +157,7 @@ class _Reader:
                 self._too_long()
 
     def _too_long(self) -> None:
-        line = self._parser.CurrentLineNumber
-        hint = "is this a GraphML file?"
-        raise LoadError("a tag or a text is too long", source=self._file.name, line=line, hint=hint)
+        raise streams.too_long("tag or text", streams.LONGEST_TOKEN, self._file, self._parser.CurrentLineNumber)
 
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""

@@ -2,12 +2,13 @@
 
 Whatever the format, a thread reads ahead and turns what it reads into lines of N-Triples (:mod:`.streams`); these are
 parsed by several threads (:mod:`.ntriples`) and collected into a batch of distinct terms and triples (:mod:`.collect`).
-Where the graph was empty and one batch is all there is, it is written at once (:mod:`graphdb.storage.bulk`).  Else each
-batch is numbered against the dictionary and staged (:mod:`graphdb.storage.append`); at the end the new triples among
-them are appended, sorted by (label, subject, object), and the statistics of their labels brought up to date.
+Where the graph was empty, what was collected is written at once (:mod:`graphdb.storage.bulk`), as one batch: several
+are made one by :mod:`.unify`.  Else each batch is numbered against the dictionary and staged
+(:mod:`graphdb.storage.append`); at the end the new triples among them are appended, sorted by (label, subject, object),
+and the statistics of their labels brought up to date.
 
-A batch grows until it takes :data:`BATCH` bytes, and texts and triples are spilled, so memory does not grow with the
-files.
+A batch grows until its terms take what they may of :data:`BATCH` bytes, and texts and triples are spilled, so memory
+does not grow with the files.
 """
 
 from __future__ import annotations
@@ -16,25 +17,27 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphdb.errors import LoadError
+from graphdb.config import LOADS
+from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
+from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
-from graphdb.storage.loaders.tables import Mapping
 
 if TYPE_CHECKING:
     import duckdb
@@ -145,6 +148,8 @@ def load(
         Where a file cannot be found, read or parsed, the load is cancelled, or a transaction is open.  Nothing is kept.
     NotSupportedError
         For a format that cannot be read.
+    StorageError
+        Where the disk is full.  Nothing is kept.
     KeyboardInterrupt
         After Ctrl-C.  Nothing is kept.
     """
@@ -164,15 +169,21 @@ def load(
         try:
             try:
                 new = loading.run()
+                options.mapping.check()
             finally:
                 loading.close()
             catalog.end_work()
             connection.commit()
-        except BaseException:
+        except BaseException as error:
             with suppress(duckdb.Error):
                 connection.rollback()
             with suppress(duckdb.Error):
                 catalog.end_work()
+            if isinstance(error, duckdb.OutOfMemoryException):
+                raise MemoryLimitError(
+                    f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
+                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size",
+                ) from None
             raise
     seconds = time.perf_counter() - started
     return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes)
@@ -187,11 +198,20 @@ def _described(sources: list[_Source]) -> str:
 
 @contextmanager
 def _spill(folder: str | None) -> Iterator[str]:
-    """A directory of our own for what does not fit into memory; it is gone afterwards."""
-    if folder is not None:
-        os.makedirs(folder, exist_ok=True)
-    with TemporaryDirectory(prefix="graphdb-", dir=folder) as made:
-        yield made
+    """A directory of our own for what does not fit into memory; it is gone afterwards.
+
+    Readers tell what they cannot read; an OSError that gets here is of what they could not write there.
+    """
+    try:
+        if folder is not None:
+            os.makedirs(folder, exist_ok=True)
+        with TemporaryDirectory(prefix="graphdb-", dir=folder) as made:
+            yield made
+    except OSError as error:
+        where = f"'{folder}'" if folder is not None else "the directory of temporary files"
+        raise StorageError(
+            f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
+        ) from error
 
 
 def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
@@ -207,7 +227,12 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
         return _Source(name, size, False, True, partial(_put_to, read))
 
     numbers = count()
-    things = [data] if is_object(data) or isinstance(data, str | os.PathLike) else list(data)
+    several = isinstance(data, Iterable) and not (is_object(data) or isinstance(data, str | bytes | os.PathLike))
+    things = list(data) if several else [data]
+    for thing in things:
+        if not (is_object(thing) or isinstance(thing, str | os.PathLike)):
+            what = f"a {type(thing).__module__}.{type(thing).__name__}".replace("builtins.", "")
+            raise LoadError(f"{what} cannot be loaded", hint="paths, data frames, Arrow tables and NetworkX graphs can")
     paths = [thing for thing in things if not is_object(thing)]
     for file in find(paths, options.format) if paths or not things else ():
         match file.format.family:
@@ -226,8 +251,8 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
                 yield table(file, file.name, file.size)
     for thing in things:
         if is_object(thing):
-            for name, made in tables(thing):
-                yield table(made, name, made.nbytes)
+            for name, made, columns in tables(thing, options.mapping):
+                yield table((made, columns), name, made.nbytes)
 
 
 def _put_to(read: Callable[..., None], put: Put) -> None:
@@ -272,7 +297,9 @@ class _Load:
         ]
         self._store = ThreadPoolExecutor(1, "graphdb-store")
         self._memory = options.batch or BATCH
+        self._folder = Path(folder)
         self._collector = Collector(folder, self._memory)
+        self._batches: list[Batch] = []
         self._first = bulk.is_empty(connection)
         self._appender = Appender(connection)
         self._stored: Future[Any] | None = None
@@ -288,6 +315,8 @@ class _Load:
             wait([self._stored], _TICK)
         self._store.shutdown()
         self._collector.close()
+        for batch in self._batches:
+            batch.close()
 
     @property
     def changes(self) -> Changes | None:
@@ -307,32 +336,38 @@ class _Load:
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        batch = self._collector.take()
-        new = self._write(batch) if self._first and not len(batch.others) else self._append(batch)
+        self._batches.append(self._collector.cut() if self._batches else self._collector.take())
+        new = self._append() if not self._first or any(batch.others for batch in self._batches) else self._write()
         self._report("done", force=True)
         return new
 
-    def _write(self, batch: Batch) -> int:
-        """Write the one batch of a graph that was empty."""
-        writer = bulk.Bulk(self._connection, batch, max(self._memory // 2, 1))
-        with closing(batch):
-            self._work("storing terms", writer.write_terms)
-            new = self._work("sorting triples", writer.write_triples)
-            self._work("counting", writer.write_statistics)
+    def _write(self) -> int:
+        """Write what was collected into a graph that was empty."""
+        batch = self._work("storing terms", self._whole)
+        writer = bulk.Bulk(self._connection, batch, max(self._memory // 2, 1), self._folder)
+        self._work("storing terms", writer.write_terms)
+        new = self._work("sorting triples", writer.write_triples)
+        self._work("counting", writer.write_statistics)
         return new
 
-    def _append(self, batch: Batch) -> int:
-        """Append the last batch, and what is staged."""
-        self._stage(batch)
+    def _whole(self) -> bulk.Terms:
+        """Return the batches as one."""
+        from graphdb.storage.loaders.unify import Union
+
+        return self._batches[0] if len(self._batches) == 1 else Union(self._batches)
+
+    def _append(self) -> int:
+        """Append what was collected, and what is staged."""
+        self._stage()
         new = self._work("sorting triples", self._appender.append)
         self._work("counting", self._appender.count)
         return new
 
-    def _stage(self, batch: Batch) -> None:
-        """Hand a batch over to DuckDB."""
-        self._first = False
-        with closing(batch):
-            self._work("storing terms", partial(self._appender.add, batch))
+    def _stage(self) -> None:
+        """Hand what was collected over to DuckDB."""
+        while self._batches:
+            with closing(self._batches.pop(0)) as batch:
+                self._work("storing terms", partial(self._appender.add, batch))
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
@@ -358,8 +393,11 @@ class _Load:
         if parsed.bad:
             self._note([replace(bad, line=lines + (bad.line or 0)) for bad in parsed.bad])
         self._collector.add(parsed)
-        if self._collector.full or (self._collector.spilled and not self._first):
-            self._stage(self._collector.take())
+        if self._first and self._collector.full:
+            self._batches.append(self._collector.cut())
+        elif not self._first and (self._collector.full or self._collector.spilled):
+            self._batches.append(self._collector.take())
+            self._stage()
         return parsed.lines
 
     def _note(self, bad: list[BadLine]) -> None:

@@ -20,6 +20,9 @@ from graphdb.storage.loaders.streams import BLOCK, BadLine, Block, Put, chunks
 
 _LIBRARY = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_LD"}
 
+_LONGEST = 16 << 20
+"""Bytes that the library keeps of what has not ended yet."""
+
 _REMEMBERED = 1 << 20
 """Bytes of the file that are kept, to show the line of an error."""
 
@@ -53,8 +56,7 @@ def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int =
     except SyntaxError as error:
         raise source.describe(error).error() from None
     except MemoryError:
-        hint = f"is this a {file.format.name} file?"
-        raise LoadError("a token or statement is too long", source=file.name, hint=hint) from None
+        raise streams.too_long("token or statement", _LONGEST, file, source.line) from None
     except ValueError as error:
         raise LoadError(str(error), source=file.name) from None
     target.close(dict(parser.prefixes))
@@ -89,6 +91,11 @@ class _Source:
         self._cut: expat.ExpatError | None = None
         self.consumed = 0
 
+    @property
+    def line(self) -> int:
+        """The number of the line up to which the library has read."""
+        return 1 + self._lines_gone + sum(chunk.count(b"\n") for chunk in self._recent)
+
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes."""
         while not self._rest:
@@ -107,7 +114,7 @@ class _Source:
             tag = chunk.rfind(b"<")
             self._token = self._token + len(chunk) if tag < 0 else len(chunk) - tag
             if self._file.format is RDF_XML and self._token > streams.LONGEST_TOKEN:
-                raise LoadError("a tag or a text is too long", source=self._file.name, hint="is this an RDF/XML file?")
+                raise streams.too_long("tag or text", streams.LONGEST_TOKEN, self._file, self.line)
         piece = bytes(self._rest if size < 0 else self._rest[:size])
         self._rest = self._rest[len(piece) :]
         return piece

@@ -24,6 +24,9 @@ BLOCK = 4 << 20
 LONGEST_LINE = 64 << 20
 """Bytes that a line may have."""
 
+LONGEST_ROW = 16 << 20
+"""Bytes that a line of a table may have."""
+
 LONGEST_TOKEN = 16 << 20
 """Bytes that a tag or a text in XML may have."""
 
@@ -119,20 +122,38 @@ def read_lines(file: DataFile, put: Put, size: int | None = None) -> None:
         Where the file cannot be opened, read or decompressed, or has a line of more than :data:`LONGEST_LINE`.
     """
     pieces: list[bytes] = []
-    length = 0
+    length = read = 0
     for chunk, consumed in chunks(file, size or BLOCK):
         cut = _cut(chunk)
+        read += len(chunk)
         if cut:
             put(Block(b"".join([*pieces, memoryview(chunk)[:cut]]), consumed))
             pieces, length = [], 0
         pieces.append(chunk[cut:])
         length += len(chunk) - cut
         if length > LONGEST_LINE:
-            limit = f"{LONGEST_LINE >> 20} MiB" if LONGEST_LINE >> 20 else f"{LONGEST_LINE:,} bytes"
-            hint = f"is this an {file.format.name} file?"
-            raise LoadError(f"a line is longer than {limit}", source=file.name, hint=hint)
+            raise too_long("line", LONGEST_LINE, file, _line(file, read - length))
     if length:
         put(Block(b"".join(pieces), file.size))
+
+
+def _line(file: DataFile, place: int) -> int | None:
+    """Return the number of the line that begins at a place in the text; None where that can be read only once."""
+    if file.stream is not None:
+        return None
+    line = 1
+    for chunk, _ in chunks(file):
+        line += chunk.count(b"\n", 0, max(place, 0))
+        place -= len(chunk)
+    return line
+
+
+def too_long(what: str, limit: int, file: DataFile, line: int | None) -> LoadError:
+    """Return the error of a line or token of more than ``limit`` bytes."""
+    size = f"{limit >> 20} MiB" if limit >> 20 else f"{limit:,} bytes"
+    return LoadError(
+        f"a {what} is longer than {size}", source=file.name, line=line, hint=f"is this really {file.format.name}?"
+    )
 
 
 def _cut(chunk: bytes) -> int:

@@ -1,39 +1,26 @@
 """Node and edge tables to triples: CSV, Parquet, data frames, edge lists, labelled graphs.
 
-The headers say what a column is, in the convention of property-graph imports::
-
-    :ID  :ID(Person)  name:ID        the vertex of the row; in brackets the group of its identifiers
-    :LABEL                           its labels, separated by ';' (or a list)
-    :START_ID  :END_ID               the ends of the row's edge, which may name a group too
-    :TYPE                            its edge label
-    :REIFIER                         the resource that the edge is called by, if it has one
-    :ASSERTED                        false where the edge is only spoken of (reified), and not in the graph
-    :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
-    :IGNORE                          nothing
-    age:int  names:string[]  since   a property, with or without its type
-
-Columns that are named otherwise are said by a :class:`Mapping`.  A name without namespace lives in the database's own,
-and so do identifiers that are no IRIs.  An edge with properties is reified, as :mod:`graphdb.storage.append` tells, and
-so are parallel edges.
+The headers say what a column is (:mod:`.headers`).  An edge with properties is reified, as
+:mod:`graphdb.storage.append` tells, and so are parallel edges.
 
 DuckDB, in a database of its own, reads the table and writes it as N-Triples, which go the way of all others.
 """
 
 from __future__ import annotations
 
-import csv
 import glob
 import re
-from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from graphdb.connection import quoted
 from graphdb.errors import LoadError
 from graphdb.storage.arrow import string_bytes
+from graphdb.storage.loaders import delimited
+from graphdb.storage.loaders.delimited import literal as _text
 from graphdb.storage.loaders.files import DataFile
-from graphdb.storage.loaders.formats import CSV, EDGE_LIST, LABELLED
+from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
+from graphdb.storage.loaders.headers import BLANK, IRI, UNSAFE, Column, Mapping, name_iri
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, VERTEX, XSD, escaped
 
@@ -47,84 +34,15 @@ ROWS = 20_000
 _BAD = 4096
 """Bad rows that are told at most."""
 
-_IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
-_BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
-_UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
-
-_TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
-          "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
-          "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
-          "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
-_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
-_HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
-
-_DELIMITERS = ",;\t|"
-
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
              "UHUGEINT"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    """What the columns of tables are, where their headers do not say it.
-
-    ``columns`` gives columns other headers; ``label`` is a label of every vertex, ``type`` the label of every edge,
-    where no column says them.
-    """
-
-    columns: MappingABC[str, str] = field(default_factory=dict)
-    label: str | None = None
-    type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: its name there, what it is (a role or ``""`` for a property), property, group, type."""
-
-    column: str
-    role: str
-    name: str = ""
-    group: str = ""
-    type: str | None = None
-    list: bool = False
-
-    @classmethod
-    def read(cls, column: str, header: str) -> Column:
-        """Read a header.
-
-        >>> Column.read("x", "age:int").name, Column.read("x", ":END_ID(Person)").group
-        ('age', 'Person')
-        """
-        found = _HEADER.fullmatch(header)
-        if found and found["word"] in _ROLES:
-            return cls(column, found["word"], found["name"], found["group"] or "")
-        if found and found["word"].lower() in _TYPES and found["name"]:
-            return cls(column, "", found["name"], type=_TYPES[found["word"].lower()], list=bool(found["list"]))
-        return cls(column, "", header)
-
-
-def name_iri(name: str) -> str:
-    """Return the IRI of a label or key: itself, or the name in the database's own namespace."""
-    if re.fullmatch(_IRI, name):
-        return name
-    return DEFAULT_NAMESPACE + (quote(name, safe="/:@!$&'()*+,;=~") if re.search(_UNSAFE, name) else name)
-
-
-def bare_name(iri: str) -> str:
-    """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other IRI.
-
-    >>> bare_name("urn:graphdb:name"), bare_name("urn:graphdb:x:y"), bare_name("http://x/y")
-    ('name', 'urn:graphdb:x:y', 'http://x/y')
-    """
-    name = iri.removeprefix(DEFAULT_NAMESPACE)
-    return name if name_iri(name) == iri else iri
-
-
 def read_table(
-    source: DataFile | pa.Table,
+    source: DataFile | tuple[pa.Table, list[Column]],
     name: str,
     number: int,
     mapping: Mapping,
@@ -138,7 +56,7 @@ def read_table(
     Parameters
     ----------
     source
-        A file, or an Arrow table.
+        A file, or an Arrow table and what its columns are.
     name
         What messages call it.
     number
@@ -161,13 +79,15 @@ def read_table(
         "temp_directory": folder,
     }
     with duckdb.connect(config=config) as connection:
+        connection.execute("SET enable_progress_bar = false")
         try:
             if isinstance(source, DataFile):
                 with _on_disk(source, folder) as path:
                     _Table(connection, source, name, number, mapping, skip, put).read(path)
             else:
-                connection.register("frame", source)
-                _Table(connection, None, name, number, mapping, skip, put).read("")
+                table, columns = source
+                connection.register("frame", table)
+                _Table(connection, None, name, number, mapping, skip, put).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
 
@@ -215,70 +135,56 @@ class _Table:
         self._size = file.size if file else 0
 
     def read(self, path: str) -> None:
-        """Read the table, of which a file has the given path on disk."""
-        path = glob.escape(path)
-        if self._file is None:
-            columns = self._columns("frame", {})
-        elif self._file.format in (EDGE_LIST, LABELLED):
-            self._read_lines(path, self._file.format is LABELLED)
+        """Read the table of a file that is at the given path."""
+        assert self._file is not None
+        if self._file.format is PARQUET:
+            self._connection.execute(f"CREATE VIEW frame AS FROM read_parquet({_text(glob.escape(path))})")
+            self._write(self._columns(None))
             return
-        elif self._file.format is CSV:
-            columns = self._read_csv(path)
+        delimited.check_lines(path, self._name)
+        if self._file.format is CSV:
+            self._write(self._read_csv(path))
         else:
-            columns = self._columns("read_parquet($path)", {"path": path})
-            self._connection.execute("CREATE VIEW frame AS FROM read_parquet(" + _text(path) + ")")
-        self._write(columns)
+            self._read_lines(glob.escape(path), self._file.format is LABELLED)
+
+    def write(self, columns: list[Column]) -> None:
+        """Write the table ``frame``, whose columns are known."""
+        self._write(self._columns(columns))
 
     # --- what is in it
 
-    def _columns(self, source: str, parameters: dict[str, Any]) -> list[tuple[Column, str]]:
-        """The columns of a source with DuckDB's types."""
-        rows = self._connection.execute(f"DESCRIBE FROM {source}", parameters).fetchall()
-        known = {name for name, *_ in rows}
-        for name in self._mapping.columns:
-            if name not in known:
-                found = ", ".join(sorted(known))
-                raise LoadError(f"there is no column '{name}'", source=self._name, hint=f"the columns are {found}")
-        return [(Column.read(name, self._mapping.columns.get(name, name)), type) for name, type, *_ in rows]
+    def _columns(self, columns: list[Column] | None) -> list[tuple[Column, str]]:
+        """The columns of ``frame`` with DuckDB's types; what they are is said by their names, if it is not known."""
+        rows = self._connection.execute("DESCRIBE frame").fetchall()
+        columns = columns or self._mapping.read([name for name, *_ in rows])
+        return [(column, type) for column, (_, type, *_) in zip(columns, rows, strict=True)]
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
-        """Find out the types of a CSV file's columns, and make it the view ``frame``."""
-        delimiter = {"delim": "\t"} if self._file and ".tsv" in self._file.path.suffixes else {}
-        columns = [column for column, _ in self._columns(_csv(path, delimiter), {})]
-        if len(columns) == 1 and any(sign in columns[0].column for sign in _DELIMITERS):
-            # Rows of different lengths hide the delimiter; read as the header says, the first bad one is found.
-            return self._read_ragged_csv(path, columns[0].column)
-        types = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns if c.role or c.type}
-        options: dict[str, Any] = {**delimiter, "types": types} if types else dict(delimiter)
-        return self._keep_csv(path, options)
-
-    def _read_ragged_csv(self, path: str, header: str) -> list[tuple[Column, str]]:
-        """Read a CSV file whose rows do not all have the columns of its header."""
-        delimiter = max(_DELIMITERS, key=header.count)
-        names = next(csv.reader([header], delimiter=delimiter))
-        read = (Column.read(name, self._mapping.columns.get(name, name)) for name in names)
-        types = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in read}
-        return self._keep_csv(path, {"delim": delimiter, "auto_detect": False, "columns": types})
-
-    def _keep_csv(self, path: str, options: dict[str, Any]) -> list[tuple[Column, str]]:
-        """Make a CSV file the table ``frame``; bad rows stop it, or are told."""
-        if self._skip:
-            options["store_rejects"] = True
-        self._connection.execute(f"CREATE TABLE frame AS FROM {_csv(path, options)}")
+        """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
+        known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
+        delimiter, names = delimited.read_header(path, self._name, known)
+        columns = self._mapping.read(names)
+        stated = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns}
+        sql = delimited.read_csv(glob.escape(path), delimiter, stated, self._skip)
+        self._connection.execute(f"CREATE TABLE kept AS FROM {sql}")
         if self._skip:
             rows = self._connection.execute(
                 f"SELECT line, error_message, csv_line FROM reject_errors ORDER BY line ASC LIMIT {_BAD}"
             ).fetchall()
             bad = [BadLine(self._name, int(line), None, said.split("\n")[0], None, text) for line, said, text in rows]
             self._put(Block(b"", 0, bad))
-        return self._columns("frame", {})
+        shown = delimited.types(self._connection, "kept", [c for c in columns if not c.role and not c.type])
+        casts = ", ".join(f"{quoted(name)}::{type} AS {quoted(name)}" for name, type in shown.items())
+        replaced = f" REPLACE ({casts})" if casts else ""
+        self._connection.execute(f"CREATE VIEW frame AS SELECT *{replaced} FROM kept")
+        return [(column, shown.get(column.column, stated[column.column])) for column in columns]
 
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
             f"CREATE VIEW line AS SELECT row_number() OVER () AS number, string_split_regex(trim(line, ' \t'), "
             f"'[ \t,]+') AS words FROM read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, "
-            "auto_detect = false, delim = '\x01', quote = '', escape = '', max_line_size = 10000000) "
+            f"auto_detect = false, delim = '\x01', quote = '', escape = ''{delimited.sizes()}) "
             "WHERE line IS NOT NULL AND NOT starts_with(line, '#') AND NOT starts_with(line, '%')"
         )
         if labelled:
@@ -337,6 +243,7 @@ class _Table:
         elif "ID" in by_role:
             text, needed = self._nodes(by_role)
         else:
+            self._mapping.check()
             names = ", ".join(column.column for column, _ in columns)
             raise LoadError(
                 f"no column says which vertex or edge a row is: {names}",
@@ -463,32 +370,16 @@ class _Table:
 # --- SQL -------------------------------------------------------------------------------------------------------
 
 
-def _text(value: str) -> str:
-    """Return a path or name as SQL's text: where a statement takes no parameters."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _csv(path: str, options: dict[str, Any]) -> str:
-    """Return SQL that reads a CSV file."""
-    said = ""
-    for name, value in options.items():
-        if isinstance(value, dict):
-            said += f", {name} = {{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in value.items())}}}"
-        else:
-            said += f", {name} = {_text(value) if isinstance(value, str) else value}"
-    return f"read_csv({_text(path)}, header = true{said})"
-
-
 def bare(iri: str) -> str:
     """SQL for what :func:`bare_name` makes of an IRI."""
     rest = f"{iri}[{len(DEFAULT_NAMESPACE) + 1}:]"
-    other = f"regexp_full_match({rest}, {_text(_IRI)}) OR regexp_matches({rest}, {_text(_UNSAFE)})"
+    other = f"regexp_full_match({rest}, {_text(IRI)}) OR regexp_matches({rest}, {_text(UNSAFE)})"
     return f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') AND NOT ({other}) THEN {rest} ELSE {iri} END"
 
 
 def _encoded(value: str) -> str:
     """SQL for a text as part of an IRI."""
-    return f"CASE WHEN regexp_matches({value}, {_text(_UNSAFE)}) THEN url_encode({value}) ELSE {value} END"
+    return f"CASE WHEN regexp_matches({value}, {_text(UNSAFE)}) THEN url_encode({value}) ELSE {value} END"
 
 
 def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
@@ -504,8 +395,8 @@ def _vertex(column: Column) -> str:
     value = f"{quoted(column.column)}::VARCHAR"
     group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
     return (
-        f"CASE WHEN regexp_full_match({value}, {_text(_BLANK)}) THEN {value} "
-        f"WHEN regexp_full_match({value}, {_text(_IRI)}) THEN '<' || {value} || '>' "
+        f"CASE WHEN regexp_full_match({value}, {_text(BLANK)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
         f"ELSE {_text('<' + group)} || {_encoded(value)} || '>' END"
     )
 
@@ -513,8 +404,8 @@ def _vertex(column: Column) -> str:
 def _name(value: str) -> str:
     """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node too."""
     return (
-        f"CASE WHEN regexp_full_match({value}, {_text(_BLANK)}) THEN {value} "
-        f"WHEN regexp_full_match({value}, {_text(_IRI)}) THEN '<' || {value} || '>' "
+        f"CASE WHEN regexp_full_match({value}, {_text(BLANK)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
         f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
     )
 

@@ -12,7 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 from graphdb.storage.arrow import string_bytes
 from graphdb.storage.loaders.graphml import LIST
-from graphdb.storage.loaders.tables import bare, bare_name
+from graphdb.storage.loaders.headers import bare_name
+from graphdb.storage.loaders.tables import bare
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, Kind
 
 if TYPE_CHECKING:
@@ -68,9 +69,10 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
     file.write(b'<graph edgedefault="directed">\n')
     count = 0
     for sql in (_nodes(type_label), _edges(type_label)):
-        for batch in connection.sql(sql).to_arrow_reader(50_000):
-            file.write(string_bytes(batch.column(0)))
-            count += batch.num_rows
+        with connection.sql(sql).to_arrow_reader(50_000) as reader:
+            for batch in reader:
+                file.write(string_bytes(batch.column(0)))
+                count += batch.num_rows
     file.write(b"</graph>\n</graphml>\n")
     return count
 

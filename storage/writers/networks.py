@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdb.storage.loaders.tables import bare_name
+from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 if TYPE_CHECKING:

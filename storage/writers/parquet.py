@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
-from graphdb.storage.loaders.tables import bare_name
+from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, XSD
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ N-Triples and Turtle hold the one graph that is queried; N-Quads and TriG hold t
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import IO, TYPE_CHECKING, Any
 
 from graphdb.storage.append import DEFAULT_GRAPH
@@ -70,34 +71,41 @@ JOIN resource AS key ON key.id = property.key JOIN term AS value ON value.id = p
 """Edges with identity, as reifiers; one that has none gets a blank node."""
 
 
-def lines(connection: duckdb.DuckDBPyConnection, quads: bool, ordered: bool = False) -> Iterator[Any]:
+def lines(connection: duckdb.DuckDBPyConnection, quads: bool, ordered: bool = False) -> Generator[Any]:
     """Yield Arrow arrays of lines of N-Triples or N-Quads."""
     triples = f"{_TERMS} {_QUADS if quads else _TRIPLES}"
     if ordered:  # so that Turtle names each graph and each subject once
         graph = "quad.graph ASC NULLS FIRST, " if quads else ""
         triples += f"ORDER BY {graph}triple.subject ASC, triple.label ASC, triple.object ASC"
     for sql in (triples, f"{_TERMS}, {_EDGES}"):
-        for batch in connection.sql(sql).to_arrow_reader(ROWS):
-            yield batch.column(0)
+        with connection.sql(sql).to_arrow_reader(ROWS) as reader:  # nothing else can be asked while one is open
+            for batch in reader:
+                yield batch.column(0)
 
 
 def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], format: str, prefixes: dict[str, str]) -> int:
     """Write the graph; return the number of statements."""
     quads = format in ("nquads", "trig")
-    if format in ("ntriples", "nquads"):
-        source = _Lines(lines(connection, quads))
-        while text := source.read(1 << 20):
-            file.write(text)
-        return source.count
+    plain = format in ("ntriples", "nquads")
+    with closing(lines(connection, quads, ordered=not plain)) as arrays:
+        source = _Lines(arrays)
+        if plain:
+            while text := source.read(1 << 20):
+                file.write(text)
+        else:
+            _write_grouped(source, file, quads, prefixes)
+    return source.count
+
+
+def _write_grouped(source: _Lines, file: IO[bytes], quads: bool, prefixes: dict[str, str]) -> None:
+    """Write lines, which are sorted, as Turtle or TriG."""
     import pyoxigraph
 
-    source = _Lines(lines(connection, quads, ordered=True))
     known = pyoxigraph.RdfFormat.N_QUADS if quads else pyoxigraph.RdfFormat.N_TRIPLES
     parsed: Any = pyoxigraph.parse(io.BufferedReader(source), known, lenient=True)
     wanted = pyoxigraph.RdfFormat.TRIG if quads else pyoxigraph.RdfFormat.TURTLE
     statements = parsed if quads else (quad.triple for quad in parsed)
     pyoxigraph.serialize(statements, file, wanted, prefixes=prefixes)
-    return source.count
 
 
 class _Lines(io.RawIOBase):

@@ -15,7 +15,7 @@ from tests import emulator
 
 SMALL: dict[str, dict[str, int]] = {
     "join": {"block": 32, "items": 2, "rows": 64, "span": 128, "out_bytes": 256},
-    "search": {"pieces": 2, "least": 2, "block_rows": 4, "blocks": 1 << 12, "most": 1, "depth": 2},
+    "search": {"pieces": 2, "least": 2, "block_rows": 4, "blocks": 1 << 12, "most": 1, "depth": 2, "unroll": 4},
 }
 """Sizes of pieces so small that small graphs make many of them."""
 

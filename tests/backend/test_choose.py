@@ -53,7 +53,7 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
     assert not opened
     assert executor.count(small) == 336
     assert not opened
-    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 100.7 ms")
+    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 100.8 ms")
     assert sum(block.count for block in executor.run(large)) == executor.count(large) == 336
     assert executor.describe(small).startswith("cpu")
     assert opened == [1]

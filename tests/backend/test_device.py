@@ -109,7 +109,7 @@ def test_copies_go_with_the_graph(device: Any) -> None:
 
 
 def test_prepared_counts_go_with_the_plan(device: Any) -> None:
-    """What is ready to count, the ranked lists that it reads, and weights."""
+    """What is ready to count, the ranked lists that it reads, and weights; and with candidates what is made of them."""
     empty = cells(device)
     square: list[tuple[int, int, Any, bool]] = [*PATH, (2, 3, (1,), True), (0, 3, (1,), True), (3, 4, (1,), True)]
     for seed in range(3):
@@ -121,7 +121,7 @@ def test_prepared_counts_go_with_the_plan(device: Any) -> None:
         for _ in range(2):
             assert device._counter.count(plan, Control()) == HostExecutor(1).count(plan)
         assert cells(device) > empty
-        del plan, graph
+        del plan, graph, some
         assert cells(device) == empty
 
 

@@ -74,6 +74,14 @@ def pattern_of(edges: Edges, label: int, candidates: tuple[Any, ...] = ()) -> Pa
     )
 
 
+def square_of(label: int) -> PatternGraph:
+    """Two that lead to the same two, under REPEATABLE ELEMENTS."""
+    pairs = enumerate(((0, 1), (2, 1), (0, 3), (2, 3)))
+    edges = tuple(PatternEdge(f"e{i}", a, b, (label,), True, 0) for i, (a, b) in pairs)
+    clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(4))),)
+    return replace(pattern_of(PATTERNS["4-cycle"], label), edges=edges, clauses=clauses)
+
+
 def counted(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
     """Compare with the host's search; whether the device counted without searching."""
     plan = make_plan(pattern, graph, counting="always")
@@ -100,10 +108,24 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     assert executor.expected(plan, True).seconds > before.seconds
     assert executor.expected(slow, True) == before
     want = executor.count(plan)
-    assert executor._counter.expected(plan) == before
+    assert replace(executor._counter.expected(plan), first=before.first) == before
     assert executor.count(slow) == want
     assert executor._counter.expected(plan) == replace(before, first=0.0)
     assert executor.expected(plan, True) == executor._counter.expected(plan)
+    assert executor.describe(plan) == "cuda:0 by sums"
+    assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
+
+
+def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
+    """What counts wait for want of a kernel adds up over all plans that it would serve, also those made anew."""
+    graph, label = graph_of(40, 160, 1)
+    plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(3)]
+    first = [executor._counter.expected(plan).first for plan in plans]
+    assert len(set(first)) == 1
+    executor._counter.waited(plans[0], 0.1)
+    assert executor._counter.expected(plans[1]).first == pytest.approx(first[0] - 0.1)
+    executor._counter.waited(plans[1], 10.0)
+    assert executor._counter.expected(plans[2]).first < 0.1
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])
@@ -122,6 +144,26 @@ def test_candidates_and_hanging_trees(executor: Any) -> None:
     sets = tuple(np.flatnonzero(np.arange(32) % 4 == i) for i in range(4))
     edges = ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (0, 5))
     assert counted(pattern_of(edges, label, (*sets, sets[0], sets[1])), graph, executor)
+
+
+def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
+    """Candidates' bits, and how many of them a list holds, are kept for other plans as long as the candidates are."""
+    from graphdb.gpu.launch import Module
+
+    graph, label = graph_of(32, 90, 3)
+    sets = tuple(np.flatnonzero(np.arange(32) % 3 == i) for i in range(3))
+    launched: list[str] = []
+    plain = Module.launch
+
+    def launch(module: Any, kernel: str, *arguments: Any, **more: Any) -> None:
+        launched.append(kernel)
+        plain(module, kernel, *arguments, **more)
+
+    with mock.patch.object(Module, "launch", launch):
+        for edges, weighings in ((((0, 1), (1, 2), (0, 2)), True), (((0, 1), (1, 2), (0, 2)), False)):
+            launched.clear()
+            assert counted(pattern_of(edges, label, sets), graph, executor)
+            assert ("weigh" in launched) == weighings
 
 
 def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
@@ -158,6 +200,34 @@ def test_what_triangles_have_in_common(executor: Any, shared: int) -> None:
     graph, label = graph_of(120, 1500, 5)
     with mock.patch.object(count, "WARP_BYTES", 0), mock.patch.object(count, "SHARED", shared):
         assert counted(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, executor)
+
+
+def test_sums_by_hash(executor: Any) -> None:
+    """Where vectors are too long for shared memory, and roots send little: in several passes, some of them made anew."""
+    from graphdb.gpu import count, nested, registers
+
+    graph, label = graph_of(350, 600, 7)
+    square = square_of(label)
+    with ExitStack() as stack:
+        for module, name, value in (
+            (count, "SHARED", 64),
+            (count, "SLOTS", 64),
+            (nested, "SLOTS", 64),
+            (registers, "SLOTS", 64),
+            (registers, "SHARED", 640),
+        ):
+            stack.enter_context(mock.patch.object(module, name, value))
+        written: list[str] = []
+
+        def write(*shape: Any) -> Any:
+            kernel = nested.specialise(shape[0], dict(shape[1]), *shape[2:])
+            written.append(kernel.text)
+            return kernel
+
+        stack.enter_context(mock.patch.object(count, "_written", write))
+        plan = make_plan(square, graph, counting="always")
+        assert executor._counter.count(plan, Control()) == HOST.count(make_plan(square, graph, counting="never"))
+        assert [text for text in written if "Hashed" in text]
 
 
 @EXAMPLES

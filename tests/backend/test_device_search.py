@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -69,7 +70,7 @@ def test_partial_matches_are_dealt_out_anew(devices: Any, pool_rows: int) -> Non
     """Those that have no room in the pool are searched at once."""
     graph, label = graph_of(30, 140, 5)
     counting = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")
-    executor = searching(devices, **{**SMALL["search"], "depth": 3, "pool_rows": pool_rows})
+    executor = searching(devices, **{**SMALL["search"], "depth": 3, "pool_rows": pool_rows, "unroll": 32})
     assert executor.count(counting) == HOST.count(counting) > 0
 
 
@@ -141,3 +142,26 @@ def test_a_timeout_stops_a_search() -> None:
         executor.count(plan, Control(timeout=0.3))
     small = make_plan(pattern_of(PATTERNS["diamond"], label), graph_of(40, 160, 1)[0], counting="never")
     assert executor.count(small) >= 0  # and the device goes on
+
+
+def test_a_search_stops_while_its_kernel_is_compiled(devices: Any) -> None:
+    """Nothing stops the compiler, but nobody waits for it; who asks again finds what it has made."""
+    from graphdb.gpu.launch import Module
+
+    graph, label = graph_of(20, 60, 9)
+    plan = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")
+    executor, slow, compiled = searching(devices), threading.Event(), threading.Event()
+    plain = Module.compile
+
+    def compile(module: Any) -> None:
+        slow.wait(60)
+        plain(module)
+        compiled.set()
+
+    with mock.patch.object(Module, "compile", compile):
+        with pytest.raises(QueryTimeout):
+            executor.count(plan, Control(timeout=0.05))
+        assert not compiled.is_set()
+        slow.set()
+        assert compiled.wait(60)
+    assert executor.count(plan) == HOST.count(plan)

@@ -200,6 +200,8 @@ SEARCHES: tuple[Variant, ...] = (
     ("4 tasks per warp", {"pieces": 4}, None, {}),
     ("64 tasks per warp", {"pieces": 64}, None, {}),
     ("tasks of at least 32 elements", {"least": 32}, None, {}),
+    ("8 lists at a time, not 32", {"unroll": 8}, None, {}),
+    ("a list at a time: no unrolling", {"unroll": 1}, None, {}),
     ("without code motion", {"motion": False}, None, {}),
 )
 CASES = (

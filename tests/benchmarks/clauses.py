@@ -1,15 +1,16 @@
-"""Queries of several clauses against peers, in one run: OPTIONAL MATCH, UNWIND, UNION, CASE, lists, subqueries.
+"""Queries of several clauses against peers, in one run: OPTIONAL MATCH, UNWIND, UNION, CASE, lists, subqueries, values.
 
-    python -m tests.benchmarks.clauses [--people 100000] [--repeat 3] [--limit 20]
+    python -m tests.benchmarks.clauses [--people 100000] [--repeat 3] [--limit 20] [--only values]
 
-A made social network: people with an age and a name, ten acquaintances each, every second one with a liking.  Each
+A made social network: people with an age, a name, a day of birth and a time when they were seen, ten acquaintances each,
+every second one with a liking.  Each
 engine is asked its own way, and answers with a table; the sum of its last column must be the same for all.  The cell
 ``interpreted`` is ours row by row in Python, as every one of these questions was answered before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,80 @@ def questions(people: int) -> list[Question]:
             "SELECT a.id AS a, coalesce(m.n, 0) AS n FROM person a LEFT JOIN (SELECT k.s, count(*) AS n FROM knows k "
             "JOIN likes l ON l.s = k.o GROUP BY k.s) m ON m.s = a.id",
         ),
+        *values(),
+    ]
+
+
+def values() -> list[Question]:
+    """Return the questions about dates, durations, maps and lists of several types."""
+    between = "date_part('year', age(a.seen, a.born))::BIGINT"
+    return [
+        Question(
+            "values: parts of a date",
+            "MATCH (a:Person) RETURN a.born.year AS y, a.born.quarter AS q, count(*) AS n",
+            "SELECT year(born) AS y, quarter(born) AS q, count(*) AS n FROM person GROUP BY ALL",
+            "MATCH (a:Person) RETURN date_part('year', a.born) AS y, date_part('quarter', a.born) AS q, count(*) AS n",
+        ),
+        Question(
+            "values: a date plus a duration",
+            "MATCH (a:Person) WHERE a.born + duration('P18Y') > date('1990-06-01') RETURN count(*) AS n",
+            "SELECT count(*) AS n FROM person WHERE born + INTERVAL 18 YEAR > DATE '1990-06-01'",
+            "MATCH (a:Person) WHERE a.born + interval('18 years') > date('1990-06-01') RETURN count(*) AS n",
+        ),
+        Question(
+            "values: duration.between, grouped",
+            "MATCH (a:Person) RETURN duration.between(a.born, a.seen).years AS y, count(*) AS n",
+            f"SELECT {between} AS y, count(*) AS n FROM person a GROUP BY ALL",
+            "MATCH (a:Person) RETURN date_part('year', a.seen) - date_part('year', a.born) AS y, count(*) AS n",
+        ),
+        Question(
+            "values: durations, ordered",
+            "MATCH (a:Person) RETURN duration({days: a.age, hours: a.age % 24}) AS d, a.age AS n ORDER BY d, n",
+            "SELECT to_days(age::INT) + to_hours(age % 24) AS d, age AS n FROM person ORDER BY d, n",
+            "MATCH (a:Person) RETURN to_days(a.age) + to_hours(a.age % 24) AS d, a.age AS n ORDER BY d, n",
+        ),
+        Question(
+            "values: maps, collected",
+            "MATCH (a:Person)-[:knows]->(b:Person) WITH a, collect({name: b.name, age: b.age}) AS l "
+            "RETURN a.id AS a, size(l) AS n",
+            "SELECT s AS a, len(l) AS n FROM (SELECT k.s, list({'name': b.name, 'age': b.age}) AS l FROM knows k "
+            "JOIN person b ON b.id = k.o GROUP BY k.s)",
+            "MATCH (a:Person)-[:knows]->(b:Person) WITH a, collect({name: b.name, age: b.age}) AS l "
+            "RETURN a.id AS a, size(l) AS n",
+        ),
+        Question(
+            "values: a map of each person",
+            "MATCH (a:Person) RETURN a {.name, .born, .age} AS m, a.id AS n",
+            "SELECT {'name': name, 'born': born, 'age': age} AS m, id AS n FROM person",
+            "MATCH (a:Person) RETURN {name: a.name, born: a.born, age: a.age} AS m, a.id AS n",
+        ),
+        Question(
+            "values: all properties",
+            "MATCH (a:Person) WHERE a.id % 10 = 0 RETURN properties(a) AS m, a.id AS n",
+            "SELECT p AS m, id AS n FROM person p WHERE id % 10 = 0",
+            "MATCH (a:Person) WHERE a.id % 10 = 0 RETURN properties(a) AS m, a.id AS n",
+        ),
+        Question(
+            "values: a list of several types",
+            "MATCH (a:Person) WITH [a.age, a.age > 40, a.born.year] AS l RETURN l, count(*) AS n",
+            "SELECT l, count(*) AS n FROM (SELECT row(age, age > 40, year(born)) AS l FROM person) GROUP BY l",
+            "MATCH (a:Person) WITH {a: a.age, b: a.age > 40, c: date_part('year', a.born)} AS l RETURN l, count(*) AS n",
+        ),
+        Question(
+            "values: reduce",
+            "MATCH (a:Person)-[:knows]->(b:Person) WITH a, collect(b.age) AS l "
+            "RETURN reduce(t = 0, x IN l | t + x) AS n",
+            "SELECT list_reduce(l, lambda t, x: t + x, 0::BIGINT) AS n FROM (SELECT k.s, list(b.age) AS l FROM knows k "
+            "JOIN person b ON b.id = k.o GROUP BY k.s)",
+            "MATCH (a:Person)-[:knows]->(b:Person) WITH a, collect(b.age) AS l RETURN cast(list_sum(l), 'INT64') AS n",
+        ),
+        Question(
+            "values: percentile, deviation",
+            "MATCH (a:Person)-[:knows]->(b:Person) RETURN a.age AS a, stDev(b.age) AS s, percentileDisc(b.age, 0.9) AS n",
+            "SELECT a.age, stddev_samp(b.age) AS s, quantile_disc(b.age, 0.9) AS n FROM knows k JOIN person a ON a.id = k.s "
+            "JOIN person b ON b.id = k.o GROUP BY a.age",
+            "MATCH (a:Person)-[:knows]->(b:Person) RETURN a.age AS a, cast(max(b.age), 'INT64') AS n",
+        ),
     ]
 
 
@@ -143,7 +218,9 @@ def make(folder: Path, people: int) -> Path:
     with duckdb.connect() as sql:
         sql.execute("SELECT setseed(0.5)")
         sql.execute(
-            "CREATE TABLE person AS SELECT i AS id, (hash(i) % 80)::BIGINT AS age, 'person ' || i AS name "
+            "CREATE TABLE person AS SELECT i AS id, (hash(i) % 80)::BIGINT AS age, 'person ' || i AS name, "
+            "DATE '1940-01-01' + (hash(i, 3) % 25000)::INT AS born, "
+            "TIMESTAMP '2020-01-01' + to_minutes((hash(i, 4) % 1000000)::BIGINT) AS seen "
             f"FROM range({people}) t(i)"
         )
         for table, edges, salt in (("knows", 10 * people, 1), ("likes", people // 2, 2)):
@@ -170,9 +247,7 @@ class Ours:
 
         self.open(folder)
         assert self._database is not None
-        person = duckdb.sql(
-            f"SELECT id AS \":ID\", id, age, name, 'Person' AS \":LABEL\" FROM '{source}/person.parquet'"
-        )
+        person = duckdb.sql(f"SELECT id AS \":ID\", *, 'Person' AS \":LABEL\" FROM '{source}/person.parquet'")
         tables = [person.to_arrow_table()]
         for name in ("knows", "likes"):
             edges = duckdb.sql(
@@ -205,9 +280,11 @@ class Interpreted(Ours):
 class Duck:
     """DuckDB, with a table for the people and one for each kind of edge."""
 
+    tables: tuple[str, ...] = ("person", "knows", "likes")
+
     def load(self, source: Path, folder: Path) -> int:
         self.open(folder)
-        for name in ("person", "knows", "likes"):
+        for name in self.tables:
             self._connection.execute(f"CREATE TABLE {name} AS FROM '{source / name}.parquet'")
         return 0
 
@@ -225,7 +302,7 @@ class Ladybug:
 
     def load(self, source: Path, folder: Path) -> int:
         self.open(folder)
-        self._run("CREATE NODE TABLE Person(id INT64 PRIMARY KEY, age INT64, name STRING)")
+        self._run("CREATE NODE TABLE Person(id INT64 PRIMARY KEY, age INT64, name STRING, born DATE, seen TIMESTAMP)")
         self._run(f"COPY Person FROM '{source}/person.parquet'")
         for name in ("knows", "likes"):
             self._run(f"CREATE REL TABLE {name}(FROM Person TO Person)")
@@ -256,11 +333,24 @@ ENGINES: dict[str, type[Engine]] = {"graphdb": Ours, "interpreted": Interpreted,
 
 def run(argv: Sequence[str]) -> list[Table]:
     """Ask all engines all questions."""
-    parser = options(__doc__ or "", [name for name in ENGINES if name != "graphdb"], 3, 20.0)
+    return asked(argv, __doc__ or "", ENGINES, make, questions, "acquaintances: clauses")
+
+
+def asked(
+    argv: Sequence[str],
+    doc: str,
+    engines: dict[str, type[Engine]],
+    make: Callable[[Path, int], Path],
+    questions: Callable[[int], list[Question]],
+    what: str,
+) -> list[Table]:
+    """Ask some engines some questions to a network that ``make`` writes."""
+    parser = options(doc, [name for name in engines if name != "graphdb"], 3, 20.0)
     parser.add_argument("--people", type=int, default=100_000)
+    parser.add_argument("--only", default="", help="ask the questions whose names have this in them")
     arguments = parser.parse_args(argv)
-    chosen = {name: make for name, make in ENGINES.items() if name == "graphdb" or name in arguments.peers.split(",")}
-    title = f"{arguments.people:,} people, {10 * arguments.people:,} acquaintances: clauses, warm ms, median"
+    chosen = {name: kind for name, kind in engines.items() if name == "graphdb" or name in arguments.peers.split(",")}
+    title = f"{arguments.people:,} people, {10 * arguments.people:,} {what}, warm ms, median"
     table = Table(title, ["question", *chosen])
     cells: dict[str, list[Any]] = {name: [] for name in chosen}
     with scratch() as folder, workers(chosen) as started:
@@ -273,6 +363,8 @@ def run(argv: Sequence[str]) -> list[Table]:
             if loaded.trouble:
                 raise SystemExit(f"{name}: {loaded.trouble}")
         for question in questions(arguments.people):
+            if arguments.only not in question.name:
+                continue
             progress(question.name)
             expected = started["duckdb"].count(question, arguments.limit).value
             found = measure(started, question, expected, arguments.repeat, arguments.limit, question.name)

@@ -68,6 +68,7 @@ def questions(vertices: list[int], hub: int, count: int) -> list[Question]:
         Question("lengths from one vertex to all", "lengths_from", sources=(one,)),
         Question("paths from one vertex to all", "paths_from", sources=(one,)),
         Question("paths from one vertex to all, as values", "values_from", sources=(one,)),
+        Question("the same, each vertex and edge of them read", "read_from", sources=(one,)),
         Question("lengths from 20 vertices to 20", "across", sources=many, targets=others),
         Question("5 shortest paths without a vertex twice, 5 pairs", "k_shortest", pairs[:5], most=5),
         Question("trails of 1 to 2 edges, count", "trails", most=2),
@@ -151,6 +152,11 @@ class Graphdb(_Asked):
     def values_from(self, question: Question) -> int:
         text = "MATCH p = ANY SHORTEST (a)-[:<v:e>]-*(b) WHERE iri(a) = $s RETURN p"
         return len(self._ask(text, s=f"v:{question.sources[0]}").fetchall())
+
+    def read_from(self, question: Question) -> int:
+        text = "MATCH p = ANY SHORTEST (a)-[:<v:e>]-*(b) WHERE iri(a) = $s RETURN p"
+        paths = self._ask(text, s=f"v:{question.sources[0]}").fetchall()
+        return sum(len(path.nodes) + len(path.relationships) for (path,) in paths)
 
     def across(self, question: Question) -> int:
         text = "MATCH p = ANY SHORTEST (a)-[:<v:e>]-+(b) WHERE a.<v:id> IN $s AND b.<v:id> IN $t RETURN sum(length(p))"
@@ -309,6 +315,11 @@ class Ladybug(_Asked):
         text = f"MATCH p = (a:V {{id: $s}})-[:e* SHORTEST 1..{LONGEST}]-(b:V) WHERE b.id <> $s RETURN p"
         return len(self._all(text, s=question.sources[0])) + 1
 
+    def read_from(self, question: Question) -> int:
+        text = f"MATCH p = (a:V {{id: $s}})-[:e* SHORTEST 1..{LONGEST}]-(b:V) WHERE b.id <> $s RETURN p"
+        paths = [row[0] for row in self._all(text, s=question.sources[0])]
+        return sum(len(path["_NODES"]) + len(path["_RELS"]) for path in paths) + 1
+
     def across(self, question: Question) -> int:
         text = (
             f"MATCH p = (a:V)-[:e* SHORTEST 1..{LONGEST}]-(b:V) WHERE a.id IN $s AND b.id IN $t RETURN sum(length(p))"
@@ -370,6 +381,9 @@ class IGraph(_Asked):
 
     values_from = paths_from
 
+    def read_from(self, question: Question) -> int:
+        return sum(2 * len(path) - 1 for path in self._graph.get_shortest_paths(question.sources[0]) if path)
+
     def across(self, question: Question) -> int:
         return sum(map(sum, self._graph.distances(list(question.sources), list(question.targets))))
 
@@ -413,6 +427,10 @@ class NetworkX(_Asked):
         return len(self._module.single_source_shortest_path(self._graph, question.sources[0]))
 
     values_from = paths_from
+
+    def read_from(self, question: Question) -> int:
+        paths = self._module.single_source_shortest_path(self._graph, question.sources[0])
+        return sum(2 * len(path) - 1 for path in paths.values())
 
     def k_shortest(self, question: Question) -> int:
         found = (

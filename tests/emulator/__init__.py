@@ -133,6 +133,9 @@ class RawModule:
                 made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
         self._library = ctypes.PyDLL(str(library))  # with the GIL: the emulator runs one kernel at a time
 
+    def compile(self) -> None:
+        """It is compiled when it is made."""
+
     def get_function(self, name: str) -> Any:
         kernel = getattr(self._library, name)
 

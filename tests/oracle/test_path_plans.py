@@ -73,7 +73,16 @@ MATCH (a)-[:E*0..2]->(b) WITH a, b MATCH (b)-[:E]->{1,2}(a) RETURN a.id, b.id
 MATCH (a)-[:E*1..2]->(b) WITH count(*) AS n RETURN n
 MATCH (a {id: 0})-[:E*1..2]->(b) RETURN b.id UNION MATCH (a {id: 0})-[:F*0..2]->(b) RETURN b.id
 MATCH (a:N) WITH a MATCH (a)-[e:F]->(c)-[:E*1..2]->(b) WHERE EXISTS { (b)-[:F]->() } RETURN type(e), a.id, b.id
-MATCH (a:N {id: 1}) OPTIONAL MATCH (a) ((x)-[:E]->(y WHERE y.half = 1)){1,2} (b) RETURN a.id, b.id""".splitlines()
+MATCH (a:N {id: 1}) OPTIONAL MATCH (a) ((x)-[:E]->(y WHERE y.half = 1)){1,2} (b) RETURN a.id, b.id
+MATCH p = (a)-[:E*0..2]->(b) RETURN [x IN nodes(p) | x.id], [x IN nodes(p) WHERE x.half = a.half | x.id * b.id]
+MATCH p = (a)-[:E|F*1..2]-(b) WHERE all(x IN nodes(p) WHERE x.half >= a.half OR x = b) RETURN p
+MATCH p = (a)-[r:E|F*1..2]-(b) RETURN [e IN relationships(p) WHERE type(e) = 'E' | endNode(e).id], [e IN r | e = r[0]]
+MATCH p = ALL SHORTEST (a)-[:E|F]->*(b) WHERE none(x IN nodes(p)[1..] WHERE x.id = 2) RETURN a.id, b.id, length(p)
+MATCH p = ANY SHORTEST (a)-[:E]-*(b) WHERE single(x IN nodes(p) WHERE x.missing IS NULL) RETURN a.id, b.id
+MATCH p = (a)-[:E]->(b) WHERE any(x IN nodes(p) WHERE x.half = 0 AND any(y IN nodes(p) WHERE y.id > x.id)) RETURN p
+MATCH p = (a)-[:E*0..1]->(b) RETURN [x IN nodes(p) WHERE x:N | labels(x)] AS l, count(*) ORDER BY l LIMIT 100
+MATCH (a)-[:E]->(b) WITH a, collect(b) AS bs RETURN a.id, size([x IN bs WHERE x.id < 3]), all(x IN bs WHERE x.half < 1)
+MATCH (a) OPTIONAL MATCH (a)-[:F]->(b) WITH a, collect(b) AS bs RETURN a.id, size([x IN bs | x]), none(x IN bs WHERE x.id > 1)""".splitlines()
 
 
 def plain(value: Any) -> Any:

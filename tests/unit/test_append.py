@@ -15,7 +15,7 @@ from graphdb.storage import keys
 from graphdb.storage.append import Appender
 from graphdb.storage.arrow import Windows
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary import Numbering
+from graphdb.storage.dictionary import Numbering, plain_literals, typed_literals
 from graphdb.storage.migrations import MIGRATIONS
 from graphdb.storage.terms import RDF, XSD
 
@@ -57,6 +57,17 @@ def test_rows(connection: duckdb.DuckDBPyConnection) -> None:
     connection.rollback()
     assert len(connection.execute("FROM main.triples").fetchall()) == len(ROWS)
     assert connection.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
+
+
+def test_literals_without_a_datatype_are_what_typed_ones_are(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = [(1, "Ada", None, None), (2, "12", None, None), (3, "true", None, "en")]
+    source = f"(VALUES {', '.join(map(str, rows))}) AS row(id, lexical, datatype, language)".replace("None", "NULL")
+    found = [
+        connection.execute(f"{literals(source)} ORDER BY id").fetchall()
+        for literals in (plain_literals, typed_literals)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
 
 
 def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.config import Budget
 from graphdb.data import GEOGRAPHY
-from graphdb.storage import bulk, statistics
+from graphdb.storage import bulk, spool, statistics
 from graphdb.storage.batch import Batch
-from graphdb.storage.loaders import collect, streams
-from graphdb.storage.loaders import load as load_module
+from graphdb.storage.loaders import collect, streams, unify
 
 TABLES = {
     "resource": "id",
@@ -69,23 +68,24 @@ def test_threads_do_not_matter() -> None:
 
 @pytest.mark.parametrize("way", ["spilled", "several batches", "as if there were more"])
 def test_every_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """Texts and triples on disk; terms that do not fit, so that DuckDB finds them; and DuckDB from the start."""
+    """Texts and triples on disk; terms that do not fit; and terms that DuckDB finds."""
     expected = loaded(GEOGRAPHY)
     monkeypatch.setattr(streams, "BLOCK", 50_000)
     monkeypatch.setattr(collect, "_PIECE", 5_000)
     taken: list[bool] = []
 
-    def take(self: collect.Collector) -> Batch:
+    def batch(self: collect.Collector) -> Batch:
         taken.append(self.spilled)
         return whole(self)
 
-    whole = collect.Collector.take
-    monkeypatch.setattr(collect.Collector, "take", take)
+    whole = collect.Collector._batch
+    monkeypatch.setattr(collect.Collector, "_batch", batch)
     if way == "spilled":
         monkeypatch.setattr(Budget, "of", lambda limit: Budget(1 << 30, 1 << 22, 100))
         monkeypatch.setattr(collect.Collector, "full", False)
     elif way == "several batches":
         monkeypatch.setattr(collect, "_SLOTS", 1_000)
+        monkeypatch.setattr(unify, "PARTS", 8)
         monkeypatch.setattr(Budget, "of", lambda limit: Budget(1 << 30, 10_000, 10_000))
     else:
         monkeypatch.setattr(bulk, "is_empty", lambda connection: False)
@@ -102,17 +102,34 @@ values = st.sampled_from(['"x"', '"x"@en', '"1"^^<http://www.w3.org/2001/XMLSche
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(terms | st.just("_:b"), labels, terms | values), max_size=40), st.integers(1, 200))
 def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, ...]], memory: int) -> None:
-    """A few labels at a time, as memory allows, are all labels."""
+    """Runs of a few triples, windows of two, and terms in any number of batches make what one piece makes."""
     file = tmp_path_factory.mktemp("random") / "data.nt"
     file.write_text("".join(" ".join(triple) + " .\n" for triple in triples))
-    with graphdb.connect() as db, pytest.MonkeyPatch.context() as patch:
-        whole = bulk.Bulk
-        patch.setattr(load_module.bulk, "Bulk", lambda connection, batch, _: whole(connection, batch, memory))
-        report = db.load(file)
-        assert report.new_triples == len({(s, p, o) for s, p, o in triples})
-        assert contents(db, *list(TABLES)[3:]) == recounted(db)
-        rows = db.sql("SELECT subject, predicate, object FROM triples").fetchall()
-        assert len(set(rows)) <= len(rows) == report.new_triples
+    expected = loaded(file)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in (
+            (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
+            (bulk, "_LABELS", 2), (bulk, "_ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+        ):  # fmt: skip
+            patch.setattr(module, name, value)
+        with graphdb.connect() as db:
+            report = db.load(file)
+            assert report.new_triples == len({(s, p, o) for s, p, o in triples})
+            assert contents(db) == expected
+            assert contents(db, *list(TABLES)[3:]) == recounted(db)
+
+
+def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:
+    file = tmp_path / "data.nt"
+    file.write_text("<a:s> <a:p> <a:o> .\n")
+    with graphdb.connect() as db:
+        db.load(file)
+        db.sql("SET memory_limit = '8MB'")
+        with pytest.raises(graphdb.MemoryLimitError, match="the load needs more memory than memory_limit") as error:
+            db.load(GEOGRAPHY)
+        assert "500MB is enough" in str(error.value)
+        db.sql("SET memory_limit = '1GB'")
+        assert db.sql("SELECT count(*) FROM triples").scalar() == 1
 
 
 def test_more_pairs_of_labels_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from graphdb.errors import StorageError
 from graphdb.storage import schema
-from graphdb.storage.catalog import PREFIXES, SCHEMA_VERSION, Catalog
+from graphdb.storage.catalog import PREFIXES, SCHEMA_VERSION, Catalog, _share
 
 
 @pytest.fixture
@@ -30,6 +30,27 @@ def test_new_database(connection: duckdb.DuckDBPyConnection) -> None:
     assert catalog.vertex_labels() == []
     assert catalog.next_source() == 0
     assert connection.execute("FROM main.triples").fetchall() == []
+
+
+def test_the_tables_are_those_that_the_schema_says(connection: duckdb.DuckDBPyConnection) -> None:
+    Catalog(connection).create()
+    with duckdb.connect() as other:
+        other.execute("CREATE SCHEMA _graphdb")
+        with _share(other).connect() as sql:
+            schema.metadata.create_all(sql, checkfirst=False)
+        columns, keys = (
+            [
+                each.execute(f"SELECT {what} WHERE schema_name = '_graphdb' ORDER BY ALL").fetchall()
+                for each in (connection, other)
+            ]
+            for what in (
+                "table_name, column_index, column_name, data_type, is_nullable, column_default FROM duckdb_columns()",
+                "table_name, constraint_type, constraint_column_names FROM duckdb_constraints()",
+            )
+        )
+    assert columns[0] == columns[1]
+    assert keys[0] == keys[1]
+    assert len(columns[0]) > 50 < len(keys[0])
 
 
 def test_types_are_the_documented_ones(connection: duckdb.DuckDBPyConnection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pathlib
 import signal
@@ -47,27 +48,62 @@ def test_a_killed_load_is_told(tmp_path: pathlib.Path) -> None:
     assert "rolled back" not in subprocess.run(ran, capture_output=True, text=True, check=True).stderr
 
 
-def test_full_disk(tmp_path: pathlib.Path) -> None:
-    """No room for the load: an error, and the database as before.  A limit on a file's size stands for the disk's."""
-    path = tmp_path / "db.duckdb"
-    (tmp_path / "a.nt").write_text("<e:a> <e:p> <e:b> .\n")
-    (tmp_path / "big.nt").write_text(LINES.replace("line", os.urandom(400).hex()))
-    code = """
-import resource, signal, sys, graphdb
-db = graphdb.connect(sys.argv[1] + "/db.duckdb")
-db.load(sys.argv[1] + "/a.nt")
+FULL = """
+import gzip, pathlib, resource, signal, sys
+import graphdb
+folder = pathlib.Path(sys.argv[1])
+db = graphdb.connect(folder / "db.duckdb", spill=folder / "spill")
+db.load(folder / "there.nt")
+db.sql("CHECKPOINT")
+big = {name: folder / f"big.{name}" for name in ("nt", "ttl", "csv", "csv.gz", "graphml")}
+exports = [folder / f"out.{name}" for name in ("nt", "nt.gz", "ttl.zst", "trig", "graphml", "parquet")]
+for path in exports[:-1]:
+    path.write_text("old")
+frame = db.sql(f"SELECT name AS \\":ID\\", text FROM '{big['csv']}' AS t(name, text)").to_arrow()
+actions = {
+    **{name: lambda path=path: db.load(path) for name, path in big.items()},
+    "frame": lambda: db.load(frame),
+    "create": lambda: db.query("UNWIND range(1, 3000) AS n CREATE (:Made {t: toString(rand()) + toString(rand()) + toString(rand())})"),
+    "set": lambda: db.query("MATCH (a) WHERE a.<e:p> IS NOT NULL SET a.t = a.<e:p> + '.'"),
+    "table": lambda: db.query("CREATE TABLE t AS MATCH (a)-[:<e:p>]->(b) RETURN a, b"),
+    "sql": lambda: db.sql("CREATE TABLE t AS SELECT uuid() FROM range(200000)"),
+    **{path.name: lambda path=path: db.export(path) for path in exports},
+}
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-try:
-    db.load(sys.argv[1] + "/big.nt")
-except graphdb.GraphDBError as error:
-    print(type(error).__name__)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+for name, action in actions.items():
+    try:
+        print(name, "succeeded", action())
+    except graphdb.StorageError as error:
+        assert "cannot write" in str(error) and "too large" in str(error), error
+        print(name, db.query("MATCH (a)-[:<e:p>]->(b) RETURN count(*)").scalar(), db.tables())
 """
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert ran.stdout.strip() in ("StorageError", "ExecutionError"), ran.stdout + ran.stderr
-    with graphdb.connect(path) as db:
-        assert db.sql("FROM triples").fetchall() == [("e:a", "e:p", "e:b", None, None)]
-        assert db.load(tmp_path / "big.nt").new_triples == 20_000
+
+
+def test_full_disk(tmp_path: pathlib.Path) -> None:
+    """No room for what is written: an error, and all as before.  A limit on the sizes of files stands for the disk's."""
+    words = [f"{i} {os.urandom(200).hex()}" for i in range(2_000)]
+    (tmp_path / "there.nt").write_text("".join(f'<e:{i}> <e:p> "{word[:200]}" .\n' for i, word in enumerate(words)))
+    for name in ("nt", "ttl"):
+        (tmp_path / f"big.{name}").write_text("".join(f'<e:{i}> <e:new> "{w}" .\n' for i, w in enumerate(words)))
+    table = ":ID,new\n" + "".join(f"{i},{word}\n" for i, word in enumerate(words))
+    (tmp_path / "big.csv").write_text(table)
+    (tmp_path / "big.csv.gz").write_bytes(gzip.compress(table.encode(), 1))
+    nodes = "".join(f'<node id="{i}"><data key="n">{word}</data></node>' for i, word in enumerate(words))
+    (tmp_path / "big.graphml").write_text(f'<graphml><key id="n" for="node"/><graph>{nodes}</graph></graphml>')
+    before = {path.name for path in tmp_path.iterdir()} | {"db.duckdb", "spill"}
+    ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False)
+    told = ran.stdout.splitlines()
+    assert len(told) == 16, ran.stdout + ran.stderr
+    assert all(line.endswith(" 2000 ['triples']") for line in told), told
+    olds = {path for path in tmp_path.glob("out.*") if path.read_text() == "old"}
+    assert len(olds) == 5, "what was there stays"
+    assert {path.name for path in tmp_path.iterdir()} - {path.name for path in olds} - {"db.duckdb.wal"} <= before
+    assert not any((tmp_path / "spill").glob("graphdb-*"))
+    with graphdb.connect(tmp_path / "db.duckdb") as db:
+        assert db.sql("SELECT count(*), count(DISTINCT predicate) FROM triples").fetchall() == [(2_000, 1)]
+        assert (db.tables(), db.unfinished) == (["triples"], None)
+        assert db.load(tmp_path / "big.nt").new_triples == 2_000
 
 
 def test_readers_and_writers(tmp_path: pathlib.Path) -> None:

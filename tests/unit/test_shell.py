@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -317,3 +318,66 @@ def test_bars() -> None:
         assert told is not None
         told(0.5, 1.0, 0, "matching")
     assert not shown.getvalue(), "what is done soon needs no bar"
+
+
+def test_bars_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell's bar is one output that is replaced, and ends whole or says where it stopped; it is text too."""
+    from graphdb import progress
+
+    outputs: list[dict[str, str]] = []
+
+    class Handle:
+        def update(self, shown: dict[str, str], raw: bool) -> None:
+            outputs[-1] = shown
+
+    def show(shown: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        outputs.append(shown)
+        return Handle()
+
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", cast(ModuleType, SimpleNamespace(display=show)))
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr(progress, "_STROKE", 0.0)
+    with progress.bar(0) as told:
+        assert told is not None
+        told(25e6, 100e6, 5_000_000, "parsing")
+        assert 'value="0.2500"' in outputs[0]["text/html"]
+        assert "parsing, 25%, 25.0/100.0 MB, 5,000,000 triples" in outputs[0]["text/plain"]
+        assert outputs[0]["text/plain"].endswith(" left")
+        told(100e6, 100e6, 9_000_000, "a < b")
+        assert "a &lt; b" in outputs[0]["text/html"]
+    assert len(outputs) == 1
+    assert 'value="1.0000"' in outputs[0]["text/html"]
+    assert outputs[0]["text/plain"].startswith("done in ")
+
+    def interrupted() -> None:
+        with progress.bar(0) as told:
+            assert told is not None
+            told(0.5, 1.0, 0, "matching")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert 'value="0.5000"' in outputs[1]["text/html"]
+    assert outputs[1]["text/plain"].startswith("stopped after ")
+    with progress.bar(60) as told:
+        assert told is not None
+        told(0.5, 1.0, 0, "matching")
+    assert len(outputs) == 2, "what is done soon needs no bar"
+
+
+def test_results_in_notebooks() -> None:
+    """A result is a table of HTML, escaped, numbers to the right; what has no rows is text."""
+    with graphdb.connect() as db:
+        shown = db.query("UNWIND range(1, 12) AS n RETURN n AS `<n>`, '<b>' AS t, null AS x")._repr_html_()
+        assert shown is not None
+        assert '<th style="text-align: right">&lt;n&gt;</th><th style="text-align: left">t</th>' in shown
+        assert '<td style="text-align: left">&lt;b&gt;</td><td style="text-align: left"><em>null</em></td>' in shown
+        assert shown.count("<tr>") == 11
+        assert shown.endswith("<p>12 rows, the first 10 shown</p>")
+        mixed = db.query("UNWIND [1, 'x', {a: 1}] AS v RETURN v")
+        assert "<td" in (mixed._repr_html_() or "")
+        assert db.query("CREATE TABLE t AS MATCH (a) RETURN a")._repr_html_() is None
+        assert db.query("EXPLAIN MATCH (a) RETURN a")._repr_html_() is None
+        assert "<td" in (db.sql("SELECT 'x' AS y")._repr_html_() or "")
+        assert 'right">0</td>' in (db.query("MATCH (a) RETURN count(*)")._repr_html_() or "")

@@ -1,11 +1,7 @@
-"""Shortest paths over one partition: breadth first, from both ends where both are known.
-
-Depths are found by kernels, level by level; a path is then read back from them, one step for each of its edges.
-"""
+"""The shortest way round through a vertex: breadth first, level by level, until two branches meet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +17,7 @@ _PIECE = 4096
 
 
 @dataclass(slots=True)
-class Side:
+class _Side:
     """A search from one vertex along a partition.
 
     Attributes
@@ -40,7 +36,7 @@ class Side:
     _found: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
-    def at(cls, partition: Partition, start: int, vertices: int) -> Side:
+    def at(cls, partition: Partition, start: int, vertices: int) -> _Side:
         """Begin at a vertex of a graph of so many."""
         depths = np.full(vertices, -1, np.int32)
         depths[start] = 0
@@ -48,7 +44,7 @@ class Side:
 
     def step(self, control: Control) -> None:
         """Go one level further."""
-        from graphdb.execute.path_kernels import expand
+        from graphdb.execute.round_kernels import expand
 
         self.depth += 1
         row = np.array(self.partition.row, np.int64)
@@ -60,22 +56,14 @@ class Side:
         self.frontier = self._found[:count].copy()
 
 
-def reach(partition: Partition, start: int, vertices: int, longest: int | None, control: Control) -> Side:
-    """Search from a vertex as far as ``longest`` edges."""
-    side = Side.at(partition, start, vertices)
-    while len(side.frontier) and (longest is None or side.depth < longest):
-        side.step(control)
-    return side
-
-
 def way_round(partition: Partition, start: int, vertices: int, longest: int | None, control: Control) -> int | None:
     """Return the length of the shortest cycle through a vertex, 3 or more, that takes no edge twice; None if none.
 
     ``partition`` holds edges in both directions.
     """
-    from graphdb.execute.path_kernels import close
+    from graphdb.execute.round_kernels import close
 
-    side = Side.at(partition, start, vertices)
+    side = _Side.at(partition, start, vertices)
     row = np.array(partition.row, np.int64)
     branches = np.full(vertices, -1, np.int64)
     best = most = (longest if longest is not None else vertices) + 1
@@ -90,39 +78,3 @@ def way_round(partition: Partition, start: int, vertices: int, longest: int | No
     if side.depth and len(side.frontier):
         best = close(row, partition.neighbours, side.frontier, side.depths, branches, start, best)
     return None if best == most else best
-
-
-def meet(
-    outwards: Partition, inwards: Partition, start: int, end: int, vertices: int, longest: int | None, control: Control
-) -> tuple[Side, Side, Ints] | None:
-    """Search from two different vertices towards each other (``inwards`` is the way back).
-
-    Returns
-    -------
-    tuple or None
-        Both sides and the vertices (int64) where they met, each the middle of shortest paths; None if they did not.
-    """
-    there, back = Side.at(outwards, start, vertices), Side.at(inwards, end, vertices)
-    while len(there.frontier) and len(back.frontier):
-        if longest is not None and there.depth + back.depth >= longest:
-            return None
-        side, other = (there, back) if len(there.frontier) <= len(back.frontier) else (back, there)
-        side.step(control)
-        met = side.frontier[other.depths[side.frontier] >= 0]
-        if len(met):
-            return there, back, met
-    return None
-
-
-def walks_back(side: Side, inwards: Partition, vertex: int) -> Iterator[tuple[int, ...]]:
-    """Yield the shortest paths from a side's start to ``vertex``, as vertices; ``inwards`` is the way back."""
-    stack: list[tuple[int, ...]] = [(vertex,)]
-    while stack:
-        path = stack.pop()
-        depth = int(side.depths[path[0]])
-        if depth == 0:
-            yield path
-            continue
-        near = inwards.neighbours_of(path[0])
-        for before in near[side.depths[near] == depth - 1].tolist()[::-1]:
-            stack.append((before, *path))

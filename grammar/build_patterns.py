@@ -1,0 +1,201 @@
+"""Patterns: paths with their prefixes, vertices, edges, quantifiers, label expressions, and the names in them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lark import Token
+
+from graphdb.grammar import syntax as s
+from graphdb.grammar.build_base import Base, span_at, span_of
+from graphdb.grammar.compose import path_of
+from graphdb.grammar.machine import Place as Meta
+
+_MOST_STEPS = 2**31 - 1
+
+_Prefix = tuple[s.Selector | None, s.PathMode | None]
+"""A path's selector and mode."""
+
+
+def _has_edge(path: s.PathPattern) -> bool:
+    return any(isinstance(edge, s.EdgePattern) or _has_edge(edge.pattern) for edge in path.edges)
+
+
+class Patterns(Base):
+    """One method for each rule of patterns."""
+
+    def pattern(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+        name, prefix, *elements = children
+        selector, mode = prefix or (None, None)
+        if prefix is not None and selector is mode is None:
+            self.prefixed.add(meta.start_pos)
+        return path_of(elements, self, span_of(meta), name, mode, selector)
+
+    def legacy(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+        name, path = children
+        return s.PathPattern(path.nodes, path.edges, span_of(meta), name, path.mode, path.selector)
+
+    def path_variable(self, meta: Meta, children: list[Any]) -> s.Variable:
+        return s.Variable(self._name(children[0]), span_at(children[0]))
+
+    def legacy_shortest(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+        function, left, edge, right = children
+        selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS")
+        return s.PathPattern((left, right), (edge,), span_of(meta), None, None, selector)
+
+    def any_path(self, meta: Meta, children: list[Any]) -> _Prefix:
+        count, mode = children
+        return s.Selector(self._count(count)), mode
+
+    def any_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+        return s.Selector(1, shortest=True), children[0]
+
+    def all_paths(self, meta: Meta, children: list[Any]) -> _Prefix:
+        return None, children[0]
+
+    def all_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+        return s.Selector(1, shortest=True, groups=True), children[0]
+
+    def shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+        count, mode, groups = children
+        if count is None and groups is None:
+            raise self.error("SHORTEST needs a number of paths", meta.start_pos, "write ANY SHORTEST or SHORTEST 1")
+        return s.Selector(self._count(count), shortest=True, groups=groups is not None), mode
+
+    def groups(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    def _count(self, token: Token | None) -> int:
+        count = 1 if token is None else self._bound(token)
+        if count < 1:
+            raise self.error("a number of paths is 1 or more", int(token.start_pos or 0) if token else 0)
+        return count
+
+    def _bound(self, token: Token) -> int:
+        if not re.fullmatch(r"\d+(_\d+)*", token):
+            raise self.error(f"{token} is not a number of steps", int(token.start_pos or 0))
+        if int(token) > _MOST_STEPS:
+            raise self.error(f"{token} is out of range: there are at most {_MOST_STEPS}", int(token.start_pos or 0))
+        return int(token)
+
+    def path_mode(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        mode: s.PathMode = children[0]
+        return mode
+
+    def walk(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.WALK
+
+    def trail(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.TRAIL
+
+    def simple(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.SIMPLE
+
+    def acyclic(self, meta: Meta, children: list[Any]) -> s.PathMode:
+        return s.PathMode.ACYCLIC
+
+    def node(self, meta: Meta, children: list[Any]) -> s.NodePattern:
+        variable, iri, labels, properties, where = children
+        given = properties if isinstance(properties, s.Parameter) else None
+        return s.NodePattern(variable, labels, iri, None if given else properties, where, span_of(meta), given)
+
+    def all_properties(self, meta: Meta, children: list[Any]) -> s.Parameter:
+        self.given = True
+        return self.parameter(meta, children)
+
+    def subpath(self, meta: Meta, children: list[Any]) -> s.Subpath:
+        name, *elements, where, repeat = children
+        path = path_of(elements, self, span_of(meta), name)
+        if repeat is not None and not _has_edge(path):
+            raise self.error("what is repeated needs an edge in it", meta.start_pos)
+        return s.Subpath(path, where, repeat, span_of(meta))
+
+    def filler(self, meta: Meta, children: list[Any]) -> list[Any]:
+        return children
+
+    def _edge(self, direction: s.Direction, meta: Meta, children: list[Any]) -> s.EdgePattern:
+        variable, labels, length, properties, where = (children[0] if len(children) > 1 else None) or (None,) * 5
+        given = properties if isinstance(properties, s.Parameter) else None
+        if length is not None and children[-1] is not None:
+            raise self.error("an edge is repeated in its brackets or after them, not both", meta.start_pos)
+        return s.EdgePattern(
+            direction,
+            variable,
+            labels,
+            None if given else properties,
+            where,
+            children[-1] or length,
+            span_of(meta),
+            given,
+        )
+
+    def edge_out(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
+        return self._edge(s.Direction.OUT, meta, children)
+
+    def edge_in(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
+        return self._edge(s.Direction.IN, meta, children)
+
+    def edge_both(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
+        return self._edge(s.Direction.BOTH, meta, children)
+
+    arrow_out, arrow_in, arrow_both = edge_out, edge_in, edge_both
+
+    def any_number(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        return s.Repeat(0, None)
+
+    def some(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        return s.Repeat(1, None)
+
+    def perhaps(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        return s.Repeat(0, 1)
+
+    def exactly(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        if children[0] is None:  # "*" in an edge's brackets
+            return s.Repeat(1, None)
+        count = self._bound(children[0])
+        return s.Repeat(count, count)
+
+    def between(self, meta: Meta, children: list[Any]) -> s.Repeat:
+        low, high = (None if token is None else self._bound(token) for token in children)
+        inside = self.text[meta.start_pos] == "*"
+        if not inside and low is not None and high is not None and high < low:  # openCypher's *3..1 matches nothing
+            hint = f"write {{{high},{low}}}"
+            raise self.error(f"the upper bound {high} is below the lower one", meta.start_pos, hint)
+        return s.Repeat(int(inside) if low is None else low, high)
+
+    def labels(self, meta: Meta, children: list[Any]) -> s.LabelExpression:
+        expression: s.LabelExpression = children[0]
+        return expression
+
+    def label_or(self, meta: Meta, children: list[Any]) -> s.LabelOr:
+        return s.LabelOr(tuple(children), span_of(meta))
+
+    def label_and(self, meta: Meta, children: list[Any]) -> s.LabelAnd:
+        return s.LabelAnd(tuple(children), span_of(meta))
+
+    def label_not(self, meta: Meta, children: list[Any]) -> s.LabelNot:
+        return s.LabelNot(children[0], span_of(meta))
+
+    def label_any(self, meta: Meta, children: list[Any]) -> s.LabelAny:
+        return s.LabelAny(span_of(meta))
+
+    def label_chain(self, meta: Meta, children: list[Any]) -> s.LabelChain:
+        return s.LabelChain(tuple(children), span_of(meta))
+
+    # --- names --------------------------------------------------------------------------------------------
+
+    def variable(self, meta: Meta, children: list[Any]) -> s.Variable:
+        return s.Variable(self._name(children[0]), span_of(meta))
+
+    def word(self, meta: Meta, children: list[Any]) -> s.Word:
+        token = children[0]
+        if token.type == "IRI":
+            return s.Word(token[1:-1], True, span_at(token))
+        return s.Word(self._name(token), False, span_at(token))
+
+    name = property_word = map_word = word
+
+    def key(self, meta: Meta, children: list[Any]) -> s.KeyName:
+        words = (children[0], children[2]) if children[1] is not None else (children[0],)
+        return s.KeyName(words, span_of(meta))

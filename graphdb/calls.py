@@ -1,0 +1,79 @@
+"""Calls from SQL back into Python: functions of ours over whole columns, which one connection's SQL can name.
+
+DuckDB hands such a function a chunk of rows at a time, as Arrow arrays.  There is one function for each type of result;
+who is called is its first argument, a number, so that nothing has to be created for a query.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_NUMBERS = itertools.count(1)
+
+_ARROW: Any = "arrow"
+_WITH_NULLS: Any = "special"
+
+
+class Callee(Protocol):
+    """What SQL can call."""
+
+    def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
+        """Return a value for each row of a chunk; the first column says (in each row) what is asked for."""
+
+
+class Calls:
+    """The functions of one connection, and who answers them.
+
+    It knows nothing of the connection, which holds it: DuckDB holds the functions, and they would keep it alive.
+    """
+
+    def __init__(self) -> None:
+        self._number = next(_NUMBERS)
+        self._names: dict[str, str] = {}
+        self._callees: weakref.WeakValueDictionary[int, Callee] = weakref.WeakValueDictionary()
+        self._callee_numbers = itertools.count()
+
+    def enter(self, callee: Callee) -> int:
+        """Return the number by which SQL calls somebody, for as long as somebody else holds it."""
+        number = next(self._callee_numbers)
+        self._callees[number] = callee
+        return number
+
+    def has(self, sql_type: str) -> bool:
+        """Whether the function with results of a type is there."""
+        return sql_type in self._names
+
+    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str) -> str:
+        """Return the name of the function with results of a type, which takes a callee's number and any columns."""
+        name = self._names.get(sql_type)
+        if name is None:
+            name = f"_graphdb_call{self._number}_{len(self._names)}"
+            callees = self._callees
+
+            def call(*columns: Any) -> Any:  # DuckDB reads the annotations
+                callee = callees[columns[0][0].as_py()]
+                return callee.answer(list(columns[1:]), len(columns[0]))
+
+            raw.create_function(name, call, None, sql_type, type=_ARROW, null_handling=_WITH_NULLS)
+            _REGISTERED.add(raw)
+            self._names[sql_type] = name
+        return name
+
+
+_REGISTERED: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
+
+
+@atexit.register
+def _close() -> None:
+    """Close the connections that nobody closed: DuckDB complains of functions that outlive the interpreter."""
+    for raw in _REGISTERED:
+        with contextlib.suppress(Exception):
+            raw.close()

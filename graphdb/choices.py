@@ -1,0 +1,370 @@
+"""From triples to edges: what a match, which binds triples, leaves open of a pattern's edges is settled here.
+
+A triple may stand for several parallel edges, and edges have properties, which no partition holds.  So
+
+- a condition on the properties of one edge alone is tested before the match, by SQL over all edges of its labels
+  (:func:`settle`): their ends become candidates of the pattern's vertices, and what the match still finds beside them
+  is dropped;
+- after the match, for a block of rows at a time (:class:`Chooser`), the edges of each triple are found by their ends.
+  A row comes once for each choice among parallel edges, or with as many more matches where only these are counted; two
+  pattern edges that must differ may bind one triple, but not one of its edges; and the properties that the query names
+  become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``.
+
+Executors know nothing of it: the same triples are settled the same way, whichever found them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.candidates import Snapshot
+from graphdb.errors import NotSupportedError
+from graphdb.execute.executor import Block
+from graphdb.expressions import Compiler, Scope
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, Choice
+from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.plan.physical import EdgeScan, PhysicalPlan
+from graphdb.rows import Parameters, Rows
+from graphdb.typed import Typed
+from graphdb.values import EDGE, NULL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+_BLOCK = 1 << 18
+"""Edges that are gone through at a time."""
+
+_SCANNED = 16
+"""So many edges are gone through in the time that a search takes for one element and its edge."""
+
+_SELECTIVE = 4
+"""The ends of edges that fulfil a condition become candidates where these are at most every so many-th edge."""
+
+
+def settle(
+    snapshot: Snapshot, text: str, arguments: Mapping[str, object], bound: BoundPattern, later: object = ()
+) -> None:
+    """Note what a match leaves open of a pattern's edges, and test the conditions on the properties of one alone.
+
+    ``later`` is the syntax after the match: the properties that it names become columns of the bindings.
+
+    Raises
+    ------
+    NotSupportedError
+        INDUCED, where pattern edges may be parallel; properties whose values SQL does not hold.
+    """
+    edges = snapshot.edges
+    if not edges.described:
+        return
+    named = {edge.name: number for number, edge in enumerate(bound.edges)}
+    used = free_variables(tuple(bound.residual)) | bound.edge_of.keys()
+    for number, edge in enumerate(bound.edges):
+        admitted = edges.described if edge.labels is None else edges.described.intersection(edge.labels)
+        parallel = not edges.parallel.isdisjoint(admitted)
+        if admitted and (parallel or edge.name in used):
+            bound.choices[number] = Choice(tuple(sorted(admitted)), parallel)
+            bound.edges[number] = replace(edge, parallel=parallel)
+    if not bound.choices:
+        return
+    _differ(bound)
+    for number in bound.choices:
+        own = [condition for condition in bound.residual if _asks_properties_only(condition, bound.edges[number].name)]
+        if own:
+            bound.residual = [condition for condition in bound.residual if condition not in own]
+            _test(snapshot, text, arguments, bound, number, own)
+    for part in walk((tuple(bound.residual), later)):
+        if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable):
+            of = bound.choices.get(named.get(part.base.name, -1))
+            if of is not None and edges.plain(key := edges.key(part.key, snapshot.names, text)):
+                of.facts[part] = key
+
+
+def _differ(bound: BoundPattern) -> None:
+    """Note which pattern edges must bind different edges though they may bind one triple."""
+    for i, j in combinations((number for number, choice in bound.choices.items() if choice.parallel), 2):
+        first, second = bound.edges[i], bound.edges[j]
+        mode = bound.clauses[first.clause].mode
+        if first.clause != second.clause or mode is ast.MatchMode.REPEATABLE_ELEMENTS:
+            continue
+        same_ends = {first.source, first.target} == {second.source, second.target}
+        overlap = first.labels is None or second.labels is None or {*first.labels} & {*second.labels}
+        if overlap and (same_ends or mode is ast.MatchMode.DIFFERENT_EDGES):
+            bound.differ.append((i, j))
+    if any(
+        choice.parallel and bound.clauses[bound.edges[number].clause].mode is ast.MatchMode.INDUCED
+        for number, choice in bound.choices.items()
+    ):
+        raise NotSupportedError("INDUCED with parallel edges is not supported in SQL")
+
+
+def _asks_properties_only(condition: ast.Expression, edge: str) -> bool:
+    """Whether nothing decides a condition but the properties of one edge."""
+    if free_variables(condition) != {edge}:
+        return False
+    parts = list(walk(condition))
+    uses = sum(isinstance(part, ast.Variable) and part.name == edge for part in parts)
+    direct = sum(isinstance(part, ast.Property) and part.base == ast.Variable(edge) for part in parts)
+    return uses == direct and not any(isinstance(part, SUBQUERIES) for part in parts)
+
+
+def _test(
+    snapshot: Snapshot,
+    text: str,
+    arguments: Mapping[str, object],
+    bound: BoundPattern,
+    number: int,
+    conditions: list[ast.Expression],
+) -> None:
+    """Find the edges that fulfil conditions on one pattern edge alone."""
+    import pyarrow as pa
+
+    edges, choice, edge = snapshot.edges, bound.choices[number], bound.edges[number]
+    table = edges.table(choice.labels)
+    columns: dict[str, Any] = {"number": pa.array(np.arange(len(table)))}
+    known: dict[ast.Expression, Typed] = {}
+    absent: dict[ast.Expression, Typed] = {}
+    for part in walk(tuple(conditions)):
+        if isinstance(part, ast.Property) and part not in absent and part.base == ast.Variable(edge.name):
+            key = edges.key(part.key, snapshot.names, text)
+            absent[part] = Typed("NULL", NULL)
+            if edges.plain(key):
+                columns[f"f{key}"] = edges.values(choice.labels, key)
+                known[part] = Typed(f"u.f{key}", edges.column(key).type)
+    if len(known) < len(absent):
+        columns |= edges.columns(table)
+
+    def compiled(known: Mapping[ast.Expression, Typed]) -> tuple[str, str, Parameters]:
+        parameters = Parameters()
+        rows = Rows(parameters, snapshot.store.type_label, snapshot.properties, edges)
+        scope = Scope({edge.name: Typed("u", EDGE)}, known)
+        compiler = Compiler(text, snapshot.names, arguments, rows, scope)
+        return " AND ".join(compiler.condition(condition) for condition in conditions), rows.joins, parameters
+
+    where, joins, parameters = compiled(known)
+    fulfil = np.zeros(len(table), bool)
+    view = snapshot.connection.temporary()
+    with snapshot.connection.view(view, pa.table(columns)):
+        sql = f"SELECT u.number FROM {view} u {joins} WHERE {where}"
+        fulfil[snapshot.connection.columns(sql, parameters.used(sql))["number"]] = True
+    choice.fulfil = fulfil
+    choice.words = ", ".join(" ".join(text[c.span.start : c.span.end].split()) for c in conditions)
+    if edge.labels is None or not {*edge.labels} <= {*choice.labels}:
+        where, joins, parameters = compiled(absent)
+        sql = f"SELECT count(*) AS n FROM (SELECT 1) u {joins} WHERE {where}"
+        choice.others = bool(snapshot.connection.columns(sql, parameters.used(sql))["n"][0])
+    else:
+        choice.others = False
+
+
+def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
+    """Say what is settled of a pattern's edges beside the match, for EXPLAIN."""
+    for number, choice in bound.choices.items():
+        if choice.fulfil is not None:
+            left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"
+            yield f"edges of {bound.edges[number].name} before the match: {choice.words} leaves {left}"
+        if choice.parallel and plan.scan is None:
+            yield f"edges of {bound.edges[number].name} after the match: each of parallel ones"
+
+
+def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
+    """Return candidates of pattern vertices: the ends of edges that fulfil conditions, where these are few."""
+    found: dict[int, Ids] = {}
+    for number, choice in bound.choices.items():
+        if choice.fulfil is None or choice.others:
+            continue
+        chosen = np.flatnonzero(choice.fulfil)
+        if len(chosen) * _SELECTIVE > len(choice.fulfil):
+            continue
+        edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
+        starts, ends = (np.unique(side[chosen]).astype(np.int64) for side in (table.starts, table.ends))
+        if not edge.directed:
+            starts = ends = np.union1d(starts, ends)
+        for vertex, ids in ((edge.source, starts), (edge.target, ends)):
+            found[vertex] = np.intersect1d(found[vertex], ids, assume_unique=True) if vertex in found else ids
+    return found
+
+
+def with_scan(snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, plan: PhysicalPlan) -> PhysicalPlan:
+    """Return a plan that goes through the numbered edges, where they are all there is to match and a search costs more.
+
+    ``plan`` is that of ``pattern``, whose only edge has choices that matter.
+    """
+    choice = bound.choices.get(0)
+    if choice is None or len(pattern.edges) > 1 or pattern.edge_tests or pattern.unequal or plan.count_only:
+        return plan
+    (edge,), modes = pattern.edges, (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
+    ends = {edge.source, edge.target}
+    if (
+        len(pattern.vertices) > len(ends)
+        or edge.labels != choice.labels
+        or pattern.clauses[edge.clause].mode not in modes
+    ):
+        return plan
+    table = snapshot.edges.table(choice.labels)
+    edges = len(table) if choice.fulfil is None else int(np.count_nonzero(choice.fulfil))
+    if plan.cost * _SCANNED < edges:
+        return plan
+    source, target = (pattern.vertices[end].candidates for end in (edge.source, edge.target))
+    return replace(plan, scan=EdgeScan(edges, source, target))
+
+
+class Chooser:
+    """Settles the edges of a match's rows, a block at a time.
+
+    Attributes
+    ----------
+    vertices, edges
+        The pattern's vertices and edges that must be among the match's outputs.
+    cuts
+        Whether it drops rows.
+    """
+
+    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted) -> None:
+        self._snapshot = snapshot
+        self._bound = bound
+        self._needs = needs
+        compared = {number for pair in bound.differ for number in pair}
+        counts = needs.count_only or needs.duplicates == "count"
+        self._choices: list[tuple[int, Choice, bool]] = []
+        """Pattern edges, each with what is open of it, and whether its parallel edges are only counted."""
+        for number, choice in bound.choices.items():
+            shown = number in needs.edges and bool(choice.parallel or choice.facts)
+            decides = choice.fulfil is not None or number in compared or shown
+            if decides or (choice.parallel and (counts or needs.duplicates == "keep")):
+                self._choices.append((number, choice, counts and not decides))
+        self.edges = tuple(number for number, *_ in self._choices)
+        ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
+        self.vertices = tuple(dict.fromkeys(ends))
+        self.cuts = bool(bound.differ) or any(choice.fulfil is not None for _, choice, _ in self._choices)
+
+    def __bool__(self) -> bool:
+        return bool(self._choices)
+
+    def block(self, block: Block) -> Block:
+        """Return the rows with all choices of edges, whose numbers are columns ``#n<edge>`` of int64."""
+        rows = every = np.arange(block.count)
+        matches = block.matches
+        if matches is None and (self._needs.count_only or self._needs.duplicates == "count"):
+            matches = np.ones(block.count, np.int64)
+        triples: dict[int, tuple[Ids, Ids, Ids]] = {}
+        numbers: dict[int, Ids] = {}
+        for number, choice, counted in self._choices:
+            triples[number] = self._triples(block, number)
+            first, count = self._snapshot.edges.table(choice.labels).find(*triples[number])
+            if counted and matches is not None:
+                matches = matches * count[rows]
+                continue
+            first, count = first[rows], count[rows]
+            if choice.parallel and (count > 1).any():
+                again = np.repeat(np.arange(len(rows)), count)
+                within = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
+                first = first[again] + within
+                rows, matches, numbers = _taken(again, rows, matches, numbers)
+            if choice.fulfil is not None:
+                kept = np.where(first >= 0, choice.fulfil[first], choice.others) if len(choice.fulfil) else first >= 0
+                left = np.flatnonzero(kept)
+                rows, matches, numbers = _taken(left, rows, matches, numbers)
+                first = first[left]
+            numbers[number] = first
+        for i, j in self._bound.differ:
+            if self._bound.choices[i].labels == self._bound.choices[j].labels:
+                same = numbers[i] == numbers[j]
+            else:  # they are numbered in different tables
+                same = self._ordinals(i, numbers[i]) == self._ordinals(j, numbers[j])
+            if not same.any():
+                continue
+            pairs = zip(triples[i], triples[j], strict=True)
+            for one, other in pairs:
+                same &= one[rows] == other[rows]
+            rows, matches, numbers = _taken(np.flatnonzero(~same), rows, matches, numbers)
+        columns = block.columns if rows is every else {name: found[rows] for name, found in block.columns.items()}
+        return Block(columns | {f"#n{number}": found for number, found in numbers.items()}, len(rows), matches)
+
+    def scan(self, scan: EdgeScan) -> Iterator[Block]:
+        """Give the rows of a pattern of one edge, settled: its edges one after the other."""
+        ((number, choice, _),) = self._choices
+        edge, table = self._bound.edges[number], self._snapshot.edges.table(choice.labels)
+        names = [self._bound.vertices[end].name for end in (edge.source, edge.target)]
+        masks = []
+        for candidates in (scan.source, scan.target):
+            mask = None
+            if candidates is not None:
+                mask = np.zeros(self._snapshot.graph.vertices, bool)
+                mask[candidates] = True
+            masks.append(mask)
+        counts = self._needs.count_only or self._needs.duplicates == "count"
+        fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
+        for at in range(0, scan.edges, _BLOCK):
+            every = np.arange(at, min(at + _BLOCK, scan.edges)) if fulfil is None else fulfil[at : at + _BLOCK]
+            for backwards in (False,) if edge.directed else (False, True):
+                numbers, ends = every, [table.starts[every], table.ends[every]]
+                kept = np.ones(len(numbers), bool)
+                if backwards:  # a self loop is one way to go, not two
+                    kept = ends[0] != ends[1]
+                    ends.reverse()
+                if edge.source == edge.target:
+                    kept &= ends[0] == ends[1]
+                for end, mask in zip(ends, masks, strict=True):
+                    if mask is not None:
+                        kept &= mask[end]
+                if not kept.all():
+                    numbers, ends = numbers[kept], [end[kept] for end in ends]
+                codes = table.labels[table.kind[numbers]] * 2 + backwards
+                columns = {edge.name: codes, f"#n{number}": numbers, **dict(zip(names, ends, strict=True))}
+                yield Block(columns, len(numbers), np.ones(len(numbers), np.int64) if counts else None)
+
+    def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
+        """Labels, starts and ends of what a pattern edge is bound to."""
+        edge, vertices = self._bound.edges[number], self._bound.vertices
+        codes = block.columns[edge.name]
+        source, target = (block.columns[vertices[v].name] for v in (edge.source, edge.target))
+        if not edge.directed:
+            forward = codes & 1 == 0
+            source, target = np.where(forward, source, target), np.where(forward, target, source)
+        return codes >> 1, source, target
+
+    def _ordinals(self, number: int, chosen: Ids) -> Ids:
+        ordinals = self._snapshot.edges.table(self._bound.choices[number].labels).ordinals
+        if ordinals is None:
+            return np.zeros(len(chosen), np.int64)
+        return np.where(chosen >= 0, ordinals[chosen], 0)
+
+    def columns(self, block: Block) -> dict[str, pa.Array]:
+        """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
+        import pyarrow as pa
+
+        found: dict[str, pa.Array] = {}
+        for number, choice, _ in self._choices:
+            if number not in self._needs.edges:
+                continue
+            chosen = block.columns[f"#n{number}"]
+            run: bool | None = None  # whether they follow one another
+            if choice.parallel:
+                found[f"o{number}"] = pa.array(self._ordinals(number, chosen))
+            for key in dict.fromkeys(choice.facts.values()):
+                values = self._snapshot.edges.values(choice.labels, key)
+                if run is None:
+                    run = len(chosen) > 1 and chosen[-1] - chosen[0] == len(chosen) - 1 and (np.diff(chosen) == 1).all()
+                if run:
+                    found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
+                else:
+                    found[f"f{number}_{key}"] = values.take(pa.array(chosen, mask=chosen < 0))
+        return found
+
+
+def _taken(
+    at: Ids, rows: Ids, matches: Ids | None, numbers: Mapping[int, Ids]
+) -> tuple[Ids, Ids | None, dict[int, Ids]]:
+    """Return some of the rows, by their places."""
+    return rows[at], None if matches is None else matches[at], {n: found[at] for n, found in numbers.items()}

@@ -1,0 +1,342 @@
+"""What SQL calls for the expressions that it cannot express: each is evaluated once for each distinct input.
+
+See :mod:`graphdb.computed` for what is handed over, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphdb.computed import Input
+from graphdb.errors import ExecutionError, NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.check import Scope, _Checker
+from graphdb.interpret.context import Context
+from graphdb.interpret.evaluate import Compiler, Evaluate
+from graphdb.interpret.functions import started_now
+from graphdb.interpret.literals import value_of
+from graphdb.interpret.order_key import order_key
+from graphdb.interpret.temporal import Date, Temporal, from_python, to_python
+from graphdb.interpret.types import Static, StaticTypes
+from graphdb.interpret.values import Several
+from graphdb.storage.catalog import in_transaction
+from graphdb.values import (
+    ANY,
+    BOOLEAN,
+    DATE,
+    EXACT_ONLY,
+    FLOAT,
+    INTEGER,
+    STRING,
+    Base,
+    Type,
+    list_of,
+    sql_type,
+    tidied,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_REMEMBERED = 1_000_000
+"""Inputs whose values are remembered from one chunk of rows to the next."""
+
+_PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
+
+_OF_STATIC = {"boolean": BOOLEAN, "integer": INTEGER, "float": FLOAT, "string": STRING}
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One expression."""
+
+    inputs: tuple[Input, ...]
+    evaluate: Evaluate
+    type: Type
+    source: ast.Expression
+
+
+class Computation:
+    """The computed expressions of one statement, and the values that they have yielded in its present run."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        context.view = _Blind()  # type: ignore[assignment]
+        connection = context.connection
+        self._connection = connection
+        self._calls = connection.calls
+        self._number = self._calls.enter(self)
+        self._compiler = Compiler(context)
+        self._pieces: list[_Piece] = []
+        self._results: list[dict[Any, Any]] = []
+        self._failed: Exception | None = None
+        self._values: dict[bytes, Any] = {}
+        """The values that SQL knows by their keys."""
+
+    # --- while a query is prepared
+
+    def add(self, node: ast.Expression, inputs: Sequence[Input], source: ast.Expression, wanted: Type | None) -> Type:
+        """See :meth:`graphdb.computed.Computing.add`."""
+        scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
+        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
+        if wanted is None:
+            type = DATE if _is_date(node) else _type_of(types.of(node, scope))
+            evaluate = self._compiler.compile(node)
+        elif wanted == BOOLEAN:
+            types.condition(node, scope)
+            type, evaluate = wanted, self._compiler.condition(node)
+        else:
+            types.of(node, scope)
+            type, evaluate = wanted, _items(self._compiler.compile(node))
+        self._pieces.append(_Piece(tuple(inputs), evaluate, type, source))
+        self._results.append({})
+        return type
+
+    def call(self, type: Type, columns: Sequence[str]) -> str:
+        """See :meth:`graphdb.computed.Computing.call`."""
+        with self._connection.guard() as raw:
+            wanted = sql_type(type)
+            if not self._calls.has(wanted) and in_transaction(raw):  # its ROLLBACK would take the function away
+                raise NotSupportedError("a first value that SQL does not hold, within a transaction")
+            name = self._calls.function(raw, wanted)
+        return f"{name}({', '.join([str(self._number), str(len(self._pieces) - 1), *columns])})"
+
+    def sources(self) -> list[str]:
+        """Return the expressions as they were written."""
+        spans = [piece.source.span for piece in self._pieces]
+        return list(dict.fromkeys(" ".join(self._context.text[span.start : span.end].split()) for span in spans))
+
+    # --- while it runs
+
+    @contextmanager
+    def run(self) -> Iterator[Callable[[bytes], Any]]:
+        """See :meth:`graphdb.computed.Computing.run`."""
+        self._results = [{} for _ in self._pieces]
+        self._failed, self._values = None, {}
+        self._context.started = started_now()
+        values = self._values
+        try:
+            yield lambda key: exported(values[key])
+        except ExecutionError:
+            self.refuse()
+            raise
+        finally:
+            self._results, self._values = [{} for _ in self._pieces], {}
+
+    def refuse(self) -> None:
+        """Refuse the query, if an expression failed."""
+        if self._failed is not None:
+            raise NotSupportedError(f"a value that is computed in Python: {self._failed}") from None
+
+    def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
+        """Return an expression's value for each row of a chunk; the first column says which it is."""
+        try:
+            return self._answer(columns[0][0].as_py(), columns[1:], rows)
+        except Exception as error:
+            self._failed = self._failed or error
+            raise
+
+    def _answer(self, number: int, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
+        import pyarrow as pa
+
+        piece, known = self._pieces[number], self._results[number]
+        inputs, of_row = _distinct(columns, rows)
+        readers = [self._reader(input) for input in piece.inputs]
+        results = []
+        for values in zip(*inputs, strict=True) if inputs else [()]:
+            key = tuple(map(_exactly, values))
+            try:
+                results.append(known[key])
+                continue
+            except (KeyError, TypeError):  # a list is no key
+                pass
+            row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, values, strict=True))}
+            found = self._held(piece.evaluate(row), piece.type)
+            results.append(found)
+            if len(known) < _REMEMBERED and not any(isinstance(value, (list, dict)) for value in values):
+                known[key] = found
+        array = pa.array(results, _arrow_type(piece.type))
+        if piece.type is DATE:
+            array = array.cast(pa.date32())
+        return array if of_row is None else array.take(pa.array(of_row))
+
+    def _held(self, value: Any, type: Type) -> Any:
+        """Return a value as SQL holds it."""
+        if value is None:
+            return None
+        if type.base is Base.ANY:
+            key = order_key(value)
+            known = self._values.setdefault(key, value)
+            if known is not value and not _same(known, value):
+                raise NotSupportedError(f"{known!r} and {value!r} are equivalent, and not the same")
+            return key
+        if type.base is Base.LIST:
+            if not isinstance(value, list) or isinstance(value, Several):
+                raise NotSupportedError("a list was expected")
+            return [self._held(item, type.element or ANY) for item in value]
+        if type.base is Base.DATE:
+            if not isinstance(value, Date):
+                raise NotSupportedError("a date was expected")
+            return value.days
+        if value.__class__ is not _PYTHON[type.base]:
+            raise NotSupportedError(f"{type} was expected")
+        return value
+
+    def _reader(self, input: Input) -> Callable[[Any], Any]:
+        """Return what makes the interpreter's value of an input's."""
+        match input.read:
+            case "several":
+                element = input.type.element or ANY
+                return lambda value: None if value is None else _one_of([self._read(item, element) for item in value])
+            case "literal":
+                return lambda value: None if value is None else _literal(value)
+            case "literals":
+                return lambda value: None if value is None else _one_of([_literal(item) for item in value])
+            case "properties":
+                return lambda value: None if value is None else _properties(value)
+        return lambda value: self._read(value, input.type)
+
+    def _read(self, value: Any, type: Type) -> Any:
+        if value is None:
+            return None
+        match type.base:
+            case Base.ANY:
+                return self._values[value]
+            case Base.LIST:
+                return [self._read(item, type.element or ANY) for item in value]
+            case Base.MAP:
+                return {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
+            case Base.DATE | Base.DATETIME | Base.TIME:
+                return from_python(value)
+            case Base.DECIMAL | Base.VALUE:
+                if getattr(value, "tzinfo", None) is not None:
+                    raise NotSupportedError("its zone was lost")
+                return from_python(value) or tidied(value)
+        return value
+
+
+class _Blind:
+    """The graph, for expressions that cannot look into it: SQL runs, and nothing else can be asked of DuckDB."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotSupportedError("what is looked up in the graph is not supported in SQL")
+
+
+def exported(value: Any) -> Any:
+    """Return a value without vertices and edges as a user sees it."""
+    match value:
+        case Temporal():
+            return to_python(value)
+        case list():
+            return [exported(item) for item in value]
+        case dict():
+            return {key: exported(item) for key, item in value.items()}
+    return value
+
+
+def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:
+    """Return the distinct rows of some columns (as a list of values per column), and which of them each row is."""
+    import pyarrow as pa
+
+    if not columns:
+        return [], np.zeros(rows, np.int64)
+    arrays = [column.combine_chunks() for column in columns]
+    if any(pa.types.is_nested(array.type) or pa.types.is_null(array.type) for array in arrays):
+        return [array.to_pylist() for array in arrays], None
+    which = np.zeros(rows, np.int64)
+    for array in arrays:
+        found = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        _, which = np.unique(which * (int(found.max(initial=0)) + 1) + found, return_inverse=True)
+    _, first = np.unique(which, return_index=True)
+    return [array.take(pa.array(first)).to_pylist() for array in arrays], which
+
+
+def _exactly(value: Any) -> Any:
+    """Return what is equal for the same input only: 0.0 is not -0.0, and 1 not 1.0."""
+    return value.hex() if isinstance(value, float) else value
+
+
+def _one_of(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else Several(values) if values else None
+
+
+def _literal(found: dict[str, Any]) -> Any:
+    """Return the value of a literal as it is written: what DuckDB's types bend is read from its text."""
+    value = found["value"]
+    if 1 << found["kind"] & EXACT_ONLY or from_python(value) is not None:
+        return value_of(found["lexical"], found["datatype"])
+    return tidied(value)
+
+
+def _properties(literals: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, list[Any]] = {}
+    for literal in literals:
+        found.setdefault(literal["name"], []).append(_literal(literal))
+    return {name: _one_of(values) for name, values in found.items()}
+
+
+def _static(input: Input) -> Static:
+    """Return what the text of an expression may count on of an input."""
+    return _static_of(input.type) if input.read == "value" else Static("any")
+
+
+def _items(evaluate: Evaluate) -> Evaluate:
+    """Return the function to the items that UNWIND makes rows of."""
+
+    def items(row: dict[str, Any]) -> Any:
+        value = evaluate(row)
+        return value if value is None else list(value) if isinstance(value, list) else [value]
+
+    return items
+
+
+def _is_date(node: ast.Expression) -> bool:
+    """Whether an expression makes a date, which DuckDB's type holds whatever its year is."""
+    return isinstance(node, ast.FunctionCall) and node.name.lower().partition(".")[0] == "date"
+
+
+def _static_of(type: Type) -> Static:
+    if type.base is Base.LIST:
+        return Static("list", _static_of(type.element or ANY))
+    if type.base is Base.MAP:
+        return Static("map")
+    return Static(next((name for name, of in _OF_STATIC.items() if of == type), "any"))
+
+
+def _type_of(static: Static) -> Type:
+    """Return the type that SQL holds the values of an expression in."""
+    if static.base == "list":
+        element = _type_of(static.element) if static.element is not None else ANY
+        return list_of(element) if element.base in _PYTHON else ANY
+    return _OF_STATIC.get(static.base, ANY)
+
+
+def _arrow_type(type: Type) -> pa.DataType:
+    import pyarrow as pa
+
+    if type.base is Base.LIST:
+        return pa.list_(_arrow_type(type.element or ANY))
+    return {
+        Base.BOOLEAN: pa.bool_(),
+        Base.INTEGER: pa.int64(),
+        Base.FLOAT: pa.float64(),
+        Base.STRING: pa.string(),
+        Base.ANY: pa.binary(),
+        Base.DATE: pa.int32(),
+    }[type.base]
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two equivalent values are of the same types throughout."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(_same(item, right[key]) for key, item in left.items())
+    return not isinstance(left, float) or left.hex() == right.hex()

@@ -1,0 +1,177 @@
+"""The rows of a query as tables, and how the bindings of a pattern that starts from them are joined with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphdb.candidates import Snapshot
+from graphdb.choices import settle
+from graphdb.errors import NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.free import free_variables, subqueries_in
+from graphdb.pattern.graph import PatternGraph, Wanted
+from graphdb.pattern.lengths import OF_PATHS
+from graphdb.relation import GROUP, ORDER, ROW, Relation, bindings_of
+from graphdb.relational.program import Given, Rows, Searched, Step
+from graphdb.rows import Parameters
+from graphdb.shape import Shaper
+from graphdb.values import Base
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEPT = (ORDER, ROW, GROUP)
+"""Names of the engine's own that go with rows wherever they go."""
+
+PatternOf = Callable[[BoundPattern, Wanted], PatternGraph]
+
+
+class Joins:
+    """What the lowering of one query has made so far: its matches, and the rows that the next one starts from.
+
+    Parameters
+    ----------
+    pattern_of
+        Returns the pattern graph of a bound pattern, given what is wanted of it; raises where a plan cannot match it.
+    """
+
+    def __init__(self, snapshot: Snapshot, text: str, arguments: Mapping[str, object], pattern_of: PatternOf) -> None:
+        self._snapshot = snapshot
+        self._text = text
+        self._arguments = arguments
+        self._pattern_of = pattern_of
+        self._parameters = Parameters()
+        self._steps: list[Step | Searched | Rows] = []
+        self._lists: dict[str, pa.Table] = {}
+        self._named = 0
+        self._clauses: object = ()
+        """The part of the query under way."""
+
+    def _bound(self, matches: Sequence[ast.MatchClause], relation: Relation) -> BoundPattern:
+        bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
+        settle(self._snapshot, self._text, self._arguments, bound, self._clauses)
+        return bound
+
+    # --- matches that start from rows
+
+    def _joined(self, left: Relation, bound: BoundPattern, live: Collection[str], how: str) -> Relation:
+        """Join rows with the bindings of a pattern that starts from them."""
+        view = self._name("bindings")
+        pattern = bindings_of(bound, self._snapshot.edges, view)
+        shared = [name for name in bound.variables if name in left.variables]
+        used = {*shared, *live, *free_variables(pattern.where)}
+        needs = needs_of(bound, used)
+        names = [name for name in available(bound, needs) if name in used]
+        sql, found = self._shaper(only(replace(pattern, where=()), names)).select(names)
+        on = [f"r.{found.variables[n].sql[2:]} = l.{left.variables[n].sql[2:]}" for n in shared]
+        new = [name for name in names if name not in left.variables]
+        chosen = "".join(f", r.{found.variables[name].sql[2:]} AS m{i}" for i, name in enumerate(new))
+        chosen += "".join(f", r.{value.sql[2:]} AS f{i}" for i, value in enumerate(found.known.values()))
+        facts = {node: replace(value, sql=f"b.f{i}") for i, (node, value) in enumerate(found.known.items())}
+        join = "LEFT JOIN" if how == "outer join" else "JOIN"
+        source = f"(SELECT l.*, l.rowid AS row{chosen} FROM {left.source} l {join} ({sql}) r ON {all_of(on)})"
+        made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
+        given = (*self._given(left, bound, shared), *self._given_values(left, bound))
+        self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
+        return Relation(source, {**left.variables, **made}, pattern.where, {**left.known, **facts})
+
+    def _given(self, left: Relation, bound: BoundPattern, shared: Iterable[str]) -> Iterator[Given]:
+        """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
+        for name in shared:
+            value = left.variables[name]
+            if value.type.base is not (Base.NODE if name in bound.vertex_of else Base.EDGE):
+                raise NotSupportedError(f"a pattern that goes on from {value.type} is not supported in SQL")
+            ends = [f'({value.sql})."{end}"' for end in ("start", "end")]
+            columns: dict[int, list[str]] = {}
+            if name in bound.vertex_of:
+                columns = {bound.vertex_of[name]: [value.sql]}
+            else:
+                edge = bound.edges[bound.edge_of[name]]
+                columns = {edge.source: ends[: 1 if edge.directed else 2]}
+                columns |= {edge.target: ends[1 if edge.directed else 0 :]}
+            for vertex, found in columns.items():
+                selects = [f"SELECT {sql} AS id FROM {left.source} b WHERE {sql} IS NOT NULL" for sql in found]
+                yield Given(vertex, " UNION ".join(selects), {})
+
+    def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
+        """Yield what the rows say of vertices whose property must be equal to something of theirs."""
+        for condition in bound.residual:
+            if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
+                continue
+            for one, other in (condition.operands, condition.operands[::-1]):
+                subject = one.base if isinstance(one, ast.Property) else None
+                if not isinstance(subject, ast.Variable) or subject.name in left.variables:
+                    continue
+                vertex = _vertex_of(bound, subject.name)
+                if vertex is None or not free_variables(other) <= left.variables.keys():
+                    continue
+                assert isinstance(one, ast.Property)
+                sql = self._shaper(left).having(one.key, other)
+                if sql is not None:
+                    yield Given(vertex, sql, self._parameters.used(sql))
+
+    # --- rows
+
+    def _table(self, relation: Relation, keep: Collection[str]) -> Relation:
+        """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested."""
+        waiting = tuple(c for c in relation.where if any(s not in relation.known for s in subqueries_in(c)))
+        ready = tuple(c for c in relation.where if c not in waiting)
+        if relation.source.startswith("temp.") and not ready:
+            return relation
+        kept = {*keep, *free_variables(waiting), *KEPT}
+        names = [name for name in relation.variables if name in kept]
+        if any(name.startswith("#") and name not in KEPT and not name.startswith(OF_PATHS) for name in names):
+            raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
+        sql, found = self._shaper(replace(relation, where=ready)).select(names)
+        return replace(found, source=self._kept(sql), where=waiting)
+
+    def _kept(self, sql: str) -> str:
+        """Return the name of a table that is made of some SQL when what comes before it has run."""
+        table = self._name("rows")
+        self._steps.append(Rows(table, sql, self._parameters.used(sql)))
+        return f"temp.{table}"
+
+    def _shaper(self, relation: Relation) -> Shaper:
+        return Shaper(self._snapshot, self._text, self._arguments, relation, parameters=self._parameters)
+
+    def _name(self, what: str) -> str:
+        self._named += 1
+        return f"_{what}{self._named}"
+
+
+def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:
+    """Return what is wanted of a match so that some names have columns."""
+    edges = [number for number, edge in enumerate(bound.edges) if edge.name in names]
+    vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
+    vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
+    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, None)
+
+
+def available(bound: BoundPattern, needs: Wanted) -> list[str]:
+    """Return the names that have columns."""
+    vertices = [bound.vertices[vertex].name for vertex in needs.vertices]
+    return vertices + [bound.edges[edge].name for edge in needs.edges]
+
+
+def only(relation: Relation, names: Collection[str]) -> Relation:
+    """Return bindings of which only some names have columns."""
+    variables = {name: relation.variables[name] for name in names}
+    known = {node: value for node, value in relation.known.items() if _base(node) in variables}
+    return replace(relation, variables=variables, known=known)
+
+
+def _base(node: ast.Expression) -> str | None:
+    """Return the name of what an expression is a property of."""
+    return node.base.name if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) else None
+
+
+def _vertex_of(bound: BoundPattern, name: str) -> int | None:
+    return next((i for i, info in enumerate(bound.vertices) if info.name == name), None)
+
+
+def all_of(conditions: Sequence[str]) -> str:
+    """Return SQL that all of some conditions hold."""
+    return " AND ".join(conditions) or "TRUE"

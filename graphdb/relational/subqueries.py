@@ -1,0 +1,200 @@
+"""Subqueries to joins: EXISTS, COUNT and COLLECT, and patterns as conditions or lists, become columns of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from graphdb.errors import NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.syntax import Span
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.free import Subquery, free_variables, subqueries_in
+from graphdb.pattern.graph import Wanted
+from graphdb.pattern.unroll import is_plain
+from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
+from graphdb.relational.joins import Joins, all_of
+from graphdb.relational.program import Step
+from graphdb.shape import Shaped, is_aggregate
+from graphdb.typed import Typed
+from graphdb.values import BOOLEAN, INTEGER, Base, list_of, sql_type
+
+AT = Typed("b.row", INTEGER)
+"""The number of the row that a match started from."""
+
+_ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
+"""Types whose equal values are the same value: what is made of one is made of the other."""
+
+_PER_ROW = "SELECT f.c0 AS at, {0} AS n FROM ({1}) f GROUP BY f.c0"
+
+
+class Subqueries(Joins):
+    """Adds the columns of subqueries to rows."""
+
+    def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
+        """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
+        for node in dict.fromkeys(subqueries_in((*expressions, *relation.where))):
+            if node not in relation.known:
+                relation = self._with_subquery(relation, node, keep)
+        return relation
+
+    def _filtered(self, relation: Relation, keep: Collection[str]) -> Relation:
+        """Return the rows with all that their conditions need."""
+        return self._with_subqueries(relation, (), keep)
+
+    def _with_subquery(self, relation: Relation, node: Subquery, keep: Collection[str]) -> Relation:
+        left = self._table(relation, {*keep, *free_variables(node)})
+        one = _one_match(node)
+        if one is None:
+            number, join = self._queried(left, _query_of(node), _exists(node), _collects(node))
+        else:
+            matches, value = one
+            bound = self._bound(matches, left)
+            shared = [name for name in bound.variables if name in left.variables]
+            if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
+                number, join = self._counted(left, bound, shared, _exists(node))
+            else:
+                number, join = self._gathered(left, bound, value)
+        source = f"(SELECT l.*, {number.sql} AS s FROM {left.source} l LEFT JOIN {join})"
+        found = Typed("b.s", number.type)
+        if _exists(node):
+            found = Typed("(b.s > 0)", BOOLEAN)
+        return replace(left, source=source, known={**left.known, node: found})
+
+    def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> tuple[Typed, str]:
+        """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
+        view = self._name("bindings")
+        vertices = [bound.vertex_of[name] for name in shared]
+        needs = Wanted(tuple(sorted(vertices)), (), False, None, "drop" if exists else "count")
+        given = tuple(self._given(left, bound, shared))
+        self._steps.append(Step("group join", view, bound, needs, self._pattern_of(bound, needs), given=given))
+        ids = [f"b.v{vertex}" for vertex in vertices]
+        number = "1" if exists and ids else "CAST(coalesce(sum(b.n), 0) AS BIGINT)"
+        group = f" GROUP BY {', '.join(ids)}" if ids else ""
+        sql = f"SELECT {''.join(f'{sql}, ' for sql in ids)}{number} AS n FROM {view} b{group}"
+        on = [f"r.v{bound.vertex_of[name]} = l.{left.variables[name].sql[2:]}" for name in shared]
+        return Typed("coalesce(r.n, 0)", INTEGER), f"({sql}) r ON {all_of(on)}"
+
+    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None) -> tuple[Typed, str]:
+        """The number of a pattern's matches for each row, or the list of what they yield."""
+        keep = set() if value is None else free_variables(value)
+        joined = self._joined(left, bound, keep, "join")
+        joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
+        sql, found = self._shaper(joined).select([ROW], value)
+        if value is None:
+            return Typed("coalesce(r.n, 0)", INTEGER), f"({_PER_ROW.format('count(*)', sql)}) r ON r.at = l.rowid"
+        type = list_of(found.variables[VALUE].type)
+        per_row = _PER_ROW.format("list(f.c1)", sql)
+        return Typed(f"coalesce(r.n, CAST([] AS {sql_type(type)}))", type), f"({per_row}) r ON r.at = l.rowid"
+
+    # --- whole queries
+
+    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool) -> tuple[Typed, str]:
+        """The number of a query's rows for each row, or the list of what they yield.
+
+        It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
+        """
+        free = free_variables(query)
+        taken = [name for name in left.names if name in free]
+        start, join = self._groups_of(left, taken) if taken else (UNIT, "({0}) r ON TRUE")
+        shaped = self._subquery(query, start)
+        sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if taken else ("", "")
+        type, gathered, found = INTEGER, "1" if exists and taken else "count(*)", "coalesce(r.n, 0)"
+        if collects:
+            (column,) = shaped.columns
+            if column.many:
+                raise NotSupportedError("a list of properties with several values is not supported in SQL")
+            type = list_of(column.type)
+            sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
+            gathered, found = "list(q.c0 ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
+        return Typed(found, type), join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
+
+    def _groups_of(self, left: Relation, taken: Sequence[str]) -> tuple[Relation, str]:
+        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows."""
+        values = {name: left.variables[name] for name in taken}
+        chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
+        if all(value.type.base in _ALIKE for value in values.values()):
+            distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
+            table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v")
+            same = [f"o.c{i} IS NOT DISTINCT FROM l.{value.sql[2:]}" for i, value in enumerate(values.values())]
+            join = f"{table} o ON {all_of(same)} LEFT JOIN ({{0}}) r ON r.g = o.g"
+        else:
+            table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b")
+            join = "({0}) r ON r.g = l.rowid"
+        found = {name: replace(value, sql=f"b.c{i}") for i, (name, value) in enumerate(values.items())}
+        return Relation(table, {**found, GROUP: Typed("b.g", INTEGER)}), join
+
+    def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
+        """Shape a whole query that starts from some rows; see :mod:`graphdb.relational.lower`."""
+        raise NotImplementedError
+
+
+def _exists(node: Subquery) -> bool:
+    return isinstance(node, ast.PatternPredicate) or (isinstance(node, ast.Subquery) and node.kind == "exists")
+
+
+def _collects(node: Subquery) -> bool:
+    return isinstance(node, ast.PatternComprehension) or (isinstance(node, ast.Subquery) and node.kind == "collect")
+
+
+def _query_of(node: Subquery) -> ast.Composite:
+    """Return a subquery as a query that returns what is gathered of its rows: anything where that is their number."""
+    parts: Sequence[Sequence[ast.ClauseNode]]
+    once = False
+    match node:
+        case ast.PatternPredicate():
+            parts = [[ast.MatchClause((node.pattern,), span=node.span)]]
+        case ast.PatternComprehension():
+            match = ast.MatchClause((node.pattern,), where=node.where, span=node.span)
+            item = ast.ReturnItem(node.result, "item", "item", node.span)
+            parts = [[match, ast.ReturnClause((item,), span=node.span)]]
+        case ast.ShortestPath():
+            raise NotSupportedError("shortest paths as values are not supported in SQL")
+        case ast.Subquery(query=ast.Query() as query):
+            parts = [query.clauses]
+        case ast.Subquery(query=ast.Composite() as union):
+            parts, once = union.parts, len(union.parts) > 1 and not union.keeps_all
+    any_will_do = not (once or _collects(node))
+    return ast.Composite(tuple(_returning(part, node.span, any_will_do) for part in parts), not once, node.span)
+
+
+def _one_match(node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
+    """Return a subquery's MATCH clauses, where it is but one plain pattern, and what is gathered of its matches.
+
+    That is None where only their number is wanted.  None instead of both where the subquery is more than that.
+    """
+    query = _query_of(node)
+    if len(query.parts) > 1:
+        return None
+    *clauses, returns = query.parts[0]
+    matches = leading(clauses)
+    if not matches or len(matches) < len(clauses) or not all(map(is_plain, matches)):
+        return None
+    if not isinstance(returns, ast.ReturnClause) or returns.distinct or returns.order_by or returns.star:
+        return None
+    if returns.skip is not None or returns.limit is not None or any(map(is_aggregate, returns.items)):
+        return None
+    value = returns.items[0].expression if _collects(node) else None
+    return None if any(subqueries_in(value)) else (matches, value)
+
+
+def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) -> tuple[ast.ClauseNode, ...]:
+    """Return a part of a subquery with something that it returns, the simplest where only its number of rows counts."""
+    one = ast.ReturnClause((ast.ReturnItem(ast.Literal(1, span), "one", "one", span),), span=span)
+    *clauses, last = part
+    if not isinstance(last, ast.ReturnClause):
+        return (*part, one)
+    cut = last.distinct or last.skip is not None or last.limit is not None
+    if not any_will_do or cut or any(is_aggregate(item.expression) for item in last.items):
+        return tuple(part)
+    return (*clauses, one)
+
+
+def leading(clauses: Sequence[ast.ClauseNode]) -> list[ast.MatchClause]:
+    """Return the MATCH clauses at the head of others: together they are one pattern."""
+    found: list[ast.MatchClause] = []
+    for clause in clauses:
+        if not isinstance(clause, ast.MatchClause) or clause.optional:
+            break
+        found.append(clause)
+    return found

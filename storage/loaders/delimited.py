@@ -1,0 +1,157 @@
+"""Tables that are text: how a file separates its columns, how long its lines are, what its values are.
+
+Separators are read off the header; quotes are those of RFC 4180.  Nothing is guessed from the first rows: what comes
+first in row 100,000 (a quote, a text among numbers) is read as if it came first in row 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import mmap
+import os
+from typing import TYPE_CHECKING
+
+from graphdb.connection import quoted
+from graphdb.errors import LoadError
+from graphdb.storage.loaders import streams
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.storage.loaders.headers import Column
+
+_DELIMITERS = ",;\t|"
+
+_HEADER = 1 << 20
+"""Bytes that a header may have."""
+
+_STEP = 4 << 20
+
+_FIRST = 2048
+"""Rows that are looked at first, to find the columns that hold texts."""
+
+_WHOLE, _POWER = r"(?:0|[1-9]\d*)", r"[eE][+-]?\d+"
+_ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)"
+_DAY, _CLOCK = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d(?:\.\d{1,6})?"
+_SORTS = {
+    "BIGINT": r"0|-?[1-9]\d{0,17}",
+    "HUGEINT": r"-?[1-9]\d{18,37}",
+    "DOUBLE": rf"[+-]?(?:(?:{_WHOLE})?\.\d+(?:{_POWER})?|{_WHOLE}\.?{_POWER})|(?i:-?inf(?:inity)?|nan)",
+    "BOOLEAN": r"(?i:true|false)",
+    "DATE": _DAY,
+    "TIMESTAMP": rf"{_DAY}[ T]{_CLOCK}",
+    "TIMESTAMPTZ": rf"{_DAY}[ T]{_CLOCK}{_ZONE}",
+    "TIME": _CLOCK,
+}
+"""The types that values show by how they are written; a number with leading zeros is a text."""
+
+_WIDER = {
+    frozenset(("BIGINT", "HUGEINT")): "HUGEINT",
+    frozenset(("BIGINT", "DOUBLE")): "DOUBLE",
+    frozenset(("DATE", "TIMESTAMP")): "TIMESTAMP",
+}
+"""The type of a column whose values are of two."""
+
+
+def check_lines(path: str, name: str) -> None:
+    """Refuse a file with a line of more than :data:`~.streams.LONGEST_ROW` bytes.
+
+    From each line end the next is looked for where the longest line would have it, backwards: short lines are jumped
+    over, so little of the file is read.
+
+    Raises
+    ------
+    LoadError
+        With the number of the line.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= streams.LONGEST_ROW:
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            start = 0
+            while size - start > streams.LONGEST_ROW:
+                end = start + streams.LONGEST_ROW + 1
+                behind = text.rfind(b"\n", start, end) + 1 or text.rfind(b"\r", start, end) + 1
+                if not behind:
+                    line = 1 + sum(text[at : min(at + _STEP, start)].count(b"\n") for at in range(0, start, _STEP))
+                    raise LoadError(
+                        f"a line is longer than {streams.LONGEST_ROW >> 20} MiB", source=name, line=line, hint=_QUOTE
+                    )
+                start = behind
+
+
+_QUOTE = "is a quote or a line end missing?"
+
+
+def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[str]]:
+    """Return the delimiter of a CSV file and the names of its columns; ``delimiter`` is the one that is known.
+
+    Raises
+    ------
+    LoadError
+        Where the file begins with no header.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_HEADER)
+    try:
+        text = head.decode("utf-8-sig", "strict" if len(head) < _HEADER else "ignore")
+    except UnicodeDecodeError as error:
+        line = head.count(b"\n", 0, error.start) + 1
+        raise LoadError("these bytes are not UTF-8", source=name, line=line, hint="convert the file to UTF-8") from None
+    lines = text.splitlines(keepends=True)
+    if not text.strip():
+        raise LoadError("the file is empty: it has no header", source=name)
+    delimiter = delimiter or max(_DELIMITERS, key=lines[0].count)
+    return delimiter, next(csv.reader(lines, delimiter=delimiter))
+
+
+def sizes() -> str:
+    """What DuckDB is told of the lengths of rows: at a last one that is longer than its buffer the file just ends."""
+    return f", max_line_size = {streams.LONGEST_ROW}, buffer_size = {2 * streams.LONGEST_ROW}"
+
+
+def read_csv(path: str, delimiter: str, columns: dict[str, str], skip: bool) -> str:
+    """Return SQL that reads a CSV file whose columns have these types; with ``skip`` bad rows become rejects."""
+    types = ", ".join(f"{literal(name)}: {literal(type)}" for name, type in columns.items())
+    said = f"header = true, auto_detect = false, delim = {literal(delimiter)}, quote = '\"', escape = '\"'"
+    rejects = ", store_rejects = true" if skip else ""
+    return f"read_csv({literal(path)}, {said}, columns = {{{types}}}{sizes()}{rejects})"
+
+
+def literal(value: str) -> str:
+    """Return a path or name as SQL's text: where a statement takes no parameters."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def types(connection: duckdb.DuckDBPyConnection, table: str, columns: list[Column]) -> dict[str, str]:
+    """Return the types that all values of columns of text show, for those that are none of texts."""
+    names = [column.column for column in columns]
+    for source in (f"(FROM {quoted(table)} LIMIT {_FIRST})", quoted(table)):
+        shown = _shown(connection, source, names)
+        names = [name for name in names if shown[name] != "VARCHAR"]
+    return {name: shown[name] for name in names if shown[name]}
+
+
+def _shown(connection: duckdb.DuckDBPyConnection, source: str, names: list[str]) -> dict[str, str]:
+    """Return the types that columns of a table show, empty for those without values."""
+    if not names:
+        return {}
+    told = ", ".join(f"list(DISTINCT {_sort(quoted(name))})" for name in names)
+    [found] = connection.execute(f"SELECT {told} FROM {source}").fetchall()
+    return {name: _common(frozenset(sorts or ()) - {None}) for name, sorts in zip(names, found, strict=True)}
+
+
+def _sort(value: str) -> str:
+    """SQL for the type that a text shows."""
+    cases = " ".join(
+        f"WHEN regexp_full_match({value}, {literal(pattern)}) THEN "
+        f"if(TRY_CAST({value} AS {type}) IS NULL, 'VARCHAR', '{type}')"
+        for type, pattern in _SORTS.items()
+    )
+    return f"CASE WHEN {value} IS NULL THEN NULL {cases} ELSE 'VARCHAR' END"
+
+
+def _common(shown: frozenset[str]) -> str:
+    """The type of a column whose values show these."""
+    return next(iter(shown), "") if len(shown) < 2 else _WIDER.get(shown, "VARCHAR")

@@ -1,0 +1,117 @@
+"""What the columns of tables are: headers in the convention of property-graph imports, and names as IRIs.
+
+::
+
+    :ID  :ID(Person)  name:ID        the vertex of the row; in brackets the group of its identifiers
+    :LABEL                           its labels, separated by ';' (or a list)
+    :START_ID  :END_ID               the ends of the row's edge, which may name a group too
+    :TYPE                            its edge label
+    :REIFIER                         the resource that the edge is called by, if it has one
+    :ASSERTED                        false where the edge is only spoken of (reified), and not in the graph
+    :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
+    :IGNORE                          nothing
+    age:int  names:string[]  since   a property, with or without its type
+
+Columns that are named otherwise are said by a :class:`Mapping`.  A name without namespace lives in the database's own,
+and so do identifiers that are no IRIs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from graphdb.errors import LoadError, nearest
+from graphdb.storage.terms import DEFAULT_NAMESPACE
+
+IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
+BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
+UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
+
+_TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
+          "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
+          "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
+          "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
+_HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """What the columns of tables are, where their headers do not say it.
+
+    ``columns`` gives columns other headers; ``label`` is a label of every vertex, ``type`` the label of every edge,
+    where no column says them.
+    """
+
+    columns: MappingABC[str, str] = field(default_factory=dict)
+    label: str | None = None
+    type: str | None = None
+    known: set[str] = field(default_factory=set, compare=False)
+    """The names of the columns that were read so far: one mapping may be for several tables."""
+
+    def read(self, names: Sequence[str]) -> list[Column]:
+        """Return what the columns of these names are.
+
+        Names that come again, in whatever case, get a number: DuckDB would not tell them apart.
+        """
+        self.known.update(names)
+        seen = Counter(name.lower() for name in names)
+        unique = [name if seen[name.lower()] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
+        return [Column.read(column, self.columns.get(name, name)) for column, name in zip(unique, names, strict=True)]
+
+    def check(self) -> None:
+        """Refuse columns that none of the tables had: a `LoadError`."""
+        for name in self.columns:
+            if self.known and name not in self.known:
+                found = ", ".join(sorted(self.known))
+                close = nearest(name, self.known)
+                hint = f"did you mean '{close[0]}'?" if close else f"the columns are {found}"
+                raise LoadError(f"there is no column '{name}'", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its name there, what it is (a role or ``""`` for a property), property, group, type."""
+
+    column: str
+    role: str
+    name: str = ""
+    group: str = ""
+    type: str | None = None
+    list: bool = False
+
+    @classmethod
+    def read(cls, column: str, header: str) -> Column:
+        """Read a header.
+
+        >>> Column.read("x", "age:int").name, Column.read("x", ":END_ID(Person)").group
+        ('age', 'Person')
+        """
+        found = _HEADER.fullmatch(header)
+        if found and found["word"] in _ROLES:
+            return cls(column, found["word"], found["name"], found["group"] or "")
+        if found and found["word"].lower() in _TYPES and found["name"]:
+            return cls(column, "", found["name"], type=_TYPES[found["word"].lower()], list=bool(found["list"]))
+        return cls(column, "", header)
+
+
+def name_iri(name: str) -> str:
+    """Return the IRI of a label or key: itself, or the name in the database's own namespace."""
+    if re.fullmatch(IRI, name):
+        return name
+    return DEFAULT_NAMESPACE + (quote(name, safe="/:@!$&'()*+,;=~") if re.search(UNSAFE, name) else name)
+
+
+def bare_name(iri: str) -> str:
+    """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other IRI.
+
+    >>> bare_name("urn:graphdb:name"), bare_name("urn:graphdb:x:y"), bare_name("http://x/y")
+    ('name', 'urn:graphdb:x:y', 'http://x/y')
+    """
+    name = iri.removeprefix(DEFAULT_NAMESPACE)
+    return name if name_iri(name) == iri else iri

@@ -1,0 +1,103 @@
+"""Expressions that Python computes for SQL, once per distinct input: what EXPLAIN says, and what happens when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.interpret.order_key import order_key
+from graphdb.interpret.temporal import Date, DateTime, Duration, LocalTime
+from graphdb.interpret.values import group_key, sort_key
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query("UNWIND range(0, 9) AS i CREATE (:P {id: i, days: i % 3, text: '200' + (i % 2) + '-01-01'})")
+        yield database
+
+
+def test_explain_names_what_python_computes(db: graphdb.Database) -> None:
+    told = db.explain(
+        "MATCH (n:P) WHERE duration({days: n.days}) = duration('P1D') RETURN n.id AS id, [n.id, 'a'][0] AS l"
+    )
+    assert not told.startswith("interpreted")
+    assert "computed in Python, once for each distinct input: duration({days: n.days}) = duration('P1D')" in told
+    assert "[n.id, 'a']" not in told
+
+
+def test_distinct_inputs_are_computed_once(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphdb.interpret import temporal_build
+
+    asked = []
+    build = temporal_build.build_duration
+    monkeypatch.setattr(temporal_build, "build_duration", lambda parts: asked.append(parts) or build(parts))
+    rows = db.query("MATCH (n:P) RETURN duration({days: n.days}) AS d, count(*) AS k ORDER BY d").fetchall()
+    assert [(row[0].days, row[1]) for row in rows] == [(0, 4), (1, 3), (2, 3)]
+    assert sorted(parts["days"] for parts in asked) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("MATCH (n:P) RETURN DISTINCT {a: n.days} AS m ORDER BY m", [({"a": 0},), ({"a": 1},), ({"a": 2},)]),
+        ("MATCH (n:P {id: 3}) RETURN n {.id, b: 1} AS m", [({"id": 3, "b": 1},)]),
+        ("MATCH (n:P {id: 4}) RETURN properties(n) AS m", [({"days": 1, "id": 4, "text": "2000-01-01"},)]),
+        ("MATCH (n:P) RETURN date(n.text).year AS y, count(*) AS k ORDER BY y", [(2000, 5), (2001, 5)]),
+        ("MATCH (n:P) WITH collect({a: n.id}) AS l RETURN reduce(t = 0, m IN l | t + m.a) AS t", [(45,)]),
+        ("UNWIND [[1], 'a', null, 2.5] AS x RETURN x ORDER BY x DESC", [(None,), (2.5,), ("a",), ([1],)]),
+        ("RETURN {a: 1, A: 2} AS m, {a: 1, A: 2}.A AS a, {} AS none", [({"a": 1, "A": 2}, 2, {})]),
+        ("MATCH (n:P) RETURN percentileCont(n.id, 0.5) AS c, percentileDisc(n.id, 0.5) AS d, stDevP(n.days) > 0.8 AS s",
+         [(4.5, 4, True)]),
+    ],
+)  # fmt: skip
+def test_values(db: graphdb.Database, text: str, rows: list[Any]) -> None:
+    assert not db.explain(text).startswith("interpreted")
+    assert db.query(text).fetchall() == rows
+    assert db.query(text).fetchall() == rows  # prepared already
+
+
+def test_what_fails_is_interpreted(db: graphdb.Database) -> None:
+    """Equivalent values that are not the same have one key; an error of the query's own is told as ever."""
+    text = "UNWIND [1, 1.0, 1] AS x RETURN DISTINCT [x, 'a'] AS l"
+    assert "computed in Python" in db.explain(text)
+    assert db.query(text).fetchall() == [([1, "a"],)]
+    both = db.query("UNWIND [1, 1.0] AS x RETURN [x, 'a'] AS l").fetchall()
+    assert [repr(row) for row in both] == ["([1, 'a'],)", "([1.0, 'a'],)"]
+    with pytest.raises(graphdb.GraphDBError, match="'no date' is not a date"):
+        db.query("MATCH (n:P) RETURN date('no ' + left('date' + n.text, 4)) AS d").fetchall()
+
+
+def test_a_table_of_values(db: graphdb.Database) -> None:
+    db.query("CREATE TABLE t AS MATCH (n:P {id: 5}) RETURN {a: n.id} AS m, duration('P1D') AS d, [n.id, 'x'] AS l")
+    assert db.sql("SELECT m.a, d FROM t").fetchall() == [(5, "P1D")]
+    table = db.query("MATCH (n:P) RETURN properties(n) AS m ORDER BY n.id").to_arrow()
+    assert table.column("m")[9].as_py() == {"days": 0, "id": 9, "text": "2001-01-01"}
+
+
+def test_a_first_value_within_a_transaction(db: graphdb.Database) -> None:
+    """The function that SQL calls would go with the transaction."""
+    db.sql("BEGIN")
+    assert db.query("RETURN duration('P1D').days AS d").scalar() == 1
+    db.sql("ROLLBACK")
+    assert db.query("RETURN duration('P2D').days AS d").scalar() == 2
+    assert db.query("RETURN duration('P1D').days AS d").scalar() == 1
+
+
+def test_keys_are_in_the_order_of_values() -> None:
+    values: list[Any] = [
+        None, True, False, 0, -1, 1, 2**60, 2**60 + 1, -(2**63), 0.5, -0.5, 1e300, float("inf"), float("-inf"), float("nan"),
+        "", "a", "ab", "a\x00", "b", "é", [], [1], [1, 2], [None], ["a"], [[1]], {}, {"a": 1}, {"a": 2}, {"b": 0}, {"a": None},
+        Date(0), Date(-1), LocalTime(5), Duration(1), Duration(0, 30), Duration(0, 0, 2_629_746), DateTime(0, 0, 0),
+        DateTime(0, 3600 * 10**9, 3600),
+    ]  # fmt: skip
+    keys = [order_key(value) for value in values]
+    for value, key in zip(values, keys, strict=True):
+        for other, its in zip(values, keys, strict=True):
+            assert (key == its) == (group_key(value) == group_key(other)), (value, other)
+            if sort_key(value) != sort_key(other):
+                assert (key < its) == (sort_key(value) < sort_key(other)), (value, other)
+    assert order_key([1, {"a": 2}]) == order_key([1.0, {"a": 2.0}])
