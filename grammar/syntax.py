@@ -520,6 +520,16 @@ class ReturnItem:
     span: Span = field(default=_HERE, compare=False)
 
 
+def is_plain_key(expression: Expression) -> bool:
+    """Whether a returned column may stand beside an aggregate, as ``v.key + count(*)``: a variable or a property.
+
+    openCypher takes no others, so that what is grouped by need not be looked for inside other expressions.
+    """
+    while isinstance(expression, Property):
+        expression = expression.base
+    return isinstance(expression, Variable)
+
+
 @dataclass(frozen=True, slots=True)
 class OrderItem:
     """``expression [ASC | DESC]``."""

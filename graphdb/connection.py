@@ -207,8 +207,8 @@ _FULL = re.compile(
 """What DuckDB says of a disk that is full, in errors of writing and around them."""
 
 _PLAINER = (
-    (r"division by zero(?! at offset)", "division by zero"),
-    (r"out of range|[Oo]verflow|too large", "a number is out of range"),
+    (r"division by zero(?! at offset)", "division by zero", None),
+    (r"out of range|[Oo]verflow|too large", "a number is out of range", "integers have 64 bits: -2^63 to 2^63 - 1"),
 )
 """What DuckDB says of SQL that the user did not write, and how to say it to the user."""
 
@@ -232,7 +232,7 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
         return StorageError(told.split("\n")[0])
     if not ours:
         return ExecutionError(told)
-    for pattern, plainer in _PLAINER:
+    for pattern, plainer, hint in _PLAINER:
         if re.search(pattern, told, re.I):
-            return ExecutionError(plainer)
+            return ExecutionError(plainer, hint=hint)
     return ExecutionError(re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n\nLINE ")[0]))

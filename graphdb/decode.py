@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.elements import Node
 from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.temporal import Duration
-from graphdb.values import Base, Type, shorter
+from graphdb.values import Base, Type, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,8 +173,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             return [None if part[0] is None else Duration(*part) for part in parts]
         case Base.ANY if (value_of := terms.value_of) is not None:
             return [None if key is None else value_of(key) for key in column.to_pylist()]
-        case Base.DECIMAL | Base.VALUE:
-            return [shorter(value) for value in pylist(column)]
+        case Base.DECIMAL | Base.ZONED | Base.VALUE:
+            return [tidied(value) for value in pylist(column)]
     return pylist(column)
 
 
@@ -224,7 +224,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
         return [None if value is None else int(value) for value in values]
     if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
-        return [shorter(value) for value in values]
+        return [tidied(value) for value in values]
     return values
 
 
@@ -255,7 +255,9 @@ def _dates(times: NDArray[np.datetime64]) -> list[Any]:
     """Return dates and times, those outside of Python's years 1 to 9999 as text, ISO 8601 with astronomical years."""
     values: list[Any] = times.tolist()
     if times.size and not (_YEARS[0] <= times.min() and times.max() < _YEARS[1]):  # so it is with NaT, too
-        texts = np.datetime_as_string(times).tolist()
+        texts = [
+            f"-0{text[1:]}" if text[:1] == "-" == text[4:5] else text for text in np.datetime_as_string(times).tolist()
+        ]
         return [text if isinstance(value, int) else value for value, text in zip(values, texts, strict=True)]
     return values
 

@@ -26,7 +26,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, incomparable, member, number
+from graphdb.typed import Typed, as_union, incomparable, member, number
 from graphdb.values import (
     BOOLEAN,
     FLOAT,
@@ -134,6 +134,15 @@ class Compiler:
         if value.type.base not in (Base.BOOLEAN, Base.NULL):
             raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
+
+    def kept(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition for WHERE, which asks it of whole rows only.
+
+        DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
+        What is volatile stays where it stands.
+        """
+        sql = self.condition(node)
+        return f"CASE WHEN random() >= 0 THEN {sql} END" if "error(" in sql else sql
 
     def one(self, node: ast.Expression) -> Typed:
         """Compile to a single value: a multi-valued property must have just one there."""
@@ -266,7 +275,11 @@ class Compiler:
         if value.type.base is Base.DURATION:
             return durations.negative(self, value) if node.operator == "-" else value
         value = self._number(value, node)
-        return Typed(f"({node.operator}({value.sql}))", value.type)
+        if value.type.base is Base.VALUE:  # without a sign for zeros
+            return self._mixed(Typed("0", INTEGER), value, ast.Binary("-", ast.Literal(0), node.operand, node.span))
+        turned = f"({node.operator}({value.sql}))"
+        # The least integer has no opposite, which a wider type of DuckDB's would have.
+        return Typed(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
 
     def _comparison(self, node: ast.Comparison) -> Typed:
         operands = [times.moment(self, operand) or self.compile(operand) for operand in node.operands]
@@ -447,6 +460,14 @@ class Compiler:
             return durations.arithmetic(self, op, left, right, node)
         left, right = self._number(left, node), self._number(right, node)
         a, b = left.type.base, right.type.base
+        if Base.VALUE in (a, b) and op != "^":
+            return self._mixed(left, right, node)
+        left, right = (Typed(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
+        return self._computed(left, right, node)
+
+    def _computed(self, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+        """Return the arithmetic of two numbers of known types."""
+        a, b, op = left.type.base, right.type.base, node.operator
         if op == "^":
             return Typed(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
         if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
@@ -463,6 +484,25 @@ class Compiler:
             return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
         return Typed(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
 
+    def _mixed(self, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+        """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text."""
+        pair = self.fresh()
+        both = [Typed(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
+        whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in both]
+        real = [Typed(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
+        cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
+        for a, b in (whole, real):
+            told = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
+            cases.append(f"WHEN {told} THEN {as_union(self._computed(a, b, node)).sql}")
+        if node.operator == "+":
+            texts = [f"{value.sql} IS NOT NULL" for value in (Typed(member(v, Base.STRING), STRING) for v in both)]
+            joined = Typed(" || ".join(self.text_of(value, node) for value in both), STRING)
+            cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(joined).sql}")
+        refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
+        cases.append(f"ELSE error({self.rows.parameters.add(refused)})")
+        values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
+        return Typed(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
+
     def _append(self, left: Typed, right: Typed, node: ast.Expression) -> Typed:
         sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
         elements = {v.type.element for v in sides if v.type.element != NULL}
@@ -475,12 +515,10 @@ class Compiler:
         return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
 
     def _number(self, value: Typed, node: ast.Expression) -> Typed:
-        if value.type.base in NUMERIC or value.type.base is Base.NULL:
+        if value.type.base in NUMERIC or value.type.base in (Base.NULL, Base.VALUE):
             return value
         if value.type.base is Base.TERM:
             return self._number(self.value_of(value), node)
-        if value.type.base is Base.VALUE:
-            return Typed(number(value), FLOAT)
         raise self.mismatch(f"expected a number, found {value.type}", node)
 
     def text_of(self, value: Typed, node: ast.Expression) -> str:
@@ -496,11 +534,14 @@ class Compiler:
             return f"coalesce({self.rows.iri(value.sql).sql}, {text})"
         if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
             raise self.mismatch(f"expected a string, found {value.type}", node)
-        if base is Base.FLOAT:
-            return functions.float_text(value.sql)
-        if base in (Base.VALUE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION):
+        if base in (Base.ZONED, Base.DURATION):
             raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
-        return f"CAST({value.sql} AS VARCHAR)"
+        if base is not Base.VALUE:
+            return _text(value.sql, base)
+        names = {member: MEMBERS[member][0] for member in (Base.FLOAT, *_SPELT)}
+        texts = {member: _text(f"union_extract({value.sql}, '{name}')", member) for member, name in names.items()}
+        whens = [f"WHEN '{names[member]}' THEN {text}" for member, text in texts.items()]
+        return f"CASE union_tag({value.sql}) {' '.join(whens)} ELSE CAST({value.sql} AS VARCHAR) END"
 
     def _countstar(self, node: ast.CountStar) -> Typed:
         self._aggregate_allowed("count(*)", node)
@@ -556,3 +597,19 @@ _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
 def _identity(vertex: Typed) -> str:
     """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
     return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
+
+
+_SPELT: Mapping[Base, str] = {
+    Base.TIME: r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')",
+    Base.DATETIME: r"regexp_replace(replace(CAST({0} AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')",
+    Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
+    " || 'Z'",
+}
+"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero."""
+
+
+def _text(sql: str, base: Base) -> str:
+    """Return SQL for the text of a value of a type."""
+    if base is Base.FLOAT:
+        return functions.float_text(sql)
+    return f"({_SPELT[base].format(sql)})" if base in _SPELT else f"CAST({sql} AS VARCHAR)"

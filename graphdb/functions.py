@@ -13,7 +13,7 @@ from graphdb import durations, lists, maps, times
 from graphdb.computed import compute
 from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
 from graphdb.grammar import syntax as ast
-from graphdb.typed import Typed, as_union, number
+from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import (
     BOOLEAN,
     DURATION,
@@ -86,7 +86,9 @@ def _string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = 
                 raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
             sql = value.sql if value.type.base is not Base.NULL else f"CAST(NULL AS {sql_type(wanted)})"
             if wanted is INTEGER:
-                told = c.rows.parameters.add(f"{node.name} does not take a negative number")
+                told = c.rows.parameters.add(
+                    with_place(f"{node.name} does not take a negative number", argument.span.start)
+                )
                 sql = f"CASE WHEN {sql} < 0 THEN error({told}) ELSE {sql} END"
             parts.append(sql)
         return Typed(template.format(*parts), result)
@@ -111,10 +113,20 @@ def _same(template: str) -> Compile:
     """Return a function that yields a number of the type it is given."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        mixed = c.value_of(c.one(node.arguments[0]))
         value = _numeric(c, node, node.arguments[0])
-        return Typed(template.format(value.sql), value.type)
+        real = Typed(template.format(value.sql), value.type)
+        if mixed.type.base is not Base.VALUE:
+            return real
+        whole = member(mixed, Base.INTEGER)
+        exact = as_union(Typed(template.format(whole), INTEGER))
+        return Typed(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
 
     return compile
+
+
+def _sign(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"CAST(sign({_numeric(c, node, node.arguments[0]).sql}) AS BIGINT)", INTEGER)
 
 
 def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -153,7 +165,7 @@ def _round(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 _CONVERTED: Mapping[Type, frozenset[Base]] = {
-    INTEGER: frozenset({Base.STRING, Base.BOOLEAN} | NUMERIC),
+    INTEGER: frozenset({Base.STRING} | NUMERIC),
     FLOAT: frozenset({Base.STRING} | NUMERIC),
     BOOLEAN: frozenset({Base.STRING, Base.BOOLEAN, Base.INTEGER}),
 }
@@ -357,28 +369,38 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
+    distinct = "DISTINCT " if node.distinct else ""
     value = _addends(c, node)
     if value.type == DURATION:
         return durations.total(c, node, value)
+    if value.type.base is Base.VALUE:  # of integers an integer
+        whole, real = member(value, Base.INTEGER), number(value)
+        exact = as_union(Typed(f"CAST(coalesce(sum({distinct}{whole}), 0) AS BIGINT)", INTEGER))
+        inexact = as_union(Typed(f"sum({distinct}{real})", FLOAT))
+        refused = c.rows.parameters.add(with_place("sum needs numbers", node.span.start, TypeMismatchError))
+        cases = f"WHEN count({value.sql}) > count({real}) THEN error({refused}) WHEN count({real}) = count({whole})"
+        return Typed(f"CASE {cases} THEN {exact.sql} ELSE {inexact.sql} END", VALUE)
     type = value.type if value.type.base in NUMERIC else INTEGER
-    total = f"sum({'DISTINCT ' if node.distinct else ''}{value.sql})"
+    total = f"sum({distinct}{value.sql})"
     return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
 
 
 def _addends(c: Compiler, node: ast.FunctionCall) -> Typed:
-    """Compile what is added up: numbers, or else durations."""
+    """Compile what is added up: numbers, durations, or values whose types the rows tell."""
     try:
         value = c.value_of(c.one(node.arguments[0]))
     except NotSupportedError:
         return compute(c, node.arguments[0], DURATION)
-    return value if value.type == DURATION else _numeric(c, node, node.arguments[0])
+    as_it_is = value.type == DURATION or value.type.base is Base.VALUE
+    return value if as_it_is else _numeric(c, node, node.arguments[0])
 
 
 def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = _addends(c, node)
     if value.type == DURATION:
         return durations.total(c, node, value)
-    return Typed(f"avg({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))", FLOAT)
+    real = number(value) if value.type.base is Base.VALUE else f"CAST({value.sql} AS DOUBLE)"
+    return Typed(f"avg({'DISTINCT ' if node.distinct else ''}{real})", FLOAT)
 
 
 def _deviation(function: str) -> Compile:
@@ -426,18 +448,25 @@ def _numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> T
     raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
 
 
+_BLANKS = "E' \\t\\n\\r\\f'"
+
 FUNCTIONS: dict[str, Function] = {
     "toupper": Function(_string("upper({0})")),
     "upper": Function(_string("upper({0})")),
     "tolower": Function(_string("lower({0})")),
     "lower": Function(_string("lower({0})")),
-    "trim": Function(_string("trim({0})")),
-    "btrim": Function(_string("trim({0})")),
-    "ltrim": Function(_string("ltrim({0})")),
-    "rtrim": Function(_string("rtrim({0})")),
+    "trim": Function(_string(f"trim({{0}}, {_BLANKS})")),
+    "btrim": Function(_string(f"trim({{0}}, {_BLANKS})")),
+    "ltrim": Function(_string(f"ltrim({{0}}, {_BLANKS})")),
+    "rtrim": Function(_string(f"rtrim({{0}}, {_BLANKS})")),
     "reverse": Function(_reverse),
     "replace": Function(_string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)), 3, 3),
-    "split": Function(_string("string_split({0}, {1})", list_of(STRING), (STRING, STRING)), 2, 2),
+    "split": Function(
+        # DuckDB splits by null into one part
+        _string("CASE WHEN {1} IS NOT NULL THEN string_split({0}, {1}) END", list_of(STRING), (STRING, STRING)),
+        2,
+        2,
+    ),
     "left": Function(_string("left({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
     "right": Function(_string("right({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
     "substring": Function(_substring, 2, 3),
@@ -447,7 +476,7 @@ FUNCTIONS: dict[str, Function] = {
     "char_length": Function(_string("length({0})", INTEGER)),
     "character_length": Function(_string("length({0})", INTEGER)),
     "abs": Function(_same("abs({0})")),
-    "sign": Function(_float("CAST(sign({0}) AS DOUBLE)")),
+    "sign": Function(_sign),
     "ceil": Function(_float("ceil({0})")),
     "ceiling": Function(_float("ceil({0})")),
     "floor": Function(_float("floor({0})")),

@@ -16,7 +16,7 @@ from graphdb.literals import python_value_of
 from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
 from graphdb.storage.terms import LITERAL_BASE, Kind
-from graphdb.values import EXACT_ONLY, VALUE, Base, Column, literal_sql, shorter
+from graphdb.values import EXACT_ONLY, VALUE, Base, Column, literal_sql, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ def _read_terms(snapshot: Snapshot, ids: Ids) -> list[Any]:
 
 def _values(table: pa.Table, at: int) -> list[Any]:
     """Return the values of literals, in columns from a number on."""
-    values = list(map(shorter, pylist(table.column(at))))
+    values = list(map(tidied, pylist(table.column(at))))
     texts, datatypes = table.column(at + 1), table.column(at + 2)
     if texts.null_count < len(texts):
         for i in np.flatnonzero(texts.is_valid().to_numpy()).tolist():

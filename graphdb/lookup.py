@@ -19,7 +19,7 @@ from graphdb.decode import pylist
 from graphdb.literals import python_value_of
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
-from graphdb.values import EXACT_ONLY, column_of, shorter
+from graphdb.values import EXACT_ONLY, column_of, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,7 @@ class Lookup:
             texts, datatypes = (_taken(self._column(name), ids - LITERAL_BASE) for name in ("lexical", "datatype"))
             return list(map(python_value_of, texts, datatypes))
         values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
-        return list(map(shorter, values)) if kind == Kind.DECIMAL else values
+        return list(map(tidied, values)) if kind in (Kind.DECIMAL, Kind.ZONED) else values
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
         """Subject, label and object of every triple with a literal or a class about some resources (sorted, unique)."""

@@ -15,7 +15,7 @@ from graphdb.decode import Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.shown import array_of, made_in_python, shown
-from graphdb.values import STRING, Column, shorter
+from graphdb.values import STRING, Column, tidied
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,11 +282,11 @@ def _without_unions(table: pa.Table) -> pa.Table:
 
     for i, field in enumerate(table.schema):
         if pa.types.is_union(field.type):
-            texts = [None if value is None else str(shorter(value)) for value in pylist(table.column(i))]
+            texts = [None if value is None else str(tidied(value)) for value in pylist(table.column(i))]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
         elif pa.types.is_list(field.type) and pa.types.is_union(field.type.value_type):
             lists = [
-                None if value is None else [None if item is None else str(shorter(item)) for item in value]
+                None if value is None else [None if item is None else str(tidied(item)) for item in value]
                 for value in pylist(table.column(i))
             ]
             table = table.set_column(i, field.name, pa.array(lists, pa.list_(pa.string())))

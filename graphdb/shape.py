@@ -56,6 +56,16 @@ def is_aggregate(node: object) -> bool:
     return any(_is_one_aggregate(part) for part in walk(node, (ast.Subquery,)))
 
 
+def _beside_aggregates(node: object) -> list[ast.Expression]:
+    """Return what depends on a variable in an expression, and stands in no aggregate."""
+    if _is_one_aggregate(node):
+        return []
+    if is_aggregate(node):
+        return [found for part in parts_of(node) for found in _beside_aggregates(part)]
+    found = [part for part in walk(node) if isinstance(part, (ast.Property, ast.Variable, ast.FunctionCall))]
+    return [part for part in found if any(isinstance(inner, ast.Variable) for inner in walk(part))]
+
+
 def _is_one_aggregate(part: object) -> TypeGuard[ast.CountStar | ast.FunctionCall]:
     return isinstance(part, ast.CountStar) or (isinstance(part, ast.FunctionCall) and part.name.lower() in AGGREGATES)
 
@@ -183,7 +193,7 @@ class Shaper:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
-        where = [compiler.condition(condition) for condition in self._relation.where]
+        where = [compiler.kept(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
 
@@ -228,10 +238,10 @@ class Shaper:
         )
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
-        where = [conditions.condition(condition) for condition in relation.where]
+        where = [conditions.kept(condition) for condition in relation.where]
         aggregated = any(is_aggregate(item.expression) for item in items)
         if aggregated:
-            self._check_grouping(items)
+            self._check_grouping(items, returns.order_by)
         compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
         columns = self._columns(compiled)
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
@@ -239,7 +249,7 @@ class Shaper:
         if not (aggregated or returns.distinct):
             known = {item.alias: value for item, value in compiled if item.alias}
             seen = Scope({**self._variables, **known}, relation.known)
-            where += [self._compiler(rows, seen).condition(condition) for condition in also]
+            where += [self._compiler(rows, seen).kept(condition) for condition in also]
             order = self._order(returns, seen, rows, items)
             if not order and ordered is not None:
                 order = f" ORDER BY {ordered.sql} ASC"
@@ -252,7 +262,10 @@ class Shaper:
             direct = None if where or order or self._bound is None else self._direct(self._bound, items)
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
-        by = [*keys, *([relation.groups] if relation.groups is not None else [])]
+        # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
+        mixed = [item.expression for item in items if is_aggregate(item.expression)]
+        beside = sorted({compiler.compile(part).sql for part in _beside_aggregates(tuple(mixed))})
+        by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""
         inner = f"SELECT {distinct}{chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
@@ -320,7 +333,7 @@ class Shaper:
         """
         rows, relation = self._rows(), self._relation
         compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
-        where = [compiler.condition(condition) for condition in relation.where]
+        where = [compiler.kept(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         if value is not None:
             values[VALUE] = compiler.one_of_any(value)
@@ -424,9 +437,10 @@ class Shaper:
         sql = f" LIMIT {int(limit)}" if limit is not None else ""
         return sql + (f" OFFSET {int(skip)}" if skip else "")
 
-    def _check_grouping(self, items: tuple[ast.ReturnItem, ...]) -> None:
+    def _check_grouping(self, items: tuple[ast.ReturnItem, ...], order_by: tuple[ast.OrderItem, ...]) -> None:
         """Refuse an expression that mixes an aggregate with a variable that is no grouping key."""
-        keys = {item.expression for item in items if not is_aggregate(item.expression)} | self._relation.known.keys()
+        keys = {item.expression for item in items if ast.is_plain_key(item.expression)} | self._relation.known.keys()
+        keys |= {ast.Variable(item.alias) for item in items if item.alias}
 
         def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
             if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
@@ -442,8 +456,8 @@ class Shaper:
                     return found
             return None
 
-        for item in items:
-            if is_aggregate(item.expression) and (found := loose(item.expression)) is not None:
+        for expression in [each.expression for each in items] + [each.expression for each in order_by]:
+            if is_aggregate(expression) and (found := loose(expression)) is not None:
                 raise BindError(
                     f"'{found.name}' stands beside an aggregate but is no grouping key",
                     text=self._text,

@@ -129,7 +129,7 @@ def _zone_part(offset: int, zone: str | None, name: str) -> object:
 
 def _date_text(days: int) -> str:
     year, month, day = civil(days)
-    written = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+010d}" if abs(year) > 9999 else f"-{-year:04d}"
+    written = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
     return f"{written}-{month:02d}-{day:02d}"
 
 

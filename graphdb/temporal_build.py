@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
@@ -187,9 +188,12 @@ def build(kind: type[Temporal], parts: Mapping[str, Any]) -> Temporal:
     A ``date``, ``time`` or ``datetime`` among them gives the components that are not there.
     """
     known = {*_DATE_KEYS, *_CLOCK_KEYS, "date", "time", "datetime", "timezone", "epochSeconds", "epochMillis"}
-    for key in parts:
+    for key, part in parts.items():
         if key not in known:
             raise Malformed(f"'{key}' is no component of a {kind.kind}")
+        whole = isinstance(part, int) and not isinstance(part, bool)
+        if not whole and key not in ("date", "time", "datetime", "timezone"):
+            raise Malformed(f"'{key}' needs an integer, found {part!r}")
     if kind is DateTime and ("epochSeconds" in parts or "epochMillis" in parts):
         instant = int(parts.get("epochSeconds", 0)) * SECOND + int(parts.get("epochMillis", 0)) * 10**6
         zone = parts.get("timezone", 0)
@@ -305,6 +309,9 @@ _UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
 
 def build_duration(parts: Mapping[str, Any]) -> Duration:
     """Return the duration of a map of amounts, which may be fractions."""
+    for unit, amount in parts.items():
+        if isinstance(amount, bool) or not isinstance(amount, (int, float, Decimal)):
+            raise Malformed(f"'{unit}' needs a number, found {amount!r}")
     amounts = {unit: exact(amount) for unit, amount in parts.items()}
     amounts["months"] = amounts.get("months", Fraction(0)) + 3 * amounts.pop("quarters", Fraction(0))
     small = {"milliseconds": 1000, "microseconds": 10**6, "nanoseconds": SECOND}

@@ -10,6 +10,7 @@ no value is bent to fit its neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 
@@ -213,10 +214,17 @@ class Column:
     many: bool = False
 
 
-def shorter(value: object) -> object:
-    """Return a decimal without the zeros that its column's scale adds, in lists too; other values as they are."""
+def tidied(value: object) -> object:
+    """Return a decimal without the zeros that its column's scale adds, a moment in UTC and not in the zone where this
+    runs, and lists of them; other values as they are.
+    """
     if isinstance(value, list):
-        return [shorter(item) for item in value]
+        return [tidied(item) for item in value]
+    if isinstance(value, datetime):
+        try:
+            return value if value.tzinfo is None else value.astimezone(UTC)
+        except OverflowError:  # the first day of Python's calendar is in the year before elsewhere
+            return value
     if not isinstance(value, Decimal):
         return value
     short = value.normalize()

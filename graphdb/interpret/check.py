@@ -261,7 +261,7 @@ class _Checker:
         return columns
 
     def grouped(self, expression: ast.Expression, keys: Sequence[ast.Expression]) -> None:
-        loose = self.loose(expression, keys, set())
+        loose = self.loose(expression, [key for key in keys if ast.is_plain_key(key)], set())
         if loose is not None:
             raise self.error(
                 BindError,
@@ -333,6 +333,7 @@ class _Checker:
         self.types.of(expression, {**scope, **visible})
 
     def window(self, bound: ast.Expression, word: str) -> None:
+        self.no_aggregate(bound)
         names = variables_in(bound)
         if names:
             raise self.error(ParseError, f"{word} needs a number that does not depend on the rows", bound)

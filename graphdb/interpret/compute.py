@@ -37,8 +37,8 @@ from graphdb.values import (
     Base,
     Type,
     list_of,
-    shorter,
     sql_type,
+    tidied,
 )
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Computation:
             case Base.DECIMAL | Base.VALUE:
                 if getattr(value, "tzinfo", None) is not None:
                     raise NotSupportedError("its zone was lost")
-                return from_python(value) or shorter(value)
+                return from_python(value) or tidied(value)
         return value
 
 
@@ -284,7 +284,7 @@ def _literal(found: dict[str, Any]) -> Any:
     value = found["value"]
     if 1 << found["kind"] & EXACT_ONLY or from_python(value) is not None:
         return value_of(found["lexical"], found["datatype"])
-    return shorter(value)
+    return tidied(value)
 
 
 def _properties(literals: list[dict[str, Any]]) -> dict[str, Any]:

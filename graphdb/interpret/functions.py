@@ -144,8 +144,6 @@ def _to_string(context: Context, node: ast.Expression, value: Any) -> Any:
 
 
 def _to_integer(context: Context, node: ast.Expression, value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
     if is_number(value):
         return int(value) if math.isfinite(value) else None
     if isinstance(value, str):
@@ -214,7 +212,7 @@ def _edge_of_text(cut: Callable[[str, int], str]) -> Call:
 def _replace(context: Context, node: ast.Expression, text: str, old: str, new: str) -> str:
     if len(text) + text.count(old) * len(new) > 10 * LONGEST:
         raise wrong(context, node, f"a text of more than {10 * LONGEST:,} characters is too long", MemoryLimitError)
-    return text.replace(old, new)
+    return text.replace(old, new) if old else text
 
 
 def _split(text: str, separator: Any) -> list[str]:
@@ -256,9 +254,13 @@ def properties(context: Context, value: Any, node: ast.Expression) -> dict[str, 
 
 
 def _size(context: Context, node: ast.Expression, value: Any) -> Any:
-    if isinstance(value, (list, str, dict)):
+    if isinstance(value, (list, str)):
         return len(value)
     raise wrong(context, node, f"size needs a list or a string, found {type_name(value)}")
+
+
+def _is_empty(context: Context, node: ast.Expression, value: Any) -> Any:
+    return not (value if isinstance(value, dict) else _size(context, node, value))
 
 
 def _length(context: Context, node: ast.Expression, value: Any) -> Any:
@@ -428,7 +430,7 @@ def _functions() -> Mapping[str, Function]:
         "tail": _plain(lambda v: v[1:], "list", result="list"),
         "range": Function(_range, 2, 3, result="list"),
         "reverse": Function(_strict(_reverse)),
-        "isempty": Function(_strict(lambda c, n, v: _size(c, n, v) == 0), result="boolean"),
+        "isempty": Function(_strict(_is_empty), result="boolean"),
         # conversion
         "tostring": Function(_strict(_to_string), kinds=("scalar",), result="string"),
         "tointeger": Function(_strict(_to_integer), kinds=("scalar",), result="integer"),

@@ -20,7 +20,7 @@ from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.search import Search
-from graphdb.interpret.values import Edge, Path, Vertex, equals
+from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, variables_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
@@ -193,6 +193,7 @@ class Match:
         if not rows:
             return []
         bound = set(rows[0])
+        self._check_given(rows, bound)
         waiting, searches = list(self._parts), list(self._searches)
         used = "#used"
         for row in rows:
@@ -224,6 +225,22 @@ class Match:
                 row[name] = _path(row, trace)
         self._expect(rows)
         return [row for row in rows if all(test(row) is True for test in self._filters)]
+
+    def _check_given(self, rows: Rows, bound: set[str]) -> None:
+        """Refuse values from before that are neither null nor what the pattern takes them for."""
+        found = walk(self.clause.patterns)
+        for kind, pattern, word in ((Vertex, ast.NodePattern, "vertex"), ((Edge, list), ast.EdgePattern, "edge")):
+            variables = [each.variable for each in found if isinstance(each, pattern) and each.variable is not None]
+            for variable in variables:
+                name = variable.name
+                wrong = (row[name] for row in rows if row[name] is not None and not isinstance(row[name], kind))
+                value = next(wrong, None) if name in bound else None
+                if value is not None:
+                    raise TypeMismatchError(
+                        f"'{name}' is {type_name(value)}, not a{'n' if word == 'edge' else ''} {word}",
+                        text=self.context.text,
+                        position=variable.span.start,
+                    )
 
     def _expect(self, rows: Rows) -> None:
         if self._filters:

@@ -45,7 +45,7 @@ _TAKES: dict[str, tuple[str, ...]] = {
     "named": ("vertex", "edge", "string"),
     "propertied": ("vertex", "edge", "map"),
     "long": ("path", "list", "string"),
-    "sized": ("list", "string", "map"),
+    "sized": ("list", "string"),
     "list": ("list",),
     "string": ("string",),
     "integer": ("integer", "number"),

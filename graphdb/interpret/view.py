@@ -19,7 +19,7 @@ from graphdb.interpret.values import Edge, Several, Vertex
 from graphdb.literals import value_of
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.temporal import from_python
-from graphdb.values import EXACT_ONLY, VALUE, literal_sql, shorter
+from graphdb.values import EXACT_ONLY, VALUE, literal_sql, tidied
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -116,7 +116,7 @@ class View:
         temporal = from_python(value)
         if temporal is not None:
             return value_of(lexical, datatype)
-        return shorter(value)
+        return tidied(value)
 
     def _read_literals(self, ids: list[int]) -> None:
         connection = self._context.connection
@@ -133,21 +133,22 @@ class View:
 
     # --- vertices
 
-    def _check(self, value: Vertex | Edge, node: ast.Expression | None) -> None:
+    def check(self, value: Vertex | Edge, node: ast.Expression | None) -> None:
+        """Raise :class:`ExecutionError` for what the statement has deleted."""
         if value in self.deleted:
             position = None if node is None else node.span.start
             raise ExecutionError("this was deleted by the statement", text=self._context.text, position=position)
 
     def labels(self, vertex: Vertex, node: ast.Expression | None = None) -> frozenset[int]:
         """Return the labels of a vertex, as ids."""
-        self._check(vertex, node)
+        self.check(vertex, node)
         if vertex.id not in self._labels:
             self._read(vertex.id)
         return self._labels[vertex.id]
 
     def facts(self, vertex: Vertex, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
         """Return the values of a vertex's properties, by property."""
-        self._check(vertex, node)
+        self.check(vertex, node)
         if vertex.id not in self._facts:
             self._read(vertex.id)
         return self._facts.get(vertex.id, {})
@@ -222,7 +223,7 @@ class View:
 
     def edge_facts(self, edge: Edge, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
         """Return the values of an edge's properties, by property."""
-        self._check(edge, node)
+        self.check(edge, node)
         return self.described(edge.label).get((edge.start, edge.end), {}).get(edge.ordinal, {})
 
     def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:

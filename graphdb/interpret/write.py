@@ -372,8 +372,11 @@ class Writer:
 
     def _target(self, node: ast.Expression, row: Row) -> Vertex | Edge | None:
         value = self._compiler.reference(node)(row)
-        if value is None or isinstance(value, (Vertex, Edge)):
+        if isinstance(value, (Vertex, Edge)):
+            self.view.check(value, node)
             return value
+        if value is None:
+            return None
         raise TypeMismatchError(
             f"expected a vertex or an edge, found {type_name(value)}", text=self.context.text, position=node.span.start
         )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.pattern.failing import can_fail
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.names import ABSENT, Names
@@ -413,7 +414,7 @@ class _Binder:
             self.bound.edge_conditions.setdefault(self.bound.edge_of[name], []).append(condition)
             return True
         vertex = self._vertex(ast.Variable(name))
-        if vertex is None:
+        if vertex is None or can_fail(condition, self.names, self.text):
             return False
         self.bound.vertices[vertex].conditions.append(condition)
         return True

@@ -340,7 +340,7 @@ def test_bare_prefixed_and_ambiguous_names(tmp_path: Path) -> None:
         ("toInteger(-1.5)", -1),
         ("toInteger('x')", None),
         ("toInteger('9007199254740993')", 9007199254740993),
-        ("[x IN [1, true, 'a', 2.5] | toInteger(x)]", [1, 1, None, 2]),
+        ("[x IN [1, '7', 'a', 2.5] | toInteger(x)]", [1, 7, None, 2]),
         ("[x IN [null, true, 'false ', 0] | toBoolean(x)]", [None, True, False, False]),
         ("toBoolean('TRUE')", True),
         ("toString(1.5)", "1.5"),

@@ -1,0 +1,48 @@
+"""Which conditions can fail on some value, and so must wait for the match.
+
+A condition on one vertex is usually tested before the match, on all vertices with the property.  One that can fail
+would fail there on vertices that the pattern never comes to: ``MATCH (n:N) WHERE 10 / n.y > 1`` on a ``y`` of 0 that
+is no ``:N``'s.
+"""
+
+from __future__ import annotations
+
+from graphdb.errors import BindError
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.names import Names
+from graphdb.storage.terms import Kind
+
+_CONVERSIONS = frozenset({"tointeger", "tofloat", "toboolean", "tostring"})
+_CUTS = frozenset({"substring", "left", "right"})
+_TEXTS = 1 << Kind.STRING | 1 << Kind.LANGSTRING | 1 << Kind.OTHER
+"""Kinds of literals that are all texts."""
+
+
+def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
+    """Whether a condition has values that it fails at: zeros, negative lengths, values of several types."""
+    for part in walk(condition):
+        match part:
+            case ast.Binary(operator="/" | "%", right=right) if not (isinstance(right, ast.Literal) and right.value):
+                return True
+            case ast.Binary() | ast.Unary(operator="-") if _is_mixed(part, names, text):
+                return True
+            case ast.FunctionCall(name=name) if name.lower() in _CONVERSIONS and _is_mixed(part, names, text):
+                return True
+            case ast.FunctionCall(name=name, arguments=(_, *lengths)) if name.lower() in _CUTS:
+                if not all(isinstance(length, ast.Literal) for length in lengths):
+                    return True
+    return False
+
+
+def _is_mixed(node: ast.Expression, names: Names, text: str) -> bool:
+    """Whether there are properties in an expression whose values have several types."""
+    for part in walk(node):
+        if isinstance(part, ast.Property):
+            try:
+                kinds = names.property(part.key.words, text).kinds
+            except BindError:  # told where it is compiled
+                continue
+            if kinds & ~_TEXTS and kinds.bit_count() > 1:
+                return True
+    return False
