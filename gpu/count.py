@@ -22,10 +22,10 @@ from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.ranks import Ranks, rank_relations
-from graphdb.gpu.registers import ROOM, SHARED, WARP_BYTES, Unsupported, Values
+from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting import CountingPlan, Term
-from graphdb.plan.loops import Bundle, Load, Part, Through, Weight
+from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, Relation
 from graphdb.plan.trials import Expected
 from graphdb.storage.pcsr import Partition
@@ -37,8 +37,6 @@ _EXACT = float(1 << 62)
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _MOST_PIECES = 4096
-HASHED = 32
-"""Sums are kept by hashes where most of what is sent fits these in so many passes."""
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
 DEAR = 4e10
@@ -50,7 +48,7 @@ RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LIST_RATE = 1e10
 """Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
-SCATTER_RATE = 4e10
+SCATTER_RATE = 8e10
 """The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
 once."""
 
@@ -67,8 +65,8 @@ class _OnDevice:
     table: tuple[int, ...]
     cells: Any
     longest: tuple[int, ...]
-    work: dict[tuple[Relation, Relation], NDArray[np.float64]] = field(default_factory=dict)
-    """By rank: how long the lists (of the second relation) of a vertex's neighbours (in the first) are together."""
+    work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
+    """By rank: how long the lists of a vertex's neighbours are together."""
 
     @property
     def nbytes(self) -> int:
@@ -352,8 +350,7 @@ class DeviceCount:
         """A part's kernel, how many blocks it is launched with, and the weights that it reads."""
         values = tuple(self._values(weight) for weight in part.weights)
         relations = tuple(self._numbers.items())
-        weighted, hashed = bool(part.root.messages), self._hashed(part)
-        kernel = _written(part, relations, self._on.longest, values, self._vertices, weighted, hashed)
+        kernel = _written(part, relations, self._on.longest, values, self._vertices, bool(part.root.messages))
         module = self.device.module("count_nested", {}, kernel.text, self._check)
         blocks = module.resident("nested", kernel.threads, kernel.shared)
         if kernel.scratch:
@@ -409,31 +406,15 @@ class DeviceCount:
         tasks = np.stack([np.repeat(roots, pieces), number << 16 | np.repeat(pieces, pieces)], axis=1)
         return self.device.memory.upload(tasks.astype(np.int32))
 
-    def _hashed(self, part: Part) -> frozenset[int]:
-        """The registers that roots send so little to, most of it, that hashes in shared memory hold it in some passes.
-
-        Where vectors fit shared memory none is; and where a root sends to most vertices, scratch memory is read less.
-        """
-        if 2 * self._vertices <= SHARED:
-            return frozenset()
-        loads = {made.out: made for made in part.levels[0].instructions if isinstance(made, Load)}
-        found = []
-        for made in part.levels[0].instructions:
-            if isinstance(made, Through) and made.mask < 0 and made.total and made.source in loads:
-                first, second = (each.members[0].relation for each in (loads[made.source].bundle, made.forward))
-                sent = self._work(first, second)
-                if float(sent @ sent) <= HASHED * ROOM * float(sent.sum()):
-                    found.append(made.out)
-        return frozenset(found)
-
-    def _work(self, relation: Relation, then: Relation | None = None) -> NDArray[np.float64]:
-        """By rank: how long the lists of a vertex's neighbours (of those in ``relation``, in ``then``) are together."""
-        known, pair = self._on.work, (relation, then or relation)
-        if pair not in known:
-            ranked, other = (self._ranks.relations[each] for each in pair)
-            sums = np.append(0, np.cumsum(np.diff(other.begin.astype(np.int64))[ranked.ids]))
-            known[pair] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
-        return known[pair]
+    def _work(self, relation: Relation) -> NDArray[np.float64]:
+        """By rank: how long the lists of a vertex's neighbours are together."""
+        known = self._on.work
+        if relation not in known:
+            ranked = self._ranks.relations[relation]
+            degrees = np.diff(ranked.begin.astype(np.int64))
+            sums = np.append(0, np.cumsum(degrees[ranked.ids]))
+            known[relation] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
+        return known[relation]
 
     # --- weights
 
@@ -606,10 +587,9 @@ def _written(
     values: tuple[Values, ...],
     vertices: int,
     root_weighted: bool,
-    hashed: frozenset[int],
 ) -> Specialised:
     """The kernel of a part; a shape that was written before is not written again, as it is not compiled again."""
-    return specialise(part, dict(relations), longest, values, vertices, root_weighted, hashed)
+    return specialise(part, dict(relations), longest, values, vertices, root_weighted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.gpu.launch import VARIANTS
-from graphdb.gpu.registers import LONG, ROOM, SLOTS, Layout, Register, Unsupported, Values, plain, type_of
+from graphdb.gpu.registers import Layout, Register, Unsupported, Values, plain, type_of
 from graphdb.plan.loops import Bundle, Load, Meet, Part, Tally, Through, Total
 from graphdb.plan.physical import Relation
 
@@ -52,7 +52,6 @@ def specialise(
     weights: Sequence[Values],
     vertices: int,
     root_weighted: bool,
-    hashed: frozenset[int] = frozenset(),
 ) -> Specialised:
     """Write the kernel of a part.
 
@@ -66,8 +65,6 @@ def specialise(
         Of the part's weights.
     vertices
         How many ranks there are.
-    hashed
-        Registers whose sums are few enough, for most of what is sent, to be kept by hash in shared memory.
 
     Raises
     ------
@@ -76,7 +73,7 @@ def specialise(
     """
     if not plain(part):
         raise Unsupported("bundles of relations")
-    return _Writer(part, relations, degrees, weights, vertices, root_weighted, hashed).write()
+    return _Writer(part, relations, degrees, weights, vertices, root_weighted).write()
 
 
 @dataclass(slots=True)
@@ -139,9 +136,6 @@ class _Writer(Layout):
             size = {"bits": "words", "halves": "((vertices + 1) / 2)", "numbers": "((vertices + 1) / 2 * 2)"}.get(
                 r.form
             )
-            if r.form == "hashed":
-                say(f"const Hashed<{SLOTS}> D{r.number} = {{room}}; room += {2 * SLOTS + 2};")
-                continue
             size = size or str(self.longest_mask(r))
             mine, after = f"{size} * (threadIdx.x / {team}::size())", f"{size} * (blockDim.x / {team}::size())"
             kind = "const Halves D%d = {%s};" if r.form == "halves" else "u32 *D%d = %s;"
@@ -409,9 +403,6 @@ class _Writer(Layout):
     def _through_all(self, made: Through, level: int, team: str, linear: bool) -> None:
         """Send to all neighbours."""
         say, out = self.lines.append, self.registers[made.out]
-        if out.form == "hashed":
-            self._through_hashes(made, level, team, linear)
-            return
         d, kind = f"D{made.out}", out.type
         early = made.weight >= 0 and self.weights[made.weight].bits
         take = f"if (!bit(W{made.weight}, z)) return; " if early else ""
@@ -430,7 +421,8 @@ class _Writer(Layout):
         finish = "" if made.weight < 0 or early else f" * __ldg(W{made.weight} + z)"
 
         def gain(value: str) -> str:
-            return _gain(value, made.power, finish)
+            exact, rough = f"raised({value}, {made.power}){finish}", f"raised((double){value}, {made.power}){finish}"
+            return f"acc += {exact}; big += {rough};"
 
         if made.total:
             say("{ u64 acc = 0; double big = 0;")
@@ -452,42 +444,6 @@ class _Writer(Layout):
                 say(f"for (u32 z = {team}::rank(); z < (u32)vertices; z += {team}::size())")
                 say(f"if ({d}[z]) {d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish});")
                 say(f"{team}::sync();")
-
-    def _through_hashes(self, made: Through, level: int, team: str, linear: bool) -> None:
-        """Send to all neighbours and add up, in as many passes as hashes of those that get something need.
-
-        Each pass is for the vertices of one remainder; long lists are shared by all warps.  Where a pass finds no room
-        all the same, all are made anew for twice as many remainders.
-        """
-        say, d = self.lines.append, f"D{made.out}"
-        early = made.weight >= 0 and self.weights[made.weight].bits
-        finish = "" if made.weight < 0 or early else f" * __ldg(W{made.weight} + z)"
-        wanted = "((u32)z & (passes - 1)) == pass" + (f" && bit(W{made.weight}, z)" if early else "")
-        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
-        say("{ u64 acc, sent = 0; double big; bool full;")
-        self._each(made.source, team, f"if (v) sent += {of}.count;")
-        say(f"sent = {team}::sum(sent);")
-        say(f"u32 passes = 1; while (passes * {ROOM}ull < sent) passes *= 2;")
-        say(f"const u32 mask = {d}.mask_for(sent);")
-        say("do { acc = 0; big = 0; full = false;")
-        say("for (u32 pass = 0; pass < passes && !full; ++pass) {")
-        kind = "u32" if self.registers[made.source].type == "u32" else "u64"
-        take = f"[&](int z, {kind} s) {{ if ({wanted}) {d}.add(z, (u32)s, mask); }}"
-        lists = f"List to = {{nullptr, 0}}; if (v) to = {of};"
-        self._each(made.source, team, f"{lists} each_of_lists(to.ids, to.count > {LONG} ? 0 : to.count, v, {take});")
-        # One long list would have all other warps wait for the one that goes through it.
-        ids, count = self._base(made.source)
-        say(f"for (u32 at = 0; at < {count}; at += WARP) {{ const u32 k = at + LANE; const bool on = k < {count};")
-        say(f"const int y = on ? {ids}[k] : 0; const {kind} v = on ? {self._value(made.source, 'y')} : 0; {lists}")
-        say(f"each_of_lists(to.ids, to.count > {LONG} ? to.count : 0, v, {take}, {team}::rank(), {team}::size()); }}")
-        say(f"{team}::sync(); full = {d}.full();")
-        say(f"for (u32 k = {team}::rank(); k <= mask; k += {team}::size()) {{")
-        say(f"const int z = {d}.key(k); if (z < 0) continue;")
-        say(f"const u64 s = {d}.take(k); {_gain('s', made.power, finish)} }}")
-        say(f"{team}::sync(); {d}.clear(); {team}::sync(); }}")
-        say("passes *= 2; } while (full);")
-        self._add(level, team, linear, made.total)
-        say("}")
 
     def _through_mask(self, made: Through, level: int, team: str, linear: bool) -> None:
         """The mask's vertices ask their neighbours, or the source's values are sent to those in the mask."""
@@ -536,11 +492,6 @@ class _Writer(Layout):
         else:
             say(f"{team}::sync();")
         say("}")
-
-
-def _gain(value: str, power: int, finish: str) -> str:
-    """Add what a sum contributes to the total, and to its estimate."""
-    return f"acc += raised({value}, {power}){finish}; big += raised((double){value}, {power}){finish};"
 
 
 def _walk(team: str, count: str) -> str:

@@ -19,12 +19,6 @@ SHARED = 224 << 10
 """Bytes of shared memory that a block may take."""
 WARP_BYTES = 10 << 10
 """Bytes of shared memory that a warp may take, beyond which the whole block works as one team."""
-SLOTS = 1 << 13
-"""Cells of a register that is kept by its vertices' hashes: two words each."""
-ROOM = SLOTS // 2
-"""Values that are sent to it in one pass, about: in fuller tables places are looked for many times."""
-LONG = 256
-"""Lists of more entries are shared by all warps of a block, where values are sent to hashes."""
 _NARROW, _WIDE = 1 << 32, 1 << 63
 WARP = 32
 
@@ -70,7 +64,7 @@ class Register:
     """Somebody wants to know the place in its list of one that has a bit."""
     form: str = ""
     """How it is kept: as ``bits``; as ``numbers`` per vertex, or ``halves`` (of 16 bits), or a number per ``places`` of
-    the mask's list; or ``hashed``, a number for those vertices that get any."""
+    the mask's list."""
     where: str = ""
     """``shared`` or ``scratch``."""
 
@@ -92,7 +86,7 @@ class Register:
     @property
     def type(self) -> str:
         """The type of its values, or of what is sent to it, in C++."""
-        return type_of(self.got if self.form in ("places", "hashed") else max(self.top, self.got))
+        return type_of(self.got if self.form == "places" else max(self.top, self.got))
 
 
 def type_of(top: int) -> str:
@@ -121,7 +115,7 @@ class Layout:
 
     Parameters
     ----------
-    relations, degrees, weights, vertices, root_weighted, hashed
+    relations, degrees, weights, vertices, root_weighted
         As :func:`graphdb.gpu.nested.specialise` says.
     """
 
@@ -131,7 +125,6 @@ class Layout:
     weights: Sequence[Values]
     vertices: int
     root_weighted: bool
-    hashed: frozenset[int] = frozenset()
     registers: dict[int, Register] = field(default_factory=dict)
     outer: str = "Block"
     inner: str = "Block"
@@ -232,15 +225,10 @@ class Layout:
         elif len(self.part.levels) > 1 and inner <= WARP_BYTES:
             self.inner = "Warp"
         for r in kept:
-            if r.where != "scratch" or self.team(r.level) != "Block":
-                continue
-            if r.type == "u32":
+            if r.where == "scratch" and self.team(r.level) == "Block" and r.type == "u32":
                 r.form = "halves" if self._halved(r) else "numbers"
                 r.where = "shared" if self._shared(kept, 256) + 4 * self._words(r, True) <= SHARED else "scratch"
                 r.form = r.form if r.where == "shared" else "numbers"
-            few = r.where == "scratch" and r.number in self.hashed and r.got < _NARROW
-            if few and self._shared(kept, 256) + 8 * SLOTS + 8 <= SHARED:
-                r.form, r.where = "hashed", "shared"
         # Few blocks fit a processor where each takes much shared memory: then they are larger.
         threads = 256
         while threads < 1024 and 2048 // threads * self._shared(kept, threads) > 2 * SHARED:
@@ -276,8 +264,6 @@ class Layout:
             return words + (words + 1) // 2 * register.ranked
         if register.form == "places":
             return self.longest_mask(register)
-        if register.form == "hashed":
-            return 2 * SLOTS + 2
         return (self.vertices + 1) // 2 * (1 if register.form == "halves" else 2)
 
     def longest_mask(self, register: Register) -> int:

@@ -30,7 +30,9 @@ from graphdb.plan.physical import PhysicalPlan, VertexStep
 PIECES = 16
 """Tasks per warp that the work is dealt into, …"""
 LEAST = 1
-"""… unless they had fewer elements than this."""
+"""… unless they had fewer elements than this, …"""
+LARGE = 16
+"""… or so many, which are dealt out more finely, to a quarter: then their work differs most."""
 ENOUGH = 1 << 20
 """Partial matches that keep a device busy."""
 POOL_ROWS = 1 << 22
@@ -179,7 +181,8 @@ class _Run:
             if text.shares:
                 room = device.memory.reserve(2 * blocks * warps * text.shares * width) // 2
                 blocks = max(min(blocks, room // (warps * text.shares * width)), 1)
-            piece = max(elements // (blocks * warps * search.pieces), search.least)
+            piece = elements // (blocks * warps * search.pieces)
+            piece = max(piece // 4 if piece >= LARGE else piece, search.least)
             columns = 0 if counting else len(plan.program.outputs)
             self._ring = empty((search.blocks, max(columns, 1), 1 if counting else search.block_rows), plan.dtype)
             self._columns = columns

@@ -105,8 +105,8 @@ class _Terms:
         arrays = [part.drop_null() if part.null_count else part for part, _ in parts]
         flat = np.concatenate([array.to_numpy() for array in arrays]) if arrays else np.empty(0, np.int64)
         self._ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
-        find = known.nodes if any(whole for _, whole in parts) else known.terms
-        self._find = find(self._ids) if len(self._ids) else list  # numbers are there when the database is closed, too
+        found = known.nodes if any(whole for _, whole in parts) else known.terms
+        self._find = found(self._ids) if len(self._ids) else list
 
     @cached_property
     def all(self) -> list[Any]:

@@ -67,19 +67,25 @@ FROM delta LEFT JOIN now USING (label, direction, vertex)
 """What the vertices of new and removed triples had before and have now."""
 
 _EDGE_LABELS = f"""
-SELECT label AS id, sum(after - before) FILTER (direction = {OUT}) AS triples,
-    coalesce(sum(after - before) FILTER (direction = {IN} AND vertex < {LITERAL_BASE}), 0) AS resource_triples,
-    sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {OUT}) AS subjects,
-    sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {IN}) AS objects,
-    max(after) FILTER (direction = {OUT}) AS max_out_degree, max(after) FILTER (direction = {IN}) AS max_in_degree,
-    coalesce(bit_or(1::UINTEGER << kind) FILTER (after > 0), 0) AS kinds, max(literals) AS max_values
-FROM {{touched}} GROUP BY label
+SELECT id, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,
+    coalesce(kinds, 0) AS kinds, max_values
+FROM (
+    SELECT label AS id, sum(after - before) FILTER (direction = {OUT}) AS triples,
+        coalesce(sum(after - before) FILTER (direction = {IN} AND vertex < {LITERAL_BASE}), 0) AS resource_triples,
+        sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {OUT}) AS subjects,
+        sum((after > 0)::BIGINT - (before > 0)::BIGINT) FILTER (direction = {IN}) AS objects,
+        max(after) FILTER (direction = {OUT}) AS max_out_degree, max(after) FILTER (direction = {IN}) AS max_in_degree,
+        max(literals) AS max_values
+    FROM temp._graphdb_touched GROUP BY label
+) LEFT JOIN ({{kinds}}) USING (id)
 """
-_WITH_KINDS = (
-    "temp._graphdb_touched LEFT JOIN _graphdb.literal"
-    f" ON direction = {IN} AND vertex >= {LITERAL_BASE} AND literal.id = vertex"
-)
-_WITHOUT_KINDS = "(SELECT *, NULL::UTINYINT AS kind FROM temp._graphdb_touched)"
+_SOME_KINDS = f"""
+SELECT label AS id, bit_or(1::UINTEGER << kind) AS kinds
+FROM temp._graphdb_touched JOIN _graphdb.literal ON literal.id = vertex
+WHERE direction = {IN} AND vertex >= {LITERAL_BASE} AND after > 0 GROUP BY label
+"""
+_NO_KINDS = "SELECT NULL::BIGINT AS id, NULL::UINTEGER AS kinds LIMIT 0"
+"""The kinds of the literals among the objects of labels: joined by themselves, so that DuckDB holds few vertices."""
 
 _DEGREES = """
 SELECT label, direction, bucket, sum(vertices) AS vertices, sum(edges) AS edges, sum(squares) AS squares FROM (
@@ -258,7 +264,7 @@ def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 def _add_labels(connection: duckdb.DuckDBPyConnection, *, literals: bool = True) -> None:
     """Add what was touched to the tables of edge labels and degrees."""
-    _merge(connection, "edge_label", _EDGE_LABELS.format(touched=_WITH_KINDS if literals else _WITHOUT_KINDS))
+    _merge(connection, "edge_label", _EDGE_LABELS.format(kinds=_SOME_KINDS if literals else _NO_KINDS))
     _merge(connection, "degree", _DEGREES)
 
 

@@ -135,42 +135,6 @@ __device__ __forceinline__ void wipe(const Halves &halves, u32 count) {
   wipe<Team>(halves.words, (count + 1) / 2);
 }
 
-// Numbers of those vertices that have one, by their hashes (open addressing), in zeroed memory: CELLS keys, as many
-// numbers, and whether some vertex found no place near its own.
-template <u32 CELLS>
-struct Hashed {
-  u32 *cells;
-  static const u32 FAR = 128;
-
-  // So many cells less one are enough for `count` vertices: few are looked through again.
-  __device__ __forceinline__ u32 mask_for(u64 count) const {
-    u32 size = 64;
-    while (size < CELLS && size < 2 * count) size *= 2;
-    return size - 1;
-  }
-  __device__ __forceinline__ bool full() const { return cells[2 * CELLS] != 0; }
-  __device__ __forceinline__ void clear() const {
-    if (threadIdx.x == 0) cells[2 * CELLS] = 0;
-  }
-  __device__ __forceinline__ void add(int x, u32 value, u32 mask) const {
-    const u32 key = (u32)x + 1, first = key * 2654435769u >> 8;
-    for (u32 i = 0; i <= mask && i < FAR; ++i) {
-      const u32 at = first + i & mask, found = atomicCAS(cells + at, 0u, key);
-      if (found == 0 || found == key) {
-        atomicAdd(cells + CELLS + at, value);
-        return;
-      }
-    }
-    atomicExch(cells + 2 * CELLS, 1u);
-  }
-  __device__ __forceinline__ int key(u32 at) const { return (int)cells[at] - 1; }
-  __device__ __forceinline__ u32 take(u32 at) const {
-    const u32 value = cells[CELLS + at];
-    cells[at] = cells[CELLS + at] = 0;
-    return value;
-  }
-};
-
 // Add to a vertex's number, and take it away; what was there before.
 template <typename T>
 __device__ __forceinline__ T add_to(T *numbers, int x, T value) {
@@ -218,22 +182,20 @@ __device__ __forceinline__ Sum sum_lists(const int *ids, u32 count, bool on, Loo
   return own;
 }
 
-// Every lane has a list and a value; the warp goes through one after the other: take(y, value) for each entry.  Where all
-// warps of a team call it with the same lists, each takes its share of every list: that of `rank` among `size` threads.
+// Every lane has a list and a value; the warp goes through one after the other: take(y, value) for each entry.
 template <typename Value, typename Take>
-__device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value value, Take take, u32 rank = LANE,
-                                              u32 size = WARP) {
+__device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value value, Take take) {
   for (u32 left = __ballot_sync(FULL, value != 0 && count > 0); left; left &= left - 1) {
     int owner = __ffs(left) - 1;
     const int *list = (const int *)__shfl_sync(FULL, (u64)ids, owner);
     u32 n = __shfl_sync(FULL, count, owner);
     Value sent = __shfl_sync(FULL, value, owner);
-    u32 k = rank;
-    for (; k + 3 * size < n; k += 4 * size) {
-      const int a = __ldg(list + k), b = __ldg(list + k + size), c = __ldg(list + k + 2 * size);
-      const int d = __ldg(list + k + 3 * size);
+    u32 k = LANE;
+    for (; k + 3 * WARP < n; k += 4 * WARP) {
+      const int a = __ldg(list + k), b = __ldg(list + k + WARP), c = __ldg(list + k + 2 * WARP);
+      const int d = __ldg(list + k + 3 * WARP);
       take(a, sent), take(b, sent), take(c, sent), take(d, sent);
     }
-    for (; k < n; k += size) take(__ldg(list + k), sent);
+    for (; k < n; k += WARP) take(__ldg(list + k), sent);
   }
 }

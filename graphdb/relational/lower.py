@@ -19,9 +19,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.lists import common
 from graphdb.pattern.bind import BoundPattern, conjuncts
-from graphdb.pattern.free import free_variables, subqueries_in
+from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
+from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
 from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
@@ -96,7 +97,7 @@ class Lowering(Searches):
                 return self._project(relation, clause)
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest)
-                rest = _measured(matches, rest[len(matches) :])
+                rest = _starred(matches, _measured(matches, rest[len(matches) :]))
                 fresh = relation is UNIT and not clause.optional
                 relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
                 continue
@@ -371,6 +372,25 @@ def _drops(clause: ast.ClauseNode) -> bool:
     """Whether what a clause makes of its rows depends on the distinct ones alone."""
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+
+
+def _starred(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> list[ast.ClauseNode]:
+    """Return later clauses, the first of which counts matches where it counts what no match lacks."""
+    clause = rest[0]
+    if matches[0].optional or not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
+        return rest
+    nodes = {node.variable for match in matches for path in match.patterns for node in path.nodes}
+
+    def change(part: object) -> object:
+        if isinstance(part, SUBQUERIES):
+            return part
+        if not isinstance(part, ast.FunctionCall) or part.name.lower() != "count" or part.distinct:
+            return None
+        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in nodes else None
+
+    returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+    returns = replace(returns, items=rewritten(returns.items, change), order_by=rewritten(returns.order_by, change))
+    return [replace(clause, returns=returns) if isinstance(clause, ast.WithClause) else returns, *rest[1:]]
 
 
 def _measured(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> list[ast.ClauseNode]:

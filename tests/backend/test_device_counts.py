@@ -74,14 +74,6 @@ def pattern_of(edges: Edges, label: int, candidates: tuple[Any, ...] = ()) -> Pa
     )
 
 
-def square_of(label: int) -> PatternGraph:
-    """Two that lead to the same two, under REPEATABLE ELEMENTS."""
-    pairs = enumerate(((0, 1), (2, 1), (0, 3), (2, 3)))
-    edges = tuple(PatternEdge(f"e{i}", a, b, (label,), True, 0) for i, (a, b) in pairs)
-    clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(4))),)
-    return replace(pattern_of(PATTERNS["4-cycle"], label), edges=edges, clauses=clauses)
-
-
 def counted(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
     """Compare with the host's search; whether the device counted without searching."""
     plan = make_plan(pattern, graph, counting="always")
@@ -200,36 +192,6 @@ def test_what_triangles_have_in_common(executor: Any, shared: int) -> None:
     graph, label = graph_of(120, 1500, 5)
     with mock.patch.object(count, "WARP_BYTES", 0), mock.patch.object(count, "SHARED", shared):
         assert counted(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, executor)
-
-
-def test_sums_by_hash(executor: Any) -> None:
-    """Where vectors are too long for shared memory, and roots send little: in several passes, some of them made anew."""
-    from graphdb.gpu import count, nested, registers
-
-    graph, label = graph_of(350, 600, 7)
-    square = square_of(label)
-    with ExitStack() as stack:
-        for module, name, value in (
-            (count, "SHARED", 64),
-            (count, "ROOM", 64),
-            (nested, "SLOTS", 64),
-            (nested, "ROOM", 64),
-            (nested, "LONG", 10),
-            (registers, "SLOTS", 64),
-            (registers, "SHARED", 640),
-        ):
-            stack.enter_context(mock.patch.object(module, name, value))
-        written: list[str] = []
-
-        def write(*shape: Any) -> Any:
-            kernel = nested.specialise(shape[0], dict(shape[1]), *shape[2:])
-            written.append(kernel.text)
-            return kernel
-
-        stack.enter_context(mock.patch.object(count, "_written", write))
-        plan = make_plan(square, graph, counting="always")
-        assert executor._counter.count(plan, Control()) == HOST.count(make_plan(square, graph, counting="never"))
-        assert [text for text in written if "Hashed" in text]
 
 
 @EXAMPLES

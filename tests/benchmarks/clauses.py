@@ -131,6 +131,7 @@ def questions(people: int) -> list[Question]:
             "SELECT a.id AS a, coalesce(m.n, 0) AS n FROM person a LEFT JOIN (SELECT k.s, count(*) AS n FROM knows k "
             "JOIN likes l ON l.s = k.o GROUP BY k.s) m ON m.s = a.id",
         ),
+        *whole(some),
         *values(),
     ]
 
@@ -204,6 +205,49 @@ def values() -> list[Question]:
             "SELECT a.age, stddev_samp(b.age) AS s, quantile_disc(b.age, 0.9) AS n FROM knows k JOIN person a ON a.id = k.s "
             "JOIN person b ON b.id = k.o GROUP BY a.age",
             "MATCH (a:Person)-[:knows]->(b:Person) RETURN a.age AS a, cast(max(b.age), 'INT64') AS n",
+        ),
+    ]
+
+
+def whole(some: list[int]) -> list[Question]:
+    """Return the questions with whole queries as subqueries, and with paths beside other clauses."""
+    return [
+        Question(
+            "EXISTS { … WITH count … }",
+            "MATCH (a:Person) WHERE EXISTS { MATCH (a)-[:knows]->(b:Person) WITH count(b) AS n WHERE n > 11 RETURN n } "
+            "RETURN count(*) AS n",
+            "SELECT count(*) AS n FROM (SELECT s FROM knows GROUP BY s HAVING count(*) > 11)",
+        ),
+        Question(
+            "COLLECT { … ORDER BY … LIMIT 2 }",
+            "MATCH (a:Person) RETURN a.id AS a, size(COLLECT { MATCH (a)-[:knows]->(b:Person) WHERE b.age > a.age "
+            "RETURN b.id ORDER BY b.age DESC, b.id LIMIT 2 }) AS n",
+            "SELECT p.id AS a, coalesce(m.n, 0) AS n FROM person p LEFT JOIN (SELECT s, len(list(o ORDER BY i)) AS n FROM "
+            "(SELECT k.s, k.o, row_number() OVER (PARTITION BY k.s ORDER BY b.age DESC, b.id) AS i FROM knows k "
+            "JOIN person a ON a.id = k.s JOIN person b ON b.id = k.o WHERE b.age > a.age) WHERE i <= 2 GROUP BY s) m ON m.s = p.id",
+        ),
+        Question(
+            "COUNT { … UNION … }",
+            "MATCH (a:Person) RETURN a.id AS a, COUNT { MATCH (a)-[:knows]->(b:Person) RETURN b UNION "
+            "MATCH (a)-[:likes]->(b:Person) RETURN b } AS n",
+            "SELECT a.id AS a, coalesce(m.n, 0) AS n FROM person a LEFT JOIN (SELECT s, count(*) AS n FROM "
+            "(SELECT s, o FROM knows UNION SELECT s, o FROM likes) GROUP BY s) m ON m.s = a.id",
+        ),
+        Question(
+            "WITH … MATCH (a)-[*]->(b), count(DISTINCT b)",
+            "MATCH (a:Person) WITH a WHERE a.id < 1000 MATCH (a)-[:likes*]->(b:Person) RETURN a.id AS a, count(DISTINCT b) AS n",
+            "WITH RECURSIVE r(a, o) AS (SELECT s, o FROM likes WHERE s < 1000 UNION SELECT r.a, l.o FROM r JOIN likes l "
+            "ON l.s = r.o) SELECT a, count(*) AS n FROM r GROUP BY a",
+            "MATCH (a:Person)-[:likes*1..30]->(b:Person) WHERE a.id < 1000 RETURN a.id AS a, count(DISTINCT b) AS n",
+        ),
+        Question(
+            "UNWIND … EXISTS { (a)-[*]->(b) }",
+            "UNWIND $some[..1000] AS x MATCH (a:Person {id: x}) RETURN x, CASE WHEN EXISTS { (a)-[:likes*]->(:Person {id: 1}) } "
+            "THEN 1 ELSE 0 END AS n",
+            "WITH RECURSIVE r(o) AS (SELECT 1 UNION SELECT l.s FROM r JOIN likes l ON l.o = r.o), q(o) AS "
+            "(SELECT l.s FROM likes l JOIN r ON r.o = l.o) "
+            "SELECT x, CASE WHEN x IN (FROM q) THEN 1 ELSE 0 END AS n FROM (SELECT unnest($some[:1000]::BIGINT[]) AS x)",
+            arguments={"some": some},
         ),
     ]
 

@@ -13,6 +13,7 @@ import pytest
 import graphdb
 from graphdb import Node, Path, Relationship
 from graphdb.decode import pieces
+from graphdb.lookup import Lookup
 
 EX = "http://example.org/"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -149,6 +150,11 @@ def test_what_was_fetched_outlives_its_data_and_its_database(tmp_path: File) -> 
     for (path,) in found:
         assert [node.properties for node in path.nodes] == [{"name": "a"}, {"name": "b"}, {"name": "c"}]
         assert [edge.type for edge in path.relationships] == ["knows", "knows"]
+
+
+def test_plain_values_ask_nothing_of_the_dictionary(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lookup, "ready", lambda _: pytest.fail("asked"))
+    assert len(graph[0].query(f"MATCH (a:<{EX}A>) RETURN a.<{EX}nick>, [1, 'x'], 2.5").fetchall()) > 1
 
 
 def test_tables_are_decoded_in_pieces_that_grow() -> None:

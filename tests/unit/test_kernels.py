@@ -13,11 +13,10 @@ import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it h
 from graphdb.gpu.launch import OPTIONS, VARIANTS, defines, source
 from graphdb.gpu.nested import specialise
 from graphdb.gpu.specialise import search_text
-from graphdb.plan.loops import Through
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from tests import nvrtc
-from tests.backend.test_device_counts import PATTERNS, graph_of, pattern_of, square_of
+from tests.backend.test_device_counts import PATTERNS, graph_of, pattern_of
 
 Counting = Literal["auto", "always", "never"]
 
@@ -63,20 +62,6 @@ def _counted() -> str:
 
 PLANS: dict[str, Callable[[], str]] = {"search": _searched, "count_nested": _counted}
 """Of the modules that are written per plan: a plan's text."""
-
-
-def test_sums_by_hash_compile_for_every_architecture() -> None:
-    graph, label = graph_of(40, 160, 1)
-    counting = make_plan(square_of(label), graph, counting="always").counting
-    assert counting is not None
-    (part,) = counting.terms[0].parts
-    relations = {relation: number for number, relation in enumerate(counting.partitions)}
-    made = part.levels[0].instructions[-1]
-    assert isinstance(made, Through)
-    text = specialise(part, relations, [40] * len(relations), [], 1 << 20, False, frozenset({made.out})).text
-    assert "Hashed" in text
-    for architecture in nvrtc.architectures():
-        assert nvrtc.machine_code(source("count_nested", text), OPTIONS, architecture).startswith(b"\x7fELF")
 
 
 def test_a_broken_kernel_is_told() -> None:
