@@ -5,6 +5,7 @@ A date is a DATE, a local time a TIME, a local date and time a TIMESTAMP, to the
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -74,6 +75,15 @@ _ISO = {DATE: re.compile(_DAY), TIME: re.compile(_CLOCK), DATETIME: re.compile(f
 """Spellings that DuckDB reads as openCypher does."""
 _MOMENT = re.compile(rf"{_DAY}(T{_CLOCK})?(?P<zone>Z|[+-]\d{{2}}:\d{{2}})?")
 
+
+def _exists(text: str) -> bool:
+    """Whether there is such a day and time."""
+    try:
+        return datetime.datetime.fromisoformat(text if "-" in text else f"2000-01-01T{text}") is not None
+    except ValueError:
+        return False
+
+
 _MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), DATETIME: (Base.DATE, Base.DATETIME)}
 """The types that hold all that another one needs."""
 
@@ -85,7 +95,7 @@ def _make(target: Type) -> Callable[[Compiler, ast.FunctionCall], Typed]:
         if len(node.arguments) == 1:
             argument = node.arguments[0]
             text = argument.value if isinstance(argument, ast.Literal) else None
-            if isinstance(text, str) and _ISO[target].fullmatch(text):
+            if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
                 return Typed(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target)
             if text is None:
                 value = c.one(argument)
