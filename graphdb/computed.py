@@ -24,9 +24,8 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, mapped
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.storage.terms import Kind
 from graphdb.typed import Typed
-from graphdb.values import ANY, BOOLEAN, EDGE, EXACT_ONLY, NODE, Base, Type
+from graphdb.values import ANY, AS_WRITTEN, BOOLEAN, EDGE, NODE, Base, Type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -173,7 +172,7 @@ class _Inputs:
         element = c.scope.variables[base.name]
         if element.type == NODE:
             label = c.names.property(node.key.words, c.text)
-            if label.kinds & (EXACT_ONLY | 1 << Kind.ZONED):
+            if label.kinds & AS_WRITTEN:
                 read = "literals" if label.max_values > 1 else "literal"
                 return self._take(Input(c.rows.as_written(element.sql, label), ANY, read))
         return self._input(c.native(node), node)

@@ -16,7 +16,7 @@ from graphdb.literals import python_value_of
 from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
 from graphdb.storage.terms import LITERAL_BASE, Kind
-from graphdb.values import EXACT_ONLY, VALUE, Base, Column, literal_sql, tidied
+from graphdb.values import AS_WRITTEN, VALUE, Base, Column, literal_sql, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ Ids = NDArray[np.int64]
 
 _WANTED = "_graphdb_wanted"
 
-_EXACT = ", ".join(str(int(kind)) for kind in Kind if EXACT_ONLY >> kind & 1)
+_EXACT = ", ".join(str(int(kind)) for kind in Kind if AS_WRITTEN >> kind & 1)
 _VALUE = f"{literal_sql('l', VALUE)}, CASE WHEN l.kind IN ({_EXACT}) THEN l.lexical END, l.datatype"
 """A literal's value; its text, where that says more; and what the text is."""
 
@@ -204,7 +204,7 @@ def _properties(
 def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:
     """Return the values of each of some subjects; those of all stand side by side, sorted."""
     if not len(subjects):
-        return repeat(values)
+        return repeat(values, len(of))
     begin, end = np.searchsorted(subjects, of), np.searchsorted(subjects, of, side="right")
     return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
 

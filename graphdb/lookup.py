@@ -19,7 +19,7 @@ from graphdb.decode import pylist
 from graphdb.literals import python_value_of
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
-from graphdb.values import EXACT_ONLY, column_of, tidied
+from graphdb.values import AS_WRITTEN, column_of, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,11 +117,11 @@ class Lookup:
         return _taken(self._column("iri"), ids)
 
     def _values(self, kind: Kind, ids: Ids) -> list[Any]:
-        if 1 << kind & EXACT_ONLY:
+        if 1 << kind & AS_WRITTEN:
             texts, datatypes = (_taken(self._column(name), ids - LITERAL_BASE) for name in ("lexical", "datatype"))
             return list(map(python_value_of, texts, datatypes))
         values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
-        return list(map(tidied, values)) if kind in (Kind.DECIMAL, Kind.ZONED) else values
+        return list(map(tidied, values)) if kind == Kind.DECIMAL else values
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
         """Subject, label and object of every triple with a literal or a class about some resources (sorted, unique)."""

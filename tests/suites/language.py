@@ -16,7 +16,7 @@ from typing import Any
 
 from graphdb import Node, Relationship
 from graphdb.elements import Path
-from graphdb.interpret.temporal import Temporal, from_python
+from graphdb.temporal import Temporal, from_python
 
 TABLE = File(__file__).with_name("language.txt")
 

@@ -167,3 +167,9 @@ def test_tables_are_decoded_in_pieces_that_grow() -> None:
     wide = pa.table({"a": [[7] * 100_000] * 100})
     assert max(piece.nbytes for piece in pieces(wide)) < 20e6
     assert list(pieces(table.slice(0, 0))) == []
+
+
+def test_parallel_edges_without_properties() -> None:
+    with graphdb.connect() as db:
+        db.query("CREATE (a:A)-[:K]->(b), (a)-[:K]->(b)")
+        assert [edge.properties for (edge,) in db.query("MATCH ()-[r:K]->() RETURN r")] == [{}, {}]

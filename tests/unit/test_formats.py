@@ -301,7 +301,9 @@ def test_frames_say_what_their_files_say() -> None:
     }
 
 
-@pytest.mark.parametrize("thing", [5, None, b"a.nt", [1.5], {"a": 1}.keys(), [[1]], object()], ids=lambda thing: type(thing).__name__)
+@pytest.mark.parametrize(
+    "thing", [5, None, b"a.nt", [1.5], {"a": 1}.keys(), [[1]], object()], ids=lambda thing: type(thing).__name__
+)
 def test_what_is_nothing_to_load(db: Any, thing: Any) -> None:
     refused(db, thing, "there is no file 'a'" if isinstance(thing, type({}.keys())) else "cannot be loaded")
 
