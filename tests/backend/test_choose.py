@@ -125,6 +125,20 @@ def test_what_runs_took_counts_more_than_what_was_expected(device: None) -> None
     assert executor.describe(plan) == "cpu; expected: cpu 80,003.0 ms, cuda:0 200,000.0 ms (measured)"
 
 
+def test_what_was_thought_small_is_watched_once_it_took_long() -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: pytest.fail("no device is asked for"))
+    plan = plan_of(1.0)
+    for _ in range(3):
+        control = Control()
+        assert sum(block.count for block in executor.run(plan, control)) == 336
+    known = executor._known(plan, False)
+    assert known.last is control
+    assert not known.trials.runs
+    control.seconds = 5.0
+    assert sum(block.count for block in executor.run(plan)) == 336
+    assert known.trials.runs == {"cpu": 2}
+
+
 @EMULATED
 @pytest.mark.parametrize("error", [DeviceError("it broke"), MemoryLimitError("it is full")])
 def test_the_host_takes_over_and_says_so_once(device: None, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
