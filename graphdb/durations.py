@@ -50,20 +50,17 @@ def constant(c: Compiler, value: Duration) -> Typed:
 
 def written(node: ast.Expression) -> Duration | None:
     """Return a duration that is written out as text or as a map of numbers; None for anything else."""
-    match node:
-        case ast.FunctionCall(name, (ast.Literal(str() as text),)) if name.lower() == "duration":
-            make: Callable[[], Duration] = lambda: parse_duration(text)  # noqa: E731
-        case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
-            parts = {key.text: getattr(part, "value", None) for key, part in items}
-            if any(isinstance(part, bool) or not isinstance(part, (int, float)) for part in parts.values()):
-                return None
-            make = lambda: build_duration(parts)  # noqa: E731
-        case _:
-            return None
     try:
-        return make()
+        match node:
+            case ast.FunctionCall(name, (ast.Literal(str() as text),)) if name.lower() == "duration":
+                return parse_duration(text)
+            case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
+                parts = {key.text: getattr(part, "value", None) for key, part in items}
+                if all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts.values()):
+                    return build_duration(parts)
     except (Malformed, ValueError):
-        return None
+        pass
+    return None
 
 
 # --- making ----------------------------------------------------------------------------------------------------
