@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import graphdb
 from graphdb.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
@@ -206,3 +207,21 @@ def test_a_timeout_stops_refining(device: Any, large: Case) -> None:
 
     with pytest.raises(QueryTimeout, match="late"):
         device.refine(replace(task, check=late))
+
+
+def test_a_query_asks_its_executor() -> None:
+    """A large labelled pattern in text: who runs it is asked to refine, and what that leaves counts."""
+    asked: list[Refinement] = []
+
+    def ask(_: Any, task: Refinement) -> Sets | None:
+        asked.append(task)
+        return tuple(found[:0] for found in task.sets) if len(asked) > 1 else None
+
+    names = "abcdefghi"
+    with graphdb.connect(device="cpu") as db, mock.patch.object(HostExecutor, "refine", ask):
+        db.query("CREATE " + ", ".join(f"({x}:P)" for x in names))
+        db.query("MATCH (a:P), (b:P) WHERE id(a) < id(b) CREATE (a)-[:k]->(b)")
+        text = "MATCH DIFFERENT NODES " + "-[:k]->".join(f"({x}:P)" for x in names[:8]) + " RETURN count(*) AS n"
+        assert db.query(text).fetchall() == [(9,)]
+        assert [len(task.sets) for task in asked] == [8]
+        assert db.query(text.replace("AS n", "AS m")).fetchall() == [(0,)]
