@@ -6,7 +6,6 @@ the end of the statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +16,12 @@ from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.match import Rows
+from graphdb.interpret.pending import Pending, Triple
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
 from graphdb.interpret.view import Fact
 from graphdb.literals import literal_of
 from graphdb.pattern.names import ABSENT
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
-from graphdb.storage.update import Triple, Update
-
-_RESERVED = 1000
-"""Vertices that are made together."""
+from graphdb.storage.terms import DEFAULT_NAMESPACE
 
 
 @dataclass(slots=True)
@@ -62,23 +58,8 @@ class Writer:
         self.changes = Changes()
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
-        self._update = Update(context.connection.raw)
+        self._pending = Pending(context)
         self._compiler = Compiler(context)
-        self._type, self._hidden = self._names(RDF_TYPE, VERTEX)
-        self._removed: set[Triple] = set()
-        self._added: set[Triple] = set()
-        self._facts: set[tuple[int, int]] = set()
-        """Vertex and key whose values changed."""
-        self._edges: set[Triple] = set()
-        """Triples whose edges changed."""
-        self._gone: set[int] = set()
-        """Deleted vertices whose labels and properties are still in the file."""
-        self._new: set[int] = set()
-        self._present: dict[Triple, bool] = {}
-        self._reserved: Iterator[int] = iter(())
-        self._expected = 1
-        """How many new vertices may still come."""
-        context.flush = self.flush
 
     def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
         """Run one clause; return its rows."""
@@ -88,7 +69,7 @@ class Writer:
         match clause:
             case ast.CreateClause():
                 self._look_ahead(clause.patterns, rows)
-                self._expected = len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns)
+                self._pending.expect(len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns))
                 return [self._create(clause.patterns, row) for row in rows]
             case ast.MergeClause():
                 return self._merge(clause, rows)
@@ -102,15 +83,6 @@ class Writer:
 
     # --- names
 
-    def _names(self, *iris: str) -> list[int]:
-        """Return the ids of names, new ones among them."""
-        new = self.context.new_names
-        missing = [iri for iri in iris if iri not in new]
-        if missing:
-            new.update(zip(missing, self._update.resources(missing), strict=True))
-            self.context.forget_names()
-        return [new[iri] for iri in iris]
-
     def _read_names(self, clause: ast.ClauseNode) -> None:
         """Number the names of the default namespace in a clause together: one by one each takes a query."""
         new = self.context.new_names
@@ -118,17 +90,17 @@ class Writer:
         iris = {self.context.iri_of((word,), None) for chain in words for word in chain if len(chain) == 1}
         local = {iri for iri in iris - new.keys() if iri.startswith(DEFAULT_NAMESPACE)}
         if local and self.context.names.open:
-            self._names(*sorted(local))
+            self._pending.names(*sorted(local))
 
     def _key(self, key: ast.KeyName) -> int:
         found = self._known(lambda: self.context.property_id(key))
-        return found if found is not None else self._names(self.context.iri_of(key.words, None))[0]
+        return found if found is not None else self._pending.names(self.context.iri_of(key.words, None))[0]
 
     def _edge_label(self, labels: ast.LabelExpression | None) -> int:
         assert isinstance(labels, ast.LabelChain)
         names = self.context.names
         found = self._known(lambda: names.edge_label(labels.words, self.context.text).id)
-        return found if found is not None else self._names(self.context.iri_of(labels.words, None))[0]
+        return found if found is not None else self._pending.names(self.context.iri_of(labels.words, None))[0]
 
     def _labels(self, labels: ast.LabelExpression | None) -> frozenset[int]:
         match labels:
@@ -141,7 +113,9 @@ class Writer:
                 found = set()
                 for words in names.chains(labels.words):
                     known = self._known(lambda words=words: names.vertex_label(words, self.context.text).id)
-                    found.add(known if known is not None else self._names(self.context.iri_of(tuple(words), None))[0])
+                    found.add(
+                        known if known is not None else self._pending.names(self.context.iri_of(tuple(words), None))[0]
+                    )
                 return frozenset(found)
         raise BindError("only labels can be written", text=self.context.text, position=labels.span.start)
 
@@ -172,13 +146,7 @@ class Writer:
                         start, end = row[first.name], row[second.name]
                         if isinstance(start, Vertex) and isinstance(end, Vertex):
                             wanted.add((label, start.id, end.id))
-        self._ask(wanted)
-
-    def _ask(self, triples: set[Triple]) -> None:
-        unknown = {triple for triple in triples if triple not in self._present}
-        if unknown:
-            found = self._update.existing(unknown)
-            self._present.update((triple, triple in found) for triple in unknown)
+        self._pending.ask(wanted)
 
     def _create(self, patterns: tuple[ast.PathPattern, ...], row: Row) -> Row:
         row = dict(row)
@@ -210,44 +178,28 @@ class Writer:
                     position=node.variable.span.start,
                 )
             return value
-        id = self._next_vertex()
-        vertex = Vertex(id)
-        self._new.add(id)
-        self.view.created(id)
+        vertex = self._pending.create_vertex()
+        self.view.created(vertex.id)
         self.changes.vertices_created += 1
-        self._added.add((self._type, id, self._hidden))
         self._put_labels(vertex, self._labels(node.labels))
         self._put_all(vertex, node, row)
         if node.variable is not None:
             row[node.variable.name] = vertex
         return vertex
 
-    def _next_vertex(self) -> int:
-        """Return the id of a new vertex; they are made in hundreds where more will be asked for."""
-        found = next(self._reserved, None)
-        if found is None:
-            self._reserved = iter(self._update.vertices(max(1, min(self._expected, _RESERVED))))
-            found = next(self._reserved)
-        self._expected -= 1
-        return found
-
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
         label = self._edge_label(pattern.labels)
         triple = (label, start.id, end.id)
         described = self.view.described(label)
         ordinals = described.get((start.id, end.id))
-        if not (start.id in self._new or end.id in self._new) or triple in self._added:
-            self._ask({triple})
-        there = triple in self._added or (self._present.get(triple, False) and triple not in self._removed)
-        if ordinals is None and there:
+        if ordinals is None and self._pending.there(triple):
             ordinals = described[start.id, end.id] = {0: {}}
         ordinal = 0 if not ordinals else max(ordinals) + 1
         edge = Edge(label, start.id, end.id, ordinal)
         if ordinals is not None:
             ordinals[ordinal] = {}
-            self._edges.add(triple)
-        self._added.add(triple)
-        self._removed.discard(triple)
+            self._pending.edges.add(triple)
+        self._pending.add(triple)
         self.changes.edges_created += 1
         self._put_all(edge, pattern, row)
         return edge
@@ -272,25 +224,17 @@ class Writer:
     def _put_labels(self, vertex: Vertex, labels: frozenset[int]) -> None:
         known = self.view.labels(vertex)
         for label in labels - known:
-            triple = (self._type, vertex.id, label)
-            self._added.add(triple)
-            self._removed.discard(triple)
+            self._pending.add(self._pending.labelled(vertex, label))
             self.changes.labels_added += 1
         self.view.set_labels(vertex.id, known | labels)
 
     def _drop_labels(self, vertex: Vertex, labels: frozenset[int]) -> None:
         known = self.view.labels(vertex)
         for label in labels & known:
-            triple = (self._type, vertex.id, label)
-            self._removed.add(triple)
-            self._added.discard(triple)
+            self._pending.remove(self._pending.labelled(vertex, label))
             self.changes.labels_removed += 1
-        self._keep(vertex)
+        self._pending.keep(vertex)
         self.view.set_labels(vertex.id, known - labels)
-
-    def _keep(self, vertex: Vertex) -> None:
-        """A vertex that loses something stays, as one that CREATE made."""
-        self._added.add((self._type, vertex.id, self._hidden))
 
     def _put(self, target: Vertex | Edge, key: int, value: Any, node: ast.Expression) -> None:
         """Set one property; null takes it away."""
@@ -310,9 +254,9 @@ class Writer:
         if isinstance(target, Vertex):
             self.view.facts(target)
             if not facts:
-                self._keep(target)
+                self._pending.keep(target)
             self.view.set_facts(target.id, key, tuple(facts))
-            self._facts.add((target.id, key))
+            self._pending.facts.add((target.id, key))
             return
         self.view.edge_facts(target)
         described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
@@ -320,7 +264,7 @@ class Writer:
             described[target.ordinal][key] = tuple(facts)
         else:
             described[target.ordinal].pop(key, None)
-        self._edges.add((target.label, target.start, target.end))
+        self._pending.edges.add((target.label, target.start, target.end))
 
     def _set(self, items: tuple[ast.SetItem | ast.LabelItem, ...], rows: Rows) -> None:
         expressions = [item.value if isinstance(item, ast.SetItem) else item.target for item in items]
@@ -422,15 +366,15 @@ class Writer:
                         )
         gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
         if clause.detach and gone:
-            self.flush()
-            for label, start, end in self._update.incident([vertex.id for vertex in gone], self._type):
+            self._pending.flush()
+            for label, start, end in self._pending.incident(gone):
                 edges.update(dict.fromkeys(self.view.parallel(label, start, end)))
         for edge in edges:
             if edge not in self.view.deleted:
                 self._delete_edge(edge)
         for vertex in gone:
             self.view.deleted.add(vertex)
-            self._gone.add(vertex.id)
+            self._pending.gone.add(vertex)
             self.changes.vertices_deleted += 1
 
     def _delete_edge(self, edge: Edge) -> None:
@@ -440,12 +384,11 @@ class Writer:
         self.changes.edges_deleted += 1
         if ordinals is not None:
             ordinals.pop(edge.ordinal, None)
-            self._edges.add(triple)
+            self._pending.edges.add(triple)
             if ordinals:
                 return
             del self.view.described(edge.label)[edge.start, edge.end]
-        self._removed.add(triple)
-        self._added.discard(triple)
+        self._pending.remove(triple)
 
     # --- MERGE
 
@@ -502,46 +445,6 @@ class Writer:
                 known.append((key, group_key(self._compiler.compile(value)(row))))
         return tuple(known)
 
-    # --- to the file
-
-    def flush(self) -> None:
-        """Write what changed since the last time."""
-        if not (self._removed or self._added or self._facts or self._edges or self._gone):
-            return
-        deleted = {vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)}
-        facts = {
-            (vertex, key): self.view.facts(Vertex(vertex)).get(key, ())
-            for vertex, key in self._facts
-            if vertex not in deleted
-        }
-        edge_facts = []
-        edges = []
-        for label, start, end in self._edges:
-            for ordinal, properties in self.view.described(label).get((start, end), {}).items():
-                edges.append((label, start, end, ordinal))
-                edge_facts += [
-                    ((label, start, end, ordinal, key), fact) for key, values in properties.items() for fact in values
-                ]
-        wanted = {(f.lexical, f.datatype, f.language) for values in facts.values() for f in values}
-        wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_facts}
-        ordered = sorted(wanted, key=repr)
-        numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
-        removed, added = set(self._removed), {t for t in self._added if t[1] not in deleted and t[2] not in deleted}
-        old = self._update.facts({vertex for vertex, _ in facts} - self._new, self._type)
-        for (vertex, key), values in facts.items():
-            new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in values}
-            added |= new
-            removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
-        edge_values = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_facts]
-        self._update.apply(removed, added, self._edges, edges, edge_values)
-        if self._gone:
-            self._update.apply(self._update.facts(self._gone, self._type), ())
-        self._removed, self._added, self._facts, self._edges, self._gone = set(), set(), set(), set(), set()
-        self._new.clear()
-        self._present.clear()
-        self.context.changed(self._update.changes)
-        self._update.changes = []
-
     def finish(self) -> Changes:
         """Write what is left; return what changed.
 
@@ -550,10 +453,10 @@ class Writer:
         ExecutionError
             A deleted vertex still has edges.
         """
-        self.flush()
-        deleted = [vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)]
+        self._pending.flush()
+        deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
         if deleted:
-            left = self._update.incident(deleted, self._type)
+            left = self._pending.incident(deleted)
             if left:
                 raise ExecutionError(
                     f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
