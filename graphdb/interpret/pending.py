@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphdb.interpret.context import Context
+from graphdb.interpret.naming import Naming
 from graphdb.interpret.values import Vertex
 from graphdb.storage.terms import RDF_TYPE, VERTEX
 from graphdb.storage.update import Update, facts, incident, there
@@ -25,12 +26,13 @@ _RESERVED = 1000
 
 
 class Pending:
-    """The changes of one statement that wait to be written; numbers what they bring in."""
+    """The changes of one statement that wait to be written."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, update: Update, naming: Naming) -> None:
         self._context = context
         self._view = context.view
-        self._update = Update(context.connection.raw)
+        self._update = update
+        self._naming = naming
         self._removed: set[Triple] = set()
         self._added: set[Triple] = set()
         self.facts: set[tuple[int, int]] = set()
@@ -46,24 +48,11 @@ class Pending:
         """How many new vertices may still come."""
         context.flush = self.flush
 
-    # --- names
-
-    def names(self, *iris: str) -> list[int]:
-        """Return the ids of names, new ones among them."""
-        new = self._context.new_names
-        missing = [iri for iri in iris if iri not in new]
-        if missing:
-            ours = [iri for iri in (RDF_TYPE, VERTEX) if iri not in new]  # asked for soon
-            missing = [*ours, *(iri for iri in missing if iri not in ours)]
-            new.update(zip(missing, self._update.resources(missing), strict=True))
-            self._context.forget_names()
-        return [new[iri] for iri in iris]
+    # --- triples
 
     def labelled(self, vertex: Vertex, label: int) -> Triple:
         """Return the triple that gives a vertex a label."""
-        return (self.names(RDF_TYPE)[0], vertex.id, label)
-
-    # --- triples
+        return (self._naming.ids(RDF_TYPE)[0], vertex.id, label)
 
     def add(self, triple: Triple) -> None:
         """Note that a triple comes."""
@@ -77,7 +66,7 @@ class Pending:
 
     def keep(self, vertex: Vertex) -> None:
         """A vertex that loses something stays, as one that CREATE made."""
-        self._added.add(self.labelled(vertex, self.names(VERTEX)[0]))
+        self._added.add(self.labelled(vertex, self._naming.ids(VERTEX)[0]))
 
     def there(self, triple: Triple) -> bool:
         """Whether a triple is there by now."""
@@ -164,7 +153,7 @@ class Pending:
 
     def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
         """Return triples at some vertices."""
-        sql = what("_graphdb_asked", self.names(RDF_TYPE)[0])
+        sql = what("_graphdb_asked", self._naming.ids(RDF_TYPE)[0])
         return self._read(sql, ("vertex",), [(vertex,) for vertex in vertices])
 
     def _read(self, sql: str, names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:

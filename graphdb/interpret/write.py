@@ -9,19 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.errors import BindError, ExecutionError, TypeMismatchError
+from graphdb.errors import ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.match import Rows
+from graphdb.interpret.naming import Naming, key_named
 from graphdb.interpret.pending import Pending, Triple
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
 from graphdb.interpret.view import Fact
 from graphdb.literals import literal_of
-from graphdb.pattern.names import ABSENT
-from graphdb.storage.terms import DEFAULT_NAMESPACE
+from graphdb.storage.update import Update
 
 
 @dataclass(slots=True)
@@ -58,14 +57,16 @@ class Writer:
         self.changes = Changes()
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
-        self._pending = Pending(context)
+        update = Update(context.connection.raw)
+        self._naming = Naming(context, update)
+        self._pending = Pending(context, update, self._naming)
         self._compiler = Compiler(context)
 
     def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
         """Run one clause; return its rows."""
         for row in rows:
             self.view.expect(row.values())
-        self._read_names(clause)
+        self._naming.read(clause)
         match clause:
             case ast.CreateClause():
                 self._look_ahead(clause.patterns, rows)
@@ -81,54 +82,6 @@ class Writer:
                 self._delete(clause, rows)
         return rows
 
-    # --- names
-
-    def _read_names(self, clause: ast.ClauseNode) -> None:
-        """Number the names of the default namespace in a clause together: one by one each takes a query."""
-        new = self.context.new_names
-        words = [part.words for part in walk(clause) if isinstance(part, (ast.KeyName, ast.LabelChain))]
-        iris = {self.context.iri_of((word,), None) for chain in words for word in chain if len(chain) == 1}
-        local = {iri for iri in iris - new.keys() if iri.startswith(DEFAULT_NAMESPACE)}
-        if local and self.context.names.open:
-            self._pending.names(*sorted(local))
-
-    def _key(self, key: ast.KeyName) -> int:
-        found = self._known(lambda: self.context.property_id(key))
-        return found if found is not None else self._pending.names(self.context.iri_of(key.words, None))[0]
-
-    def _edge_label(self, labels: ast.LabelExpression | None) -> int:
-        assert isinstance(labels, ast.LabelChain)
-        names = self.context.names
-        found = self._known(lambda: names.edge_label(labels.words, self.context.text).id)
-        return found if found is not None else self._pending.names(self.context.iri_of(labels.words, None))[0]
-
-    def _labels(self, labels: ast.LabelExpression | None) -> frozenset[int]:
-        match labels:
-            case None:
-                return frozenset()
-            case ast.LabelAnd():
-                return frozenset().union(*map(self._labels, labels.operands))
-            case ast.LabelChain():
-                names = self.context.names
-                found = set()
-                for words in names.chains(labels.words):
-                    known = self._known(lambda words=words: names.vertex_label(words, self.context.text).id)
-                    found.add(
-                        known if known is not None else self._pending.names(self.context.iri_of(tuple(words), None))[0]
-                    )
-                return frozenset(found)
-        raise BindError("only labels can be written", text=self.context.text, position=labels.span.start)
-
-    def _known(self, find: Any) -> int | None:
-        """Return the id of a name that the database has; None if it has not."""
-        try:
-            found: int = find()
-        except BindError as error:
-            if "unknown" in error.message and "prefix" not in error.message:
-                return None
-            raise
-        return None if found == ABSENT else found
-
     # --- CREATE
 
     def _look_ahead(self, patterns: tuple[ast.PathPattern, ...], rows: Rows) -> None:
@@ -140,7 +93,7 @@ class Writer:
                 if not isinstance(edge, ast.EdgePattern) or left is None or right is None:
                     continue
                 if rows and left.name in rows[0] and right.name in rows[0]:
-                    label = self._edge_label(edge.labels)
+                    label = self._naming.edge_label(edge.labels)
                     first, second = (right, left) if edge.direction is ast.Direction.IN else (left, right)
                     for row in rows:
                         start, end = row[first.name], row[second.name]
@@ -181,14 +134,14 @@ class Writer:
         vertex = self._pending.create_vertex()
         self.view.created(vertex.id)
         self.changes.vertices_created += 1
-        self._put_labels(vertex, self._labels(node.labels))
+        self._put_labels(vertex, self._naming.labels(node.labels))
         self._put_all(vertex, node, row)
         if node.variable is not None:
             row[node.variable.name] = vertex
         return vertex
 
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
-        label = self._edge_label(pattern.labels)
+        label = self._naming.edge_label(pattern.labels)
         triple = (label, start.id, end.id)
         described = self.view.described(label)
         ordinals = described.get((start.id, end.id))
@@ -215,9 +168,9 @@ class Writer:
                     position=pattern.given.span.start,
                 )
             for name, value in given.items():
-                self._put(target, self._key(_key_named(name, pattern.given)), value, pattern.given)
+                self._put(target, self._naming.key(key_named(name, pattern.given)), value, pattern.given)
         for key, node in pattern.properties.items if pattern.properties is not None else ():
-            self._put(target, self._key(key), self._compiler.compile(node)(row), node)
+            self._put(target, self._naming.key(key), self._compiler.compile(node)(row), node)
 
     # --- labels and properties
 
@@ -277,7 +230,7 @@ class Writer:
         if isinstance(item, ast.LabelItem):
             target = self._target(item.target, row)
             if isinstance(target, Vertex):
-                self._put_labels(target, self._labels(item.labels))
+                self._put_labels(target, self._naming.labels(item.labels))
             return
         value = self._compiler.compile(item.value)(row)
         if isinstance(item.target, (ast.Property, ast.Subscript)):
@@ -296,7 +249,7 @@ class Writer:
                 text=self.context.text,
                 position=item.value.span.start,
             )
-        keys = {self._key(_key_named(name, item.value)): name for name in value}
+        keys = {self._naming.key(key_named(name, item.value)): name for name in value}
         if not item.add:
             facts = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
             for key in [key for key in facts if key not in keys]:
@@ -306,13 +259,13 @@ class Writer:
 
     def _key_of(self, node: ast.Property | ast.Subscript, row: Row) -> int:
         if isinstance(node, ast.Property):
-            return self._key(node.key)
+            return self._naming.key(node.key)
         name = self._compiler.compile(node.index)(row)
         if not isinstance(name, str):
             raise TypeMismatchError(
                 f"a key is a string, found {type_name(name)}", text=self.context.text, position=node.index.span.start
             )
-        return self._key(_key_named(name, node))
+        return self._naming.key(key_named(name, node))
 
     def _target(self, node: ast.Expression, row: Row) -> Vertex | Edge | None:
         value = self._compiler.reference(node)(row)
@@ -331,7 +284,7 @@ class Writer:
                 if isinstance(item, ast.LabelItem):
                     target = self._target(item.target, row)
                     if isinstance(target, Vertex):
-                        self._drop_labels(target, self._labels(item.labels))
+                        self._drop_labels(target, self._naming.labels(item.labels))
                 elif isinstance(item, (ast.Property, ast.Subscript)):
                     target = self._target(item.base, row)
                     if target is not None:
@@ -465,7 +418,3 @@ class Writer:
                     hint="delete them too, or write DETACH DELETE",
                 )
         return self.changes
-
-
-def _key_named(name: str, node: ast.Expression) -> ast.KeyName:
-    return ast.KeyName((ast.Word(name, False, node.span),), node.span)
