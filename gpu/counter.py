@@ -63,10 +63,18 @@ class _UnderWay:
 
 
 class Counter:
-    """Counts without going through the matches, where a plan says how and the device has kernels for it."""
+    """Counts without going through the matches, where a plan says how and the device has kernels for it.
 
-    def __init__(self, device: Device, graph: DeviceGraph) -> None:
-        self._device, self._graph = device, graph
+    Parameters
+    ----------
+    device, graph
+        Where to count.
+    pinned
+        Whether to sum up whatever can be, also where going through the matches, or the host, is sooner.
+    """
+
+    def __init__(self, device: Device, graph: DeviceGraph, *, pinned: bool = False) -> None:
+        self._device, self._graph, self._pinned = device, graph, pinned
         self._known: set[Part] = set()
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
@@ -112,6 +120,10 @@ class Counter:
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.first:
             self._prepare(counting)
 
+    def describe(self, plan: PhysicalPlan) -> str:
+        """What is added up: a few words for EXPLAIN."""
+        return "sums" if plan.clique is None or shape_for(plan.clique) is None else "cliques"
+
     def preparing(self, plan: PhysicalPlan) -> bool:
         """Whether a thread gets a plan's sums ready."""
         counting = self._sums(plan)
@@ -142,7 +154,7 @@ class Counter:
     def _sums(self, plan: PhysicalPlan) -> CountingPlan | None:
         """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
         found = plan.counting
-        if found is None and plan.tree is not None and plan.cost > DEAR:
+        if found is None and plan.tree is not None and (self._pinned or plan.cost > DEAR):
             found = plan.tree.otherwise()
         return None if found is None or found.root >= 0 else found
 

@@ -218,6 +218,34 @@ def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
 
 
 @EMULATED
+def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
+    """For what can go it; EXPLAIN says why something does not."""
+    rows, count = plan_of(1.0), make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="always")
+    found = make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="never")
+    told = {
+        "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
+        "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
+        "sums": (
+            "cuda:0 by join, not by sums: rows are wanted, not a count",
+            "cuda:0 by sums",
+            "cuda:0 by join, not by sums: there are no sums for this count",
+        ),
+    }
+    for way, wanted in told.items():
+        executor = choose_executor(f"cuda by {way}")
+        assert tuple(executor.describe(plan) for plan in (rows, count, found)) == wanted
+        assert executor.count(count) == executor.count(found) == 336
+        if way != "search":  # which the emulator has not compiled for rows
+            assert sum(block.count for block in executor.run(rows)) == 336
+
+
+def test_names_that_mean_no_device() -> None:
+    for name in ("gpu", "cuda by hash", "cuda:0 by", "cpu by join"):
+        with pytest.raises(graphdb.GraphDBError, match=r"unknown device .*\nhint: use 'auto', .* 'cuda:0 by join'"):
+            choose_executor(name)
+
+
+@EMULATED
 def test_doctor_tries_the_device(device: None) -> None:
     assert "runs a query" in choose.try_device(0)
     with mock.patch.object(choose, "smallest_plan", return_value=plan_of(1)):
