@@ -201,7 +201,8 @@ class QueryRun:
         return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
 
     def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
-        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
+        plan = make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+        return with_scan(self._snapshot, bound, pattern, plan)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
