@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control
-from graphdb.gpu.count import Counter
+from graphdb.gpu.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
@@ -104,8 +104,10 @@ class GpuExecutor:
     def describe(self, plan: PhysicalPlan) -> str:
         """The device, and how it runs the plan: by a strategy, or where matches are only counted, by sums."""
         way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
-        counted = "sums" if plan.clique is None else "cliques"
-        return f"{self.name} by {counted if way == 'count' else self.strategy(plan).name}"
+        if way == "count":
+            return f"{self.name} by {'sums' if plan.clique is None else 'cliques'}"
+        told = f"{self.name} by {self.strategy(plan).name}"
+        return f"{told} while sums are compiled" if self._counter.preparing(plan) else told
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
@@ -119,10 +121,14 @@ class GpuExecutor:
             rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
         ways = {"match": Expected(seconds, copied)}
-        counted = self._counter.expected(plan) if counting and plan.limit is None else None
+        counted = self._counter.expected(plan) if counting else None
         if counted is not None:
             ways["count"] = counted
         return ways
+
+    def missed(self, plan: PhysicalPlan, seconds: float) -> None:
+        """A count took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
+        self._counter.missed(plan, seconds)
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
@@ -191,11 +197,10 @@ class GpuExecutor:
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
-            summed = self._counter.expected(plan) if limit is None else None
-            if summed is not None:
+            if limit is None and self._counter.expected(plan) is not None:
                 taken = time.monotonic() - started
                 _trials(plan, True).note("match", taken)
-                self._counter.waited(plan, taken - summed.seconds)
+                self._counter.missed(plan, taken)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms

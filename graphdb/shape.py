@@ -420,6 +420,8 @@ class Shaper:
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
+            if order.nulls_first is not order.descending:
+                keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
