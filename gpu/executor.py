@@ -1,10 +1,12 @@
-"""The CUDA executor: physical plans on one device, by the join or by the search.
+"""The CUDA executor: physical plans on one device, by the join, by the search, or where matches are counted, by sums.
 
 Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
+Sums (:mod:`graphdb.gpu.counter`) count without going through the matches.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol
@@ -14,18 +16,19 @@ from numpy.typing import NDArray
 
 from graphdb.errors import MemoryLimitError
 from graphdb.execute.executor import Block, Control
-from graphdb.gpu.count import Counter
+from graphdb.gpu.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.program import partitions_of
 from graphdb.gpu.refine import DeviceRefiner
 from graphdb.gpu.search import Search
+from graphdb.gpu.spool import Spool
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.refine import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 
-Hint = Literal["auto", "join", "search"]
+Hint = Literal["auto", "join", "search", "sums"]
 
 STEP = 2e-4
 """Seconds that the smallest step of a join takes: some launches, and two answers to wait for."""
@@ -69,7 +72,7 @@ class GpuExecutor:
     memory_limit
         Bytes that it may hold on the device; by default nine tenths of what is free.
     hint
-        Pins a strategy; ``"auto"`` chooses for each plan.
+        Pins a way for all plans that can go it, the join for others; ``"auto"`` chooses for each plan.
     """
 
     def __init__(self, number: int = 0, *, memory_limit: int | None = None, hint: Hint = "auto") -> None:
@@ -79,7 +82,9 @@ class GpuExecutor:
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
         self.strategies: dict[str, Strategy] = {}
-        self._counter = Counter(self.device, self.graph)
+        self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
+        self._reading: list[Spool] = []
+        """Searches whose rows are being read."""
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
@@ -88,10 +93,22 @@ class GpuExecutor:
         return needed < self.device.memory.budget * 3 // 4
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
-        """What runs a plan: the one that is pinned where it can, or the one that suits."""
-        if self.hint == "search" and plan.kept == len(plan.steps) and self._strategy("search").supports(plan):
-            return self._strategy("search")
-        return self._strategy("join")
+        """What goes through a plan's matches: the search where it is pinned and can, else the join."""
+        return self._strategy("search" if self.hint == "search" and not self._no_search(plan) else "join")
+
+    def _no_search(self, plan: PhysicalPlan) -> str:
+        """Why the search does not run a plan; empty where it does."""
+        if plan.kept < len(plan.steps):
+            return "a row stands for several matches"
+        return "" if self._strategy("search").supports(plan) else "a list is too long"
+
+    def off_hint(self, plan: PhysicalPlan, counting: bool) -> str:
+        """Why a run (or with ``counting``, a count) does not go the way that is pinned; empty where it does."""
+        if self.hint == "search":
+            return self._no_search(plan)
+        if self.hint != "sums" or "count" in self._ways(plan, counting):
+            return ""
+        return "there are no sums for this count" if counting else "rows are wanted, not a count"
 
     @property
     def join(self) -> Join:
@@ -108,8 +125,11 @@ class GpuExecutor:
     def describe(self, plan: PhysicalPlan) -> str:
         """The device, and how it runs the plan: by a strategy, or where matches are only counted, by sums."""
         way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
-        counted = "sums" if plan.clique is None else "cliques"
-        return f"{self.name} by {counted if way == 'count' else self.strategy(plan).name}"
+        told = f"{self.name} by {self._counter.describe(plan) if way == 'count' else self.strategy(plan).name}"
+        why_not = self.off_hint(plan, plan.count_only)
+        if why_not:
+            return f"{told}, not by {self.hint}: {why_not}"
+        return f"{told} while sums are compiled" if way != "count" and self._counter.preparing(plan) else told
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
@@ -123,10 +143,14 @@ class GpuExecutor:
             rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
         ways = {"match": Expected(seconds, copied)}
-        counted = self._counter.expected(plan) if counting and plan.limit is None else None
-        if counted is not None:
-            ways["count"] = counted
-        return ways
+        counted = self._counter.expected(plan) if counting and self.hint in ("auto", "sums") else None
+        if counted is None:
+            return ways
+        return {"count": counted} if self.hint == "sums" else ways | {"count": counted}
+
+    def missed(self, plan: PhysicalPlan, seconds: float) -> None:
+        """A count took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
+        self._counter.missed(plan, seconds)
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates (:data:`graphdb.plan.refine.Refine`); None where the planner is quicker.
@@ -167,6 +191,7 @@ class GpuExecutor:
                 yield Block({}, 1)
             return
         started, left = time.monotonic(), limit
+        self._make_way(control)
         found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
         try:
             while left != 0:
@@ -195,8 +220,25 @@ class GpuExecutor:
         if plan.kept < len(plan.steps):
             yield from self.join.tallied(plan, control, limit)
             return
-        for cells, rows in self.strategy(plan).run(plan, control, limit):
-            yield cells, rows, None
+        strategy = self.strategy(plan)
+        blocks = strategy.run(plan, control, limit)
+        if strategy.name != "search":
+            for cells, rows in blocks:
+                yield cells, rows, None
+            return
+        spool = Spool(blocks, control.buffer_bytes)
+        self._reading.append(spool)
+        try:
+            for cells, rows in spool:
+                yield cells, rows, None
+        finally:
+            self._reading.remove(spool)
+
+    def _make_way(self, control: Control) -> None:
+        """Take the rows of searches that this thread is reading from the device, so that no kernel waits for it."""
+        for spool in [spool for spool in self._reading if spool.reader == threading.get_ident()]:
+            with faults():
+                spool.empty(control)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches; raises like :meth:`run`."""
@@ -205,17 +247,17 @@ class GpuExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
+        self._make_way(control)
         try:
             with faults():
                 counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
-            summed = self._counter.expected(plan) if limit is None else None
-            if summed is not None:
+            if limit is None and len(self._ways(plan, counting=True)) > 1:
                 taken = time.monotonic() - started
                 _trials(plan, True).note("match", taken)
-                self._counter.waited(plan, taken - summed.seconds)
+                self._counter.missed(plan, taken)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms

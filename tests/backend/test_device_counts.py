@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from graphdb.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -91,7 +92,7 @@ def test_patterns(executor: Any, name: str) -> None:
 
 
 def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
-    """What must be compiled first is left until other ways have taken longer by as much."""
+    """What must be compiled first is waited for only where going through the matches takes longer."""
     graph, label = graph_of(40, 160, 1)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
     plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
@@ -102,22 +103,66 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     want = executor.count(plan)
     assert replace(executor._counter.expected(plan), first=before.first) == before
     assert executor.count(slow) == want
-    assert executor._counter.expected(plan) == replace(before, first=0.0)
+    assert executor._counter.expected(plan) == replace(before, first=0.0, beside=False)
     assert executor.expected(plan, True) == executor._counter.expected(plan)
     assert executor.describe(plan) == "cuda:0 by sums"
     assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
 
 
 def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
-    """What counts wait for want of a kernel adds up over all plans that it would serve, also those made anew."""
+    """What counts miss for want of a kernel adds up over all plans that it would serve, also those made anew."""
     graph, label = graph_of(40, 160, 1)
     plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(3)]
-    first = [executor._counter.expected(plan).first for plan in plans]
+    counter = executor._counter
+    first = [counter.expected(plan).first for plan in plans]
     assert len(set(first)) == 1
-    executor._counter.waited(plans[0], 0.1)
-    assert executor._counter.expected(plans[1]).first == pytest.approx(first[0] - 0.1)
-    executor._counter.waited(plans[1], 10.0)
-    assert executor._counter.expected(plans[2]).first < 0.1
+    counter.missed(plans[0], 1e-3)  # less than sums would take
+    counter.missed(plans[0], 12e-3)
+    assert not counter.preparing(plans[0])
+    counter.missed(plans[1], 12e-3)
+    counter.settle()
+    assert counter.expected(plans[1]).first == 0.0
+    assert counter.expected(plans[2]).first < first[2] / 10
+
+
+@EMULATED
+def test_sums_are_compiled_while_matches_are_gone_through() -> None:
+    """Plans go the way they went until a thread has the kernel; a caller who would rather wait may still leave."""
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        graph, label = graph_of(40, 160, 1)
+        plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+        plan = replace(plan, cost=1e7)
+        want = HOST.count(plan)
+        with emulator.slow_compiler("nested") as compiler:
+            executor._counter.missed(plan, 1.0)
+            for _ in range(5):
+                assert executor.count(plan) == want
+                assert executor.describe(plan) == "cuda:0 by join while sums are compiled"
+            with pytest.raises(QueryTimeout):
+                executor._counter.count(plan, Control(timeout=0.05))
+            compiler.set()
+            executor._counter.settle()
+        assert executor._counter.expected(plan).first == 0.0
+        assert executor._counter.count(plan, Control()) == want
+
+
+@EMULATED
+def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
+    with emulator.installed():
+        from graphdb.gpu import counter
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        graph, label = graph_of(40, 160, 1)
+        plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+        with mock.patch.object(counter, "DeviceCount", side_effect=MemoryLimitError("it is full")):
+            executor._counter.missed(plan, 1.0)
+            executor._counter.settle()
+        assert executor._counter.expected(plan) is None
+        assert executor.count(plan) == HOST.count(plan)
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])
@@ -160,7 +205,7 @@ def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
 
 def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     """A path of eight vertices, of which the first and the last have the same candidates."""
-    from graphdb.gpu import count
+    from graphdb.gpu import counter
 
     graph, label = graph_of(64, 700, 6)
     sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
@@ -168,7 +213,7 @@ def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     assert plan.tree is not None
     want = HOST.count(plan)
     assert executor._counter.count(plan, Control()) is None
-    with mock.patch.object(count, "DEAR", 0.0):
+    with mock.patch.object(counter, "DEAR", 0.0):
         assert executor._counter.count(plan, Control()) == want > 0
 
 
