@@ -471,7 +471,7 @@ class _Writer:
         say("__syncwarp();")
         say(f"{f'if (!({through})) ' if through else ''}form_{k}(search, taken);")
         if k in self._stolen:
-            say(f"open({k}, at, total, on);")
+            say(f"open(search, {k}, at, total, on);")
         pooled = f"run.pool && !run.resumes && {f'!({through}) && ' if through else ''}put_{k}(search, taken)"
         pooled = f"if (!({pooled})) " if k == self._depth else ""
         given = f"{through} ? rows : (u32)LANE < taken" if through else "(u32)LANE < taken"

@@ -17,6 +17,9 @@
 #ifndef UNROLL
 #define UNROLL WARP
 #endif
+#ifndef RESIDENT
+#define RESIDENT 1
+#endif
 #ifndef STEAL
 #define STEAL 0
 #define LEVELS 1
@@ -66,11 +69,10 @@ struct Elements {
 };
 
 // Of steal.cuh.
-__device__ u32 asking();
-__device__ bool marking(const Run &run);
-__device__ void answer(const Run *given, u32 asking);
-__device__ void push(const Run *given);
-__device__ void open(int step, u32 at, u32 end, bool on);
+struct Search;
+__device__ void open_desk(const Run &run);
+__device__ bool steal(Search &search, bool &on);
+__device__ void open(Search &search, int step, u32 at, u32 end, bool on);
 __device__ u32 close(int step);
 
 // What a warp knows.
@@ -85,16 +87,11 @@ struct Search {
   bool over;
   const Run *given;
   u32 step = 0, low = 0, high = 0;  // stolen: the step to go on with, and which of its elements; 0: none
+  u32 looked = 0;                   // the turn when marks of blocks were last looked at
 
-  // Now and then: whether to stop; and whether others have no work.
+  // Now and then: whether to stop.
   __device__ __forceinline__ bool poll() {
-    ++turn;
-    if constexpr (STEAL > 0)
-      if (turn % 8 == 0)
-        if (const u32 who = asking()) answer(given, who);
-    if (turn & 63) return over;
-    if constexpr (STEAL > 1)
-      if (marking(run)) push(given);
+    if (++turn & 63) return over;
     return stopped();
   }
 
@@ -275,7 +272,7 @@ extern "C" __global__ void degrees(const Partition *partition, const ID *scan, i
   out[i] = span.end - span.begin;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) search(const Run *given) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) search(const Run *given) {
   const Run run = *given;
   const i64 warps = gridDim.x * (i64)(blockDim.x / WARP);
   Search search = {run, {run.partitions, run.uncertain, run.resources, run.type_label},

@@ -9,6 +9,7 @@
 // batch as a letter, their shared intersections where the receiver keeps his.
 
 const u32 CLOSED = ~0u;                             // of Stack::asked: has nothing to give
+const u32 ROUNDS = 32;                              // between two looks for blocks without work
 const u32 REFUSED = 1u << 16, DONE = REFUSED + 1;  // of a letter, besides steps
 
 // A warp's, in shared memory.
@@ -52,16 +53,6 @@ __device__ __forceinline__ bool marking(const Run &run) {
   u32 found = 0;
   if (LANE == 0) found = *(volatile u32 *)marked(run);
   return __shfl_sync(FULL, found, 0) != 0;
-}
-
-// Step `step` goes on with later ones: what is left there can be divided now.
-__device__ __forceinline__ void open(int step, u32 at, u32 end, bool on) {
-  const u32 rows = __ballot_sync(FULL, on);
-  if (LANE == 0) {
-    Stack &stack = stacks()[threadIdx.x / WARP];
-    stack.frames[step] = {at, end, rows};
-    atomicExch(&stack.left[step], end - at);
-  }
 }
 
 // And here it goes on itself, up to the end that is given back.
@@ -175,6 +166,21 @@ __device__ __noinline__ void push(const Run *given) {
     }
     give(given, (i64)block * (blockDim.x / WARP));
     return;
+  }
+}
+
+// Step `step` goes on with later ones: what is left there can be divided now.
+__device__ __forceinline__ void open(Search &search, int step, u32 at, u32 end, bool on) {
+  const u32 rows = __ballot_sync(FULL, on);
+  if (LANE == 0) {
+    Stack &stack = stacks()[threadIdx.x / WARP];
+    stack.frames[step] = {at, end, rows};
+    atomicExch(&stack.left[step], end - at);
+  }
+  if (const u32 who = asking()) answer(search.given, who);
+  if (STEAL > 1 && search.turn - search.looked >= ROUNDS) {
+    search.looked = search.turn;
+    if (marking(search.run)) push(search.given);
   }
 }
 
