@@ -39,7 +39,7 @@ ENOUGH = 1 << 20
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
-STEAL: Steal = "across"
+STEAL: Steal = "off"
 SHARED = 200 << 10
 """Bytes of shared memory that a block may take."""
 
@@ -54,8 +54,10 @@ second launch's next task, and what was stolen within and across blocks."""
 
 VARIANTS["search"] = tuple(
     {"ID": name, "THREADS": str(BLOCK)} | stealing
-    for name in IDS.values()
-    for stealing in ({}, *({"STEAL": str(i), "LEVELS": "4", "LEFT": str(LEFT)} for i in (1, 2)))
+    for name, stealing in (
+        *((name, {}) for name in IDS.values()),
+        (IDS[np.int32], {"STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)}),
+    )
 )
 
 
@@ -78,6 +80,8 @@ class Search:
     steal, left
         Whether warps without work take from others (STMatch §V), and how little of the last step but one is still
         divided.
+    resident
+        Blocks that a processor is to have room for, at least: with more, each thread has fewer registers.
     """
 
     name = "search"
@@ -98,12 +102,13 @@ class Search:
         pool_rows: int = POOL_ROWS,
         steal: Steal = STEAL,
         left: int = LEFT,
+        resident: int = 1,
     ) -> None:
         self.device, self.graph = device, graph
         self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
         self._depth, self.steal, self.left = depth, steal, left
-        self.macros = {} if unroll == 32 else {"UNROLL": unroll}
+        self.macros = {"RESIDENT": resident} | ({} if unroll == 32 else {"UNROLL": unroll})
         self.milliseconds = 0.0
         """After a run: the device's time."""
         self.stolen = (0, 0)

@@ -71,9 +71,7 @@ def search_text(
 
 
 class _Writer:
-    def __init__(
-        self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int, steal: bool
-    ) -> None:
+    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int, steal: bool) -> None:
         program = plan.program
         last = len(plan.steps) - 1
         self._stolen = range(1 if second < 0 else 2, last) if steal else range(0)

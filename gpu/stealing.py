@@ -19,7 +19,9 @@ LETTER = 4
 """Words of a letter, beside its rows."""
 
 
-def carry_text(rows: Mapping[int, Sequence[int]], lists: Mapping[int, Sequence[tuple[int, int, int]]]) -> tuple[str, int]:
+def carry_text(
+    rows: Mapping[int, Sequence[int]], lists: Mapping[int, Sequence[tuple[int, int, int]]]
+) -> tuple[str, int]:
     """``carry``: what a batch needs where it is gone on with.
 
     Parameters
