@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphdb.gpu.stealing import carry_text
 from graphdb.plan.physical import Op, PhysicalPlan
 
 SCAN, JOIN, EDGES = 0, 1, 2
@@ -34,15 +35,21 @@ class Text:
         Vertex ids that each warp keeps of shared intersections.
     pooled
         Vertex ids that a row of the pool has.
+    levels, carried
+        Where work can be stolen: the steps that have a stack, and the vertex ids of a batch that is given away.
     """
 
     plan: str
     room: int
     shares: int
     pooled: int
+    levels: int = 0
+    carried: int = 0
 
 
-def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = True, depth: int = 0) -> Text:
+def search_text(
+    plan: PhysicalPlan, counting: bool, second: int, motion: bool = True, depth: int = 0, steal: bool = False
+) -> Text:
     """Write a plan's steps.
 
     Parameters
@@ -56,13 +63,18 @@ def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = 
         lists are gone through wherever they are wanted.
     depth
         Batches of this step can be put into a pool, and dealt out anew in a second launch; 0: none.
+    steal
+        What is left of a step can be divided while later ones are gone through.  The first two are not where work is
+        dealt out by their lists, in pieces that are small already, nor is the last.
     """
-    return _Writer(plan, counting, second, motion, depth).write()
+    return _Writer(plan, counting, second, motion, depth, steal).write()
 
 
 class _Writer:
-    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int) -> None:
+    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int, steal: bool) -> None:
         program = plan.program
+        last = len(plan.steps) - 1
+        self._stolen = range(1 if second < 0 else 2, last) if steal else range(0)
         self._depth = depth
         self._plan, self._counting, self._second = plan, counting, second
         self._steps: list[list[int]] = program.steps.tolist()
@@ -202,7 +214,24 @@ class _Writer:
             self._extend(k)
         self._start()
         self._resume()
-        return Text("\n".join(self._lines) + "\n", at or 1, kept, len(self._pooled))
+        carried = 0
+        if self._stolen:
+            carried = self._carry()
+        levels = last if self._stolen else 0
+        return Text("\n".join(self._lines) + "\n", at or 1, kept, len(self._pooled), levels, carried)
+
+    def _carry(self) -> int:
+        """``carry``: what a batch needs where it is gone on with; how many ids in all but intersections."""
+        last = len(self._steps) - 1
+        rows, lists = {}, {}
+        for k in self._stolen:
+            rows[k] = [self._rooms[k - 1] + WARP * i for i in range(len(self._live[k - 1]))]
+            read = set().union(*(self._shares_read(j) for j in range(k, last + 1)))
+            found = [share for share in sorted(read) if self._made[share] < k]
+            lists[k] = [(self._lengths[share], self._keeps[share], self._capacity(share)) for share in found]
+        text, most = carry_text(rows, lists)
+        self._lines.append(text)
+        return WARP * most
 
     def _capacity(self, share: int) -> int:
         return max(int(self._plan.program.share_capacity[share]), 1)
@@ -254,9 +283,16 @@ class _Writer:
             + (", i64 low, i64 high) {" if clipped else ") {")
         )
         say("const Run &run = search.run; (void)run;")
-        for share, level in self._made.items():
-            if level == k - 1:
-                self._make(share, k)
+        made = [share for share, level in self._made.items() if level == k - 1]
+        if self._stolen and k <= self._stolen[-1]:
+            # What was stolen goes through the steps before its own, and brings what they have made.
+            say(f"const bool rows = on; on = on && search.step <= {k}; (void)rows;")
+            say(f"if (search.step < {k}) {{")
+        else:
+            say("{")
+        for share in made:
+            self._make(share, k)
+        say("}")
         lists = self._lists_of(k) if step[1] == JOIN else []
         kind = "i64" if step[1] == EDGES else "ID"
         say(f"const {kind} *ids = nullptr; u32 count = 0;")
@@ -278,10 +314,16 @@ class _Writer:
             say("}")
             return
         say("u32 total; const u32 first = exclusive_sum(count, total);")
+        begin = "0"
+        if k in self._stolen:
+            begin = "begins"
+            say("u32 begins = 0;")
+            say(f"if (search.step == {k}) {{")
+            say("begins = search.low; total = min(total, search.high); search.step = 0; }")
         if last:
             say("for (u32 at = 0, end; at < total; at = end) {")
         else:
-            say("for (u32 at = 0, end, kept = 0;;) {")
+            say(f"for (u32 at = {begin}, end, kept = 0;;) {{")
             say("for (; at < total && kept < WARP; at = end) {")
         say("if (search.poll()) return;")
         say("end = round_end(first, at, total);")
@@ -393,8 +435,8 @@ class _Writer:
         """With a limit: stop when enough have been found."""
         self._lines.append("if (run.limit >= 0) report(search);")
 
-    def _leave(self, k: int) -> None:
-        """Count or write what has passed the last step."""
+    def _leave(self, k: int, what: str = "") -> None:
+        """Count or write what has passed the last step; ``what`` is given back where the search is over."""
         say = self._lines.append
         if self._counting:
             say("if (LANE == 0) search.found += __popc(mask);")
@@ -410,7 +452,7 @@ class _Writer:
         for column, slot in enumerate(self._outputs):
             say(f"out[{column} * run.block_rows + at_row] = (ID)({self._value(slot, k, 'owner')});")
         say("}")
-        say("written(search, row); if (search.over) return; }")
+        say(f"written(search, row); if (search.over) return {what}; }}")
 
     def _collect(self, k: int) -> None:
         """Keep what has passed until a batch is full, and extend that."""
@@ -419,13 +461,22 @@ class _Writer:
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("if (ok) { const u32 to = kept + before(mask); values[to] = x; owners[to] = (unsigned char)owner; }")
         say("kept += __popc(mask); }")
+        through = f"search.step > {k}" if self._stolen and k < self._stolen[-1] else ""
+        if through:
+            say(f"if ({through}) kept = WARP;")
         say("if (!kept) break;")
         say("const u32 taken = kept < WARP ? kept : WARP;")
         say("__syncwarp();")
-        say(f"form_{k}(search, taken);")
-        pooled = f"if (!(run.pool && !run.resumes && put_{k}(search, taken))) " if k == self._depth else ""
-        say(f"{pooled}extend_{k + 1}(search, (u32)LANE < taken);")
+        say(f"{f'if (!({through})) ' if through else ''}form_{k}(search, taken);")
+        if k in self._stolen:
+            say(f"open(search, {k}, at, total, on);")
+        pooled = f"run.pool && !run.resumes && {f'!({through}) && ' if through else ''}put_{k}(search, taken)"
+        pooled = f"if (!({pooled})) " if k == self._depth else ""
+        given = f"{through} ? rows : (u32)LANE < taken" if through else "(u32)LANE < taken"
+        say(f"{pooled}extend_{k + 1}(search, {given});")
         say("if (search.over) return;")
+        if k in self._stolen:
+            say(f"total = close({k});")
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("__syncwarp();")
         say("const ID moved = values[WARP + LANE]; const unsigned char from = owners[WARP + LANE];")
@@ -461,25 +512,27 @@ class _Writer:
         self._lines[at:at] = text
 
     def _start(self) -> None:
-        """``start``: the first step's batch."""
+        """``start``: the first step's batch; and ``extend``, all that comes after it."""
         say = self._lines.append
         _, checks = self._checks_of(0)
-        say("__device__ __forceinline__ void start(Search &search, bool on, ID x, i64 low, i64 high) {")
-        say("const Run &run = search.run; (void)run, (void)low, (void)high;")
+        say("__device__ __forceinline__ bool start(Search &search, bool on, ID x) {")
+        say("const Run &run = search.run; (void)run;")
         if checks:
             say(f"if (on) on = {' && '.join(self._test(row, 0, 'LANE') for row in checks)};")
         if len(self._steps) == 1:
             say("const u32 mask = __ballot_sync(FULL, on); const int owner = LANE; (void)owner;")
-            self._leave(0)
-            say("}")
+            self._leave(0, "false")
         else:
             say("__syncwarp();")
             for i, slot in enumerate(self._live[0]):
                 assert slot == self._slots[0]
                 say(f"search.room[{self._rooms[0] + WARP * i} + LANE] = x;")
             say("__syncwarp();")
+        say("return on; }")
+        say("__device__ __forceinline__ void extend(Search &search, bool on, i64 low, i64 high) {")
+        if len(self._steps) > 1:
             say("extend_1(search, on, low, high);")
-            say("}")
+        say("}")
 
     def _resume(self) -> None:
         """``resume``: go on with a batch from the pool."""
