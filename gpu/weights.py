@@ -161,6 +161,11 @@ class Weights:
         arguments = (address(self.array(weight)), self._lists.vertices, total, estimate)
         self._device.module("count_weights", {}).launch("add_up", -(-self._lists.vertices // BLOCK), *arguments)
 
+    def add_to(self, found: Any, values: Any, factor: int) -> None:
+        """Start to add numbers by rank, so many times, to others."""
+        arguments = (values, factor, self._lists.vertices, found)
+        self._device.module("count_weights", {}).launch("add_scaled", -(-self._lists.vertices // BLOCK), *arguments)
+
     def _bits(self, weight: Weight) -> Bits:
         """A weight that is only filters; of one filter (a vertex label), kept for other plans as long as that is."""
         found = self._made.get(weight.filters)
