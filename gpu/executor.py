@@ -14,15 +14,18 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.errors import MemoryLimitError
 from graphdb.execute.executor import Block, Control
 from graphdb.gpu.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.program import partitions_of
+from graphdb.gpu.refine import DeviceRefiner
 from graphdb.gpu.search import Search
 from graphdb.gpu.spool import Spool
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refine import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 
 Ints = NDArray[np.int64]
@@ -83,6 +86,7 @@ class GpuExecutor:
         self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
         self._reading: list[Spool] = []
         """Searches whose rows are being read."""
+        self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph has room on the device beside the smallest run."""
@@ -151,6 +155,22 @@ class GpuExecutor:
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
         self._counter.missed(plan, counting, seconds)
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine a pattern's candidates (:data:`graphdb.plan.refine.Refine`); None where the planner is quicker.
+
+        Raises
+        ------
+        DeviceError
+            Where the device fails.
+        """
+        if not self.refiner.pays(task):
+            return None
+        try:
+            with faults():
+                return self.refiner.refine(task)
+        except MemoryLimitError:
+            return None  # the host has room
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""

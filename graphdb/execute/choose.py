@@ -22,6 +22,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refine import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 from graphdb.plan.twins import CHOICE
 
@@ -176,6 +177,15 @@ class ChoosingExecutor:
             seconds = expected.seconds if taken is None else taken
             told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
         return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine a pattern's candidates on the device once it is open, where that is quicker than to plan without."""
+        device = self._device
+        try:
+            return None if device is None else device.refine(task)
+        except _FAILURES as error:
+            self._give_up(error)
+        return None
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
