@@ -124,7 +124,7 @@ class GpuExecutor:
         return self.strategies[name]
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """The device, and how it runs the plan: by a strategy, or where matches are only counted (all, or by one vertex), by sums."""
+        """The device, and how it runs the plan: by a strategy, or by sums where it only counts (all, or by vertex)."""
         way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}"

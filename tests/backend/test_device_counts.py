@@ -251,6 +251,22 @@ def test_walks_are_counted_by_vertex(executor: Any) -> None:
         assert by_vertex(replace(pattern, outputs=(vertex,)), graph, executor)
 
 
+@pytest.mark.parametrize("candidates", [(None, np.arange(0, 12, 2)), (np.arange(0, 12, 2),) * 2], ids=["one", "two"])
+def test_a_leaf_that_an_edge_joins_with_itself(executor: Any, candidates: tuple[Any, ...]) -> None:
+    """No kernel knows of such edges: a search has to, and not the bits of the leaf's candidates alone."""
+    s, o = np.unique(np.random.default_rng(9).integers(0, 12, (2, 60)), axis=1)
+    graph = DataGraph(ArraySource(s, np.full(len(s), 12), o, 13))
+    pattern = pattern_of(((0, 0), (0, 1), (1, 2)), 12, candidates)
+    pattern = replace(
+        pattern,
+        clauses=(Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(3))),),
+        edges=tuple(replace(edge, directed=True) for edge in pattern.edges),
+    )
+    counted(pattern, graph, executor)
+    for vertex in ("v0", "v1", "v2"):
+        by_vertex(replace(pattern, outputs=(vertex,)), graph, executor)
+
+
 @EXAMPLES
 @given(case=cases(most_vertices=5), number=st.integers(0, 4))
 def test_all_sorts_of_patterns_by_vertex(executor: Any, case: Case, number: int) -> None:
