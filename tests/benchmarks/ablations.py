@@ -5,7 +5,8 @@
 ``lookup`` reads the lists of random vertices from PCSR with its direct and with its hashed offset layer (SGSI §4), from a
 plain CSR of all labels, each list sorted by label, and from the compressed representation, one CSR per label over the
 sorted vertices that have it.  ``join`` and ``search`` count subgraphs of SNAP and R-MAT graphs, ``filter`` those of
-labelled ones, ``steal`` where few vertices have most of the work; ``stops`` says how long heavy runs go on once their time is over.  Times are the least of some, ms.
+labelled ones, ``steal`` those where few vertices have most of the work; ``stops`` says how long heavy runs go on once
+their time is over.  Times are the least of some, ms.
 """
 
 from __future__ import annotations
