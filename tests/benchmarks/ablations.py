@@ -5,9 +5,9 @@
 ``lookup`` reads the lists of random vertices from PCSR with its direct and with its hashed offset layer (SGSI §4), from a
 plain CSR of all labels, each list sorted by label, and from the compressed representation, one CSR per label over the
 sorted vertices that have it.  ``join`` and ``search`` count subgraphs of SNAP and R-MAT graphs, ``filter`` those of
-labelled ones, ``steal`` (``steal warm`` to compile only) where few vertices have most of the work; ``refine`` has
-candidates refined by the planner and by the device (:mod:`tests.benchmarks.refining`); ``stops`` says how long heavy runs
-go on once their time is over.  Times are the least of some, ms.
+labelled ones, ``steal`` those where few vertices have most of the work; ``refine`` has candidates refined by the planner and
+by the device (:mod:`tests.benchmarks.refining`); ``stops`` says how long heavy runs go on once their time is over.  Times
+are the least of some, ms.
 """
 
 from __future__ import annotations
@@ -299,18 +299,16 @@ def skewed(name: str, title: str) -> PhysicalPlan:
     return replace(make_plan(replace(wanted, vertices=vertices), graph, counting="never"), clique=None)
 
 
-def steals(only: tuple[str, ...] = (), warm: bool = False, longest: float = 1.5) -> None:
+def steals(cases: tuple[tuple[str, str], ...] = SKEWED, runs: int = RUNS, longest: float = LONGEST) -> None:
     """Work stealing off, within blocks, and across them too, with the pool and without: kernel ms, and how often."""
     executor = GpuExecutor(0)
-    for case in SKEWED:
-        if only and case[0] not in only:
-            continue
+    for case in cases:
         plan, wanted = skewed(*case), None
         print(f"{' '.join(case)}: {len(plan.steps)} vertices", flush=True)
         for name, sizes, _, _ in STEALS:
             strategy = Search(executor.device, executor.graph, **sizes)
             least, stolen = np.inf, (0, 0)
-            for _ in range(1 if warm else RUNS):
+            for _ in range(runs):
                 try:
                     count = strategy.count(plan, Control(timeout=longest), None)
                 except QueryTimeout:
