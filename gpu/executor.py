@@ -28,6 +28,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.refine import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 
+Ints = NDArray[np.int64]
 Hint = Literal["auto", "join", "search", "sums"]
 
 STEP = 2e-4
@@ -108,7 +109,7 @@ class GpuExecutor:
             return self._no_search(plan)
         if self.hint != "sums" or "count" in self._ways(plan, counting):
             return ""
-        return "there are no sums for this count" if counting else "rows are wanted, not a count"
+        return f"there are no sums for {'this count' if counting else 'these rows'}"
 
     @property
     def join(self) -> Join:
@@ -123,13 +124,16 @@ class GpuExecutor:
         return self.strategies[name]
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """The device, and how it runs the plan: by a strategy, or where matches are only counted, by sums."""
+        """The device, and how it runs the plan: by a strategy, or by sums where it only counts (all, or by vertex)."""
         way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
-        told = f"{self.name} by {self._counter.describe(plan) if way == 'count' else self.strategy(plan).name}"
+        by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
+        told = f"{self.name} by {by}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
-        return f"{told} while sums are compiled" if way != "count" and self._counter.preparing(plan) else told
+        if way != "count" and self._counter.preparing(plan, plan.count_only):
+            return f"{told} while sums are compiled"
+        return told
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
@@ -137,20 +141,20 @@ class GpuExecutor:
         return ways[_trials(plan, counting).choose(ways)]
 
     def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, Expected]:
-        """What can be done, and what each is expected to take: ``"match"`` goes through the matches."""
+        """What each way is expected to take: ``"match"`` goes through the matches, ``"count"`` sums up."""
         copied, seconds = self.missing_bytes(plan) / LINK, STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
         if not counting and plan.steps:
             rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
         ways = {"match": Expected(seconds, copied)}
-        counted = self._counter.expected(plan) if counting and self.hint in ("auto", "sums") else None
+        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
         if counted is None:
             return ways
         return {"count": counted} if self.hint == "sums" else ways | {"count": counted}
 
-    def missed(self, plan: PhysicalPlan, seconds: float) -> None:
-        """A count took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
-        self._counter.missed(plan, seconds)
+    def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
+        """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
+        self._counter.missed(plan, counting, seconds)
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates (:data:`graphdb.plan.refine.Refine`); None where the planner is quicker.
@@ -190,14 +194,25 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
-        started, left = time.monotonic(), limit
+        started, left, taken = time.monotonic(), limit, 0.0
         self._make_way(control)
+        counted = self._counted_by_vertex(plan, control) if limit is None else None
+        if counted is not None:
+            vertices, numbers = counted
+            control.seconds = time.monotonic() - started
+            cells = vertices.astype(plan.dtype)
+            yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
+            return
         found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
         try:
             while left != 0:
+                asked = time.monotonic()
                 with faults():
                     block = next(found, None)
+                taken += time.monotonic() - asked
                 if block is None:
+                    if limit is None and self.hint == "auto":
+                        self._counter.missed(plan, False, taken)
                     break
                 control.check()
                 cells, rows, matches = block
@@ -257,7 +272,7 @@ class GpuExecutor:
             if limit is None and len(self._ways(plan, counting=True)) > 1:
                 taken = time.monotonic() - started
                 _trials(plan, True).note("match", taken)
-                self._counter.missed(plan, taken)
+                self._counter.missed(plan, True, taken)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
@@ -273,6 +288,14 @@ class GpuExecutor:
         if counted is not None:
             _trials(plan, True).note("count", time.monotonic() - started)
         return counted
+
+    def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
+        """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
+        ways = self._ways(plan, counting=False)
+        if "count" not in ways or _trials(plan, False).choose(ways) != "count":
+            return None
+        with faults():
+            return self._counter.count_by_vertex(plan, control)
 
 
 def _trials(plan: PhysicalPlan, counting: bool) -> Trials:

@@ -24,6 +24,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.program import DeviceProgram, device_program, partitions_of
 from graphdb.gpu.specialise import search_text
+from graphdb.gpu.stealing import LEFT, LETTER, STEALS, Steal
 from graphdb.gpu.stream import Images, Table, stream
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -38,19 +39,26 @@ ENOUGH = 1 << 20
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
+STEAL: Steal = "off"
 SHARED = 200 << 10
 """Bytes of shared memory that a block may take."""
 
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
-_NEXT, _RESUMES = 13, 24
+_NEXT, _RESUMES, _DESK = 13, 24, 32
 """Cells of ``Run`` that differ between a search's two launches."""
-_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0)
-"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, and the
-second launch's next task."""
+_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0, 0, 0)
+"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, the
+second launch's next task, and what was stolen within and across blocks."""
 
-VARIANTS["search"] = tuple({"ID": name, "THREADS": str(BLOCK)} for name in IDS.values())
+VARIANTS["search"] = tuple(
+    {"ID": name, "THREADS": str(BLOCK)} | stealing
+    for name, stealing in (
+        *((name, {}) for name in IDS.values()),
+        (IDS[np.int32], {"STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)}),
+    )
+)
 
 
 class Search:
@@ -69,6 +77,11 @@ class Search:
     depth, pool_rows
         The step whose batches are dealt out anew, and how many partial matches that may be; by default the third where
         the second is not expected to have enough for all warps, and the plan goes on for long enough.
+    steal, left
+        Whether warps without work take from others (STMatch §V), and how little of the last step but one is still
+        divided.
+    resident
+        Blocks that a processor is to have room for, at least: with more, each thread has fewer registers.
     """
 
     name = "search"
@@ -87,14 +100,19 @@ class Search:
         motion: bool = True,
         depth: int | None = None,
         pool_rows: int = POOL_ROWS,
+        steal: Steal = STEAL,
+        left: int = LEFT,
+        resident: int = 1,
     ) -> None:
         self.device, self.graph = device, graph
         self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
-        self._depth = depth
-        self.macros = {} if unroll == 32 else {"UNROLL": unroll}
+        self._depth, self.steal, self.left = depth, steal, left
+        self.macros = {"RESIDENT": resident} | ({} if unroll == 32 else {"UNROLL": unroll})
         self.milliseconds = 0.0
         """After a run: the device's time."""
+        self.stolen = (0, 0)
+        """After a run: how often work was taken within blocks, and across them."""
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether no list, of neighbours or to be scanned, is too long for it."""
@@ -161,16 +179,21 @@ class _Run:
         device = self._device = search.device
         second = plan.program.second
         depth = search.depth(plan) if limit is None else 0
-        text = search_text(plan, counting, second, search.motion, depth)
+        text = search_text(plan, counting, second, search.motion, depth, search.steal != "off")
+        steals = STEALS.index(search.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
         threads, room = BLOCK, SHARED if counting else SHARED // 2
         while threads > 32 and threads // 32 * text.room * width > room:
             threads //= 2
         warps, shared = threads // 32, threads // 32 * text.room * width
+        if steals:
+            shared += 4 * (warps * (4 * text.levels + 1) + 1)  # stacks, and which warps have no work
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
             macros = {"ID": IDS[plan.dtype], "THREADS": threads, **search.macros}
+            if steals:
+                macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
             module = device.module("search", macros, text.plan, control.check)
             scan = program.scans[0]
             ends, elements = self._ends(module, program, scan, second)
@@ -193,6 +216,9 @@ class _Run:
             self._cells, self._taken = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * search.pool_rows, plan.dtype)
+            desks = empty((1 + (depth > 0), 2 + -(-blocks // 32) + LETTER * blocks * warps if steals else 0), np.uint32)
+            desks[...] = 0
+            mail = empty(blocks * warps * text.carried, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
             for step, values in program.scans.items():
                 scans[step] = address(values), len(values)
@@ -207,17 +233,19 @@ class _Run:
                 *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
                 *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
                 *(self._ready.ctypes.data, address(self._taken)),
+                *(address(desks), address(mail), cell + 56),
             ]
             resumed = given.copy()
-            resumed[_NEXT], resumed[_RESUMES] = cell + 48, 1
+            resumed[_NEXT], resumed[_RESUMES], resumed[_DESK] = cell + 48, 1, address(desks[-1:])
             first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
-            self._alive = (program, ends, shares, pool, tables, first, again)
+            self._alive = (program, ends, shares, pool, tables, desks, mail, first, again)
             self._stream = device.side_stream()
             self._stream.wait_event(device.event())
             with self._stream:
                 self._begin = device.event_on(self._stream)
                 tasks = max(-(-elements // piece), 1)
-                module.launch("search", min(blocks, tasks), first, threads=threads, shared=shared)
+                started = blocks if search.steal == "across" else min(blocks, tasks)
+                module.launch("search", started, first, threads=threads, shared=shared)
                 if depth:
                     module.launch("search", blocks, again, threads=threads, shared=shared)
                 self._end = device.event_on(self._stream)
@@ -284,4 +312,5 @@ class _Run:
             self._end.synchronize()
         else:
             self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
+            self._search.stolen = tuple(self._cells.get()[7:9].tolist())
         self._device.memory.streams(-int(not self._counting))

@@ -36,6 +36,7 @@ from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
+from graphdb.storage.sets import both, each_once
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
 
@@ -398,8 +399,8 @@ class QueryRun:
         return plan
 
     def _given(self, given: Given) -> Ids:
-        found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
-        return np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
+        found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -593,7 +594,7 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
 def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
     """Return a pattern vertex that must also be one of some sorted vertices."""
     if vertex.candidates is not None:
-        ids = np.intersect1d(vertex.candidates, ids, assume_unique=True)
+        ids = both(vertex.candidates, ids)
     return replace(vertex, candidates=ids)
 
 

@@ -244,8 +244,8 @@ class ChoosingExecutor:
         asked = seconds > SMALL / 2 or known.here >= SMALL or known.trials.runs
         if asked and (control is None or control.limit is None):
             known.trials.note(ran.name, seconds)
-            if counting and ran is self.host and self._device is not None:
-                self._device.missed(plan, seconds)
+            if ran is self.host and self._device is not None:
+                self._device.missed(plan, counting, seconds)
 
     def _known(self, plan: PhysicalPlan, counting: bool) -> _Known:
         """What is known of a plan's runs: kept with it, since the smallest take microseconds."""

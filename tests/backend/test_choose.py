@@ -88,7 +88,7 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
             assert executor.describe(plan).startswith("cpu")
             assert executor.count(plan) == want
             assert len(on_host) == runs
-        assert there._counter.preparing(plan)
+        assert there._counter.preparing(plan, True)
         assert there.expected(plan, True).first > 0.1
         compiler.set()
         there._counter.settle()
@@ -226,7 +226,7 @@ def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
         "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
         "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
         "sums": (
-            "cuda:0 by join, not by sums: rows are wanted, not a count",
+            "cuda:0 by join, not by sums: there are no sums for these rows",
             "cuda:0 by sums",
             "cuda:0 by join, not by sums: there are no sums for this count",
         ),
