@@ -223,6 +223,7 @@ class Statements:
             text,
             arguments,
             bindings_bytes=self._state.budget.bindings,
+            threads=self._threads,
             timeout=timeout,
             cancelled=self._cancelled,
             progress=self._told,

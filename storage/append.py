@@ -15,12 +15,13 @@ the table ``reifier`` keeps which resource it was.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage import statistics
+from graphdb.storage import statistics, tally
 from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.catalog import has_rows
@@ -99,6 +100,12 @@ plain AS (
 SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
 """
 
+_SHARE = 10
+"""Counting all triples costs as much as counting what this part of them changes."""
+
+_MANY = 2_000_000
+"""New triples from which on DuckDB would need more memory than it may have to count what they change."""
+
 _TEXT = 64 << 20
 """Bytes of texts that are numbered at a time."""
 
@@ -106,10 +113,19 @@ Ids = NDArray[np.int64]
 
 
 class Appender:
-    """Appends triples in the transaction that is open on ``connection``; one at a time."""
+    """Appends triples in the transaction that is open on ``connection``; one at a time.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    Parameters
+    ----------
+    folder, memory
+        Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
+        without a folder, all is left to DuckDB.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path | None = None, memory: int = 0) -> None:
         self._connection = connection
+        self._folder = folder
+        self._memory = memory
         self._windows = Windows(connection)
         self.terms = Numbering(connection, self._windows)
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
@@ -184,20 +200,29 @@ class Appender:
         return new
 
     def count(self) -> None:
-        """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
-        if self._new is not None:
-            literals = True
-            if self._new <= MOST:
-                rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
-                columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
-                self.changes = Changes(np.empty((0, 3), np.int64), columns)
-                literals = bool((columns[:, 2] >= LITERAL_BASE).any())
+        """The second half of :meth:`finish`: bring the statistics up to date."""
+        if self._new is not None and self._new <= MOST:
+            rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
+            columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
+            self.changes = Changes(np.empty((0, 3), np.int64), columns)
+        if self._folder is not None and self._much_new():
+            tally.recount(self._connection, self._folder, self._memory)
+        elif self._new is not None:
+            literals = self.changes is None or bool((self.changes.added[:, 2] >= LITERAL_BASE).any())
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
-            self._connection.execute("DROP TABLE temp._graphdb_new")
         else:
             statistics.refresh(self._connection, self._labels)
+        if self._new is not None:
+            self._connection.execute("DROP TABLE temp._graphdb_new")
         self._new = None
         self._labels = np.empty(0, np.int64)
+
+    def _much_new(self) -> bool:
+        """Whether it is quicker to count all triples than what the new ones change."""
+        if self._new is None:
+            return bool(len(self._labels))
+        [(count,)] = self._connection.execute("SELECT count(*) FROM _graphdb.triple").fetchall()
+        return self._new * _SHARE >= count or self._new > _MANY
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
         """Keep rows of ids for :meth:`finish`."""

@@ -307,7 +307,7 @@ class _Load:
         self._collector = Collector(folder, self._memory)
         self._batches: list[Batch] = []
         self._first = bulk.is_empty(connection)
-        self._appender = Appender(connection)
+        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1))
         self._stored: Future[Any] | None = None
         self.triples = 0
         self.errors = 0
@@ -350,7 +350,7 @@ class _Load:
     def _write(self) -> int:
         """Write what was collected into a graph that was empty."""
         batch = self._work("storing terms", self._whole)
-        writer = bulk.Bulk(self._connection, batch, max(self._memory // 2, 1), self._folder)
+        writer = bulk.Bulk(self._connection, batch, self._folder, max(self._memory // 2, 1))
         self._work("storing terms", writer.write_terms)
         new = self._work("sorting triples", writer.write_triples)
         self._work("counting", writer.write_statistics)

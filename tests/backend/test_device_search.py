@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.errors import QueryTimeout
+from graphdb.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -72,6 +72,74 @@ def test_partial_matches_are_dealt_out_anew(devices: Any, pool_rows: int) -> Non
     counting = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")
     executor = searching(devices, **{**SMALL["search"], "depth": 3, "pool_rows": pool_rows, "unroll": 32})
     assert executor.count(counting) == HOST.count(counting) > 0
+
+
+def many_rows() -> Any:
+    """A plan of some hundred rows."""
+    graph, label = graph_of(30, 140, 2)
+    pattern = replace(pattern_of(PATTERNS["diamond"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)
+    return make_plan(pattern, graph)
+
+
+def rows_of(blocks: Any) -> list[tuple[int, ...]]:
+    return [row for block in blocks for row in zip(*(cells.tolist() for cells in block.columns.values()), strict=True)]
+
+
+@pytest.mark.parametrize("start", ["count", "run"])
+def test_another_run_while_rows_are_read(devices: Any, start: str) -> None:
+    """The rows of the first go to the host before the second starts, and none is lost or comes twice."""
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    want = sorted(rows_of(HOST.run(plan)))
+    first = executor.run(plan)
+    found = rows_of([next(first)])
+    (spool,) = executor._reading
+    assert (executor.count(plan) if start == "count" else len(rows_of(executor.run(plan)))) == len(want)
+    assert next(spool._blocks, None) is None  # its kernel has ended
+    assert sorted(found + rows_of(first)) == want
+    assert not executor._reading
+
+
+def test_rows_that_are_too_many_to_wait_are_an_error_for_the_other_run(devices: Any) -> None:
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    want = sorted(rows_of(HOST.run(plan)))
+    first = executor.run(plan, Control(buffer_bytes=64))
+    found = rows_of([next(first)])
+    with pytest.raises(MemoryLimitError, match=r"more than 64 bytes\nhint: read that result to its end"):
+        executor.count(plan)
+    assert sorted(found + rows_of(first)) == want
+    assert executor.count(plan) == len(want)
+
+
+def test_a_run_that_stops_while_rows_are_taken_leaves_them_to_their_reader(devices: Any) -> None:
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    want = sorted(rows_of(HOST.run(plan)))
+    first = executor.run(plan)
+    found = rows_of([next(first)])
+    (spool,) = executor._reading
+    blocks, going = spool._blocks, threading.Event()
+    spool._blocks = (going.wait() and block for block in blocks)
+    with pytest.raises(QueryTimeout):
+        executor.count(plan, Control(timeout=0.02))
+    going.set()
+    assert sorted(found + rows_of(first)) == want
+
+
+def test_a_search_that_fails_while_rows_are_taken_fails_for_its_reader(devices: Any) -> None:
+    def broken() -> Iterator[Any]:
+        raise DeviceError("it broke")
+        yield
+
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    first = executor.run(plan)
+    next(first)
+    executor._reading[0]._blocks = broken()
+    assert executor.count(plan) == HOST.count(plan)
+    with pytest.raises(DeviceError, match="it broke"):
+        rows_of(first)
 
 
 ONE_TASK: dict[str, Any] = {"pieces": 1, "least": 1 << 20, "most": 2, "left": 2}

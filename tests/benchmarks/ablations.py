@@ -1,12 +1,13 @@
 """What each mechanism of the CUDA executor is worth: kernel times with it and without, on whatever device is here.
 
-    python -m tests.benchmarks.ablations lookup join search steal filter stops
+    python -m tests.benchmarks.ablations lookup join search steal filter refine stops
 
 ``lookup`` reads the lists of random vertices from PCSR with its direct and with its hashed offset layer (SGSI §4), from a
 plain CSR of all labels, each list sorted by label, and from the compressed representation, one CSR per label over the
 sorted vertices that have it.  ``join`` and ``search`` count subgraphs of SNAP and R-MAT graphs, ``filter`` those of
-labelled ones, ``steal`` those where few vertices have most of the work; ``stops`` says how long heavy runs go on once
-their time is over.  Times are the least of some, ms.
+labelled ones, ``steal`` those where few vertices have most of the work; ``refine`` has candidates refined by the planner and
+by the device (:mod:`tests.benchmarks.refining`); ``stops`` says how long heavy runs go on once their time is over.  Times
+are the least of some, ms.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from graphdb.plan import passes, space
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
-from tests.benchmarks import device_counting
+from tests.benchmarks import device_counting, refining
 from tests.benchmarks.counting import pattern
 from tests.benchmarks.device import KernelTimes
 from tests.benchmarks.device_counting import labelled
@@ -393,6 +394,7 @@ def main() -> None:
         "search": lambda: counts(SEARCHES, Search),
         "steal": steals,
         "filter": filters,
+        "refine": lambda: refining.main(["github", "hprd", "yeast", "rmat16", "rmat18"]),
         "stops": stops,
     }
     for name in sys.argv[1:] or runs:

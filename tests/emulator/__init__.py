@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -53,6 +54,7 @@ class Pool:
         self.limit = 1 << 62
         self.used = 0
         self.faults: list[str] = []
+        self._lock = threading.RLock()
 
     def set_limit(self, size: int) -> None:
         self.limit = size
@@ -71,9 +73,10 @@ class Pool:
     def array(self, shape: Any, dtype: Any) -> Array:
         shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if self.used + size > self.limit:
-            raise OutOfMemoryError
-        self.used += size
+        with self._lock:
+            if self.used + size > self.limit:
+                raise OutOfMemoryError
+            self.used += size
         memory = np.full(size + GUARD + 16, _FRESH, np.uint8)
         start = -memory.ctypes.data % 16
         memory[start + size :] = _FENCE
@@ -84,7 +87,8 @@ class Pool:
         return found
 
     def _free(self, memory: Any, end: int, size: int) -> None:
-        self.used -= size
+        with self._lock:
+            self.used -= size
         if (memory[end:] != _FENCE).any():
             self.faults.append(f"written behind an array of {size} bytes")
 
@@ -261,3 +265,24 @@ def installed(memory: int = 1 << 30, together: int = 1) -> Iterator[None]:
         del sys.modules["cupy"]
         if before is not None:
             sys.modules["cupy"] = before
+
+
+@contextmanager
+def slow_compiler(kernel: str) -> Iterator[threading.Event]:
+    """Modules with a kernel of that name are compiled only once the event is set: at the end, at the latest."""
+    done, module = threading.Event(), sys.modules["cupy"]
+
+    class Slow(RawModule):
+        def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
+            super().__init__(code, options)
+            self._slow = f"{kernel}(" in code
+
+        def compile(self) -> None:
+            if self._slow:
+                done.wait()
+
+    with mock.patch.object(module, "RawModule", Slow):
+        try:
+            yield done
+        finally:
+            done.set()

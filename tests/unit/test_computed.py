@@ -129,3 +129,16 @@ def test_lists_and_exact_times_of_vertices_and_edges(db: graphdb.Database) -> No
     assert db.query("MATCH (a:Q {id: 1}) RETURN a.list[1] AS x, a.took.months AS m, size(a.list) AS s").fetchall() == [
         ("a", 1, 3)
     ]
+
+
+def test_durations_are_written_as_text_in_sql(db: graphdb.Database) -> None:
+    parts = [(0, 0, 0, 0), (-13, 40, 3600, 0), (12, 0, -1, 500_000_000), (0, -1, -3661, 1), (1, 0, 59, 999_999_999)]
+    parts += [(0, 0, -60, 0), (25, -7, 86_399, 1_000), (0, 0, -86_401, 0)]
+    texts = [str(Duration(*part)) for part in parts]
+    names = ("months", "days", "seconds", "nanoseconds")
+    asked = {"all": [dict(zip(names, part, strict=True)) for part in parts]}
+    made = "duration({months: p.months, days: p.days, seconds: p.seconds, nanoseconds: p.nanoseconds})"
+    query = f"UNWIND $all AS p WITH p, {made} AS d RETURN d, toString(d) AS text, [d] AS l"
+    found = db.query(query, asked)
+    assert [row[1] for row in found] == texts
+    assert found.to_arrow().to_pydict() == {"d": texts, "text": texts, "l": [[text] for text in texts]}
