@@ -222,7 +222,7 @@ class _Run:
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * search.pool_rows, plan.dtype)
             desks = empty((1 + (depth > 0), 2 + -(-blocks // 32) + LETTER * blocks * warps if steals else 0), np.uint32)
-            desks[...] = 0
+            desks.fill(0)
             mail = empty(blocks * warps * text.carried, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
             for step, values in program.scans.items():
@@ -248,8 +248,7 @@ class _Run:
             self._stream.wait_event(device.event())
             with self._stream:
                 self._begin = device.event_on(self._stream)
-                tasks = max(-(-elements // piece), 1)
-                started = blocks if search.steal == "across" else min(blocks, tasks)
+                started = blocks if steals > 1 else min(blocks, max(-(-elements // piece), 1))
                 module.launch("search", started, first, threads=threads, shared=shared)
                 if depth:
                     module.launch("search", blocks, again, threads=threads, shared=shared)
