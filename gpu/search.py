@@ -5,8 +5,9 @@ fill them in any order and say when one is complete, blocks are copied to the ho
 told how many are gone, by a copy behind theirs.  So a run needs no more memory than the ring, however many matches
 there are.  As the kernel waits for those who empty the ring, it leaves room on every processor for theirs.
 
-Work is dealt out by the second step's elements.  Where these are few, or little is known of what hangs on each, partial
-matches of a later step are put into a pool first, and dealt out anew in a second launch.
+Work is dealt out by the second step's elements.  Warps that find none take half of what others have left, within their
+block and across blocks (``kernels/steal.cuh``).  Where there are too few elements to begin with, partial matches of a
+later step are put into a pool first, and dealt out anew in a second launch: that spreads sooner than stealing does.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ LEAST = 1
 """… unless they had fewer elements than this, …"""
 LARGE = 16
 """… or so many, which are dealt out more finely, to a quarter: then their work differs most."""
-ENOUGH = 1 << 20
-"""Partial matches that keep a device busy."""
+ENOUGH, FEW = 1 << 20, 1 << 13
+"""Partial matches of the second step that keep a device busy; and those that do where work is stolen."""
+RESIDENT = 4
+"""Blocks of 256 threads that a processor has room for at least: its registers are shared by as many."""
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
-STEAL: Steal = "off"
-SHARED = 200 << 10
-"""Bytes of shared memory that a block may take."""
+SHARED, PROCESSOR_SHARED = 200 << 10, 224 << 10
+"""Bytes of shared memory that a block may take, and all blocks of a processor."""
 
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
@@ -53,7 +55,7 @@ _CELLS = (0, 0, 0, 0, 0, 1 << 62, 0, 0, 0)
 second launch's next task, and what was stolen within and across blocks."""
 
 VARIANTS["search"] = tuple(
-    {"ID": name, "THREADS": str(BLOCK)} | stealing
+    {"ID": name, "THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)} | stealing
     for name, stealing in (
         *((name, {}) for name in IDS.values()),
         (IDS[np.int32], {"STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)}),
@@ -100,15 +102,16 @@ class Search:
         motion: bool = True,
         depth: int | None = None,
         pool_rows: int = POOL_ROWS,
-        steal: Steal = STEAL,
+        steal: Steal = "across",
         left: int = LEFT,
-        resident: int = 1,
+        resident: int = RESIDENT,
     ) -> None:
         self.device, self.graph = device, graph
         self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
         self._depth, self.steal, self.left = depth, steal, left
-        self.macros = {"RESIDENT": resident} | ({} if unroll == 32 else {"UNROLL": unroll})
+        self.resident = resident
+        self.macros = {} if unroll == 32 else {"UNROLL": unroll}
         self.milliseconds = 0.0
         """After a run: the device's time."""
         self.stolen = (0, 0)
@@ -122,7 +125,7 @@ class Search:
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
-        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 512 * self.device.processors
+        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 1024 * self.device.processors
         ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
         ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
         return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
@@ -133,7 +136,8 @@ class Search:
         depth = self._depth
         if depth is None:
             # As early as will do: intersections that were kept for later steps are made anew for each that is pooled.
-            depth = 2 if last > 2 and plan.steps[1].estimate < ENOUGH else 0
+            enough = FEW if self.steal == "across" else ENOUGH
+            depth = 2 if last > 2 and plan.steps[1].estimate < enough else 0
         return depth if 1 < depth <= last else 0
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
@@ -191,7 +195,8 @@ class _Run:
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            macros = {"ID": IDS[plan.dtype], "THREADS": threads, **search.macros}
+            resident = min(search.resident * BLOCK // threads, PROCESSOR_SHARED // max(shared, 1))
+            macros = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1), **search.macros}
             if steals:
                 macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
             module = device.module("search", macros, text.plan, control.check)
@@ -217,7 +222,7 @@ class _Run:
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * search.pool_rows, plan.dtype)
             desks = empty((1 + (depth > 0), 2 + -(-blocks // 32) + LETTER * blocks * warps if steals else 0), np.uint32)
-            desks[...] = 0
+            desks.fill(0)
             mail = empty(blocks * warps * text.carried, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
             for step, values in program.scans.items():
@@ -243,8 +248,7 @@ class _Run:
             self._stream.wait_event(device.event())
             with self._stream:
                 self._begin = device.event_on(self._stream)
-                tasks = max(-(-elements // piece), 1)
-                started = blocks if search.steal == "across" else min(blocks, tasks)
+                started = blocks if steals > 1 else min(blocks, max(-(-elements // piece), 1))
                 module.launch("search", started, first, threads=threads, shared=shared)
                 if depth:
                     module.launch("search", blocks, again, threads=threads, shared=shared)

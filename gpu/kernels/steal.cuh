@@ -265,6 +265,7 @@ __device__ __forceinline__ bool steal(Search &search, bool &on) {
     __nanosleep(waits ? 200 : 1000);
   }
   __threadfence();
+  __syncwarp();
   search.step = step;
   search.low = *(volatile u32 *)&letter->low, search.high = *(volatile u32 *)&letter->high;
   on = *(volatile u32 *)&letter->on >> LANE & 1;

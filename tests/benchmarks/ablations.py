@@ -246,12 +246,18 @@ def counts(variants: tuple[Variant, ...], make: Callable[..., Any]) -> None:
         print(f"{name:<44}" + "".join(f"{cell:>36}" for cell in row), flush=True)
 
 
-STEALS: tuple[Variant, ...] = tuple(
-    (f"{pool}, {steal}{bound}", {"steal": steal, **sizes, **registers}, None, {})
-    for bound, registers in (("", {}), (", 3 blocks", {"resident": 3}), (", 4 blocks", {"resident": 4}))
-    for pool, sizes in (("pool", {}), ("no pool", {"depth": 0}))
-    for steal in ("off", "within", "across")
-    if not registers or steal != "within"
+STEALS: tuple[Variant, ...] = (
+    ("search", {}, None, {}),
+    ("no pool", {"depth": 0}, None, {}),
+    ("the third step's matches are pooled", {"depth": 2}, None, {}),
+    ("stealing within blocks only", {"steal": "within"}, None, {}),
+    ("no stealing", {"steal": "off"}, None, {}),
+    ("no stealing, no pool", {"steal": "off", "depth": 0}, None, {}),
+    ("as many registers as there are", {"resident": 1}, None, {}),
+    ("no stealing, as many registers as there are", {"steal": "off", "resident": 1}, None, {}),
+    ("registers for 6 blocks", {"resident": 6}, None, {}),
+    ("16 elements are worth dividing", {"left": 16}, None, {}),
+    ("256 elements are worth dividing", {"left": 256}, None, {}),
 )
 SKEWED = (
     ("wiki-Vote", "4-clique"),
@@ -265,7 +271,9 @@ SKEWED = (
     ("wiki-Vote", "path from three"),
     ("hprd", "most"),
     ("yeast", "most"),
+    ("github", "Q_8"),
     ("github", "Q_12"),
+    ("github", "Q_16"),
 )
 
 
@@ -307,18 +315,22 @@ def steals(cases: tuple[tuple[str, str], ...] = SKEWED, runs: int = RUNS, longes
         print(f"{' '.join(case)}: {len(plan.steps)} vertices", flush=True)
         for name, sizes, _, _ in STEALS:
             strategy = Search(executor.device, executor.graph, **sizes)
-            least, stolen = np.inf, (0, 0)
+            least, stolen, late = np.inf, (0, 0), 0.0
             for _ in range(runs):
+                started = time.perf_counter()
                 try:
                     count = strategy.count(plan, Control(timeout=longest), None)
                 except QueryTimeout:
+                    late = time.perf_counter() - started - longest
                     break
                 if strategy.milliseconds < least:
                     least, stolen = strategy.milliseconds, strategy.stolen
                 assert wanted in (None, count), f"WRONG {count}, not {wanted}"
                 wanted = count
-            said = f"{least:10.3f}" if least < np.inf else f"{f'> {longest} s':>10}"
-            print(f"    {name:<28}{said}   stolen {stolen[0]:>8} {stolen[1]:>8}", flush=True)
+            said = (
+                f"{least:10.3f}   stolen {stolen[0]:>8} {stolen[1]:>7}" if least < np.inf else f"{f'> {longest} s':>10}"
+            )
+            print(f"    {name:<44}{said}" + (f"   ends {late * 1000:.0f} ms late" if late else ""), flush=True)
         print(f"    {(wanted or 0) * plan.automorphisms:,} matches", flush=True)
 
 
