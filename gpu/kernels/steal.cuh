@@ -1,12 +1,14 @@
 // Work stealing within and across blocks (STMatch §V); search.cu includes it where STEAL is 1 (within) or 2 (and across).
 //
 // A warp that has no work looks for the warp of its block with the most left at the shallowest step (Algorithm 2) and
-// asks it.  That one divides what is left there when it next looks up, so its stack needs no lock.  Where all warps of
-// a block have none, the block is marked; who is at work somewhere else sees that now and then, takes the mark away
-// and gives half of his to the block's first warp, from which the others take.  The search ends when no block has any.
+// asks it.  That one divides what is left there when it next goes on to a later step: as nobody else touches its stack,
+// it needs none of the paper's locks.  Where all warps of a block have none, the block is marked (is_idle there); who is
+// at work somewhere else sees that now and then, takes the mark away and gives half of his to the block's first warp
+// (its global_stk), from which the others take.  The search ends when no block has any.
 //
-// Shared memory that several warps use is only used by atomics.  What is given lies in global memory: the rows of the
-// batch as a letter, their shared intersections where the receiver keeps his.
+// Candidates are not stored, as in the paper, but gone through: what is given is the batch whose lists they are, and the
+// elements low ... high of these.  Shared memory that several warps use is only used by atomics.  What is given lies in
+// global memory: the rows of the batch as a letter, their shared intersections where the receiver keeps his.
 
 const u32 CLOSED = ~0u;                             // of Stack::asked: has nothing to give
 const u32 ROUNDS = 32;                              // between two looks for blocks without work
@@ -187,7 +189,7 @@ __device__ __forceinline__ void open(Search &search, int step, u32 at, u32 end, 
 // Before work is dealt out.
 __device__ __forceinline__ void open_desk(const Run &run) {
   Stack &stack = stacks()[threadIdx.x / WARP];
-  if (LANE < LEVELS) atomicExch(&stack.left[LANE], 0u);
+  for (int step = LANE; step < LEVELS; step += WARP) atomicExch(&stack.left[step], 0u);
   if (LANE == 0) atomicExch(&stack.asked, 0u);
   if (threadIdx.x == 0) {
     atomicExch(idle_warps(), 0u);
