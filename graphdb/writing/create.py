@@ -49,9 +49,9 @@ class Create:
         for number in range(len(stage.computed)):
             written(values[f"#{number}"])
         for element in elements_of(stage.write):
-            known = values.get(element.variable.name) if element.variable is not None else None
-            if known is not None and known.type != NODE:
-                raise refused("an edge needs a vertex", text, element.variable)
+            variable = element.variable
+            if variable is not None and variable.name in values and values[variable.name].type != NODE:
+                raise refused("an edge needs a vertex", text, variable)
 
     def run(self) -> Kept:
         """Create everything; return the rows with what they made."""
@@ -153,7 +153,7 @@ class Create:
     def _facts(self, edges: bool) -> tuple[str, str] | None:
         """Return the tables of all values (``owner``, ``edge``, ``key``, a literal) and of their numbers."""
         selects = []
-        owners = [(pattern, id, "FALSE") for pattern, id in self._created]
+        owners: list[tuple[ast.NodePattern | ast.EdgePattern, str, str]] = [(p, id, "FALSE") for p, id in self._created]
         numbers = f"b.at * {len(self._edges)}"
         owners += [(edge.pattern, f"({numbers} + {i})", "TRUE") for i, edge in enumerate(self._edges)]
         for pattern, owner, is_edge in owners:

@@ -250,7 +250,9 @@ def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
         if isinstance(item, ast.SetItem)
     ]
     for reader, item in enumerate(clause.items):
-        for part in walk(item.value, SUBQUERIES) if isinstance(item, ast.SetItem) else ():
+        if not isinstance(item, ast.SetItem):
+            continue
+        for part in walk(item.value, SUBQUERIES):
             name = part.name.lower() if isinstance(part, ast.FunctionCall) else ""
             if labelled and (name == "labels" or isinstance(part, ast.LabelPredicate)):
                 raise refused("labels that the clause itself sets are not for SQL", text, item.value)
