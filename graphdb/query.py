@@ -24,6 +24,7 @@ from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
+from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes import make_plan, without_matches
@@ -128,6 +129,11 @@ class QueryRun:
         """Bind, find candidates, plan, and write the SQL after the match."""
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
+        if len(apart(query.matches)) > 1:
+            try:
+                return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
+            except NotSupportedError:
+                pass
         bound = bind(query.matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._arguments, self._text)

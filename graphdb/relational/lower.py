@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.candidates import Snapshot
@@ -18,6 +19,7 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.lists import common
+from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, Wanted
@@ -98,8 +100,11 @@ class Lowering(Searches):
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
-                fresh = relation is UNIT and not clause.optional
-                relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
+                groups = [matches] if clause.optional else apart(matches)
+                for i, group in enumerate(groups):
+                    then = [*chain.from_iterable(groups[i + 1 :]), *rest]
+                    fresh = relation is UNIT and not clause.optional
+                    relation = self._first(group, then) if fresh else self._match(relation, group, then)
                 continue
             rest = rest[1:]
             if isinstance(clause, ast.UnwindClause):
