@@ -37,6 +37,7 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wante
 from graphdb.plan.counting import WORTH, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
 from graphdb.rows import Parameters, Rows
+from graphdb.storage.sets import both, each_once
 from graphdb.storage.sketch import IN, OUT
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NULL
@@ -191,11 +192,11 @@ def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
         if len(chosen) * _SELECTIVE > len(choice.fulfil):
             continue
         edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
-        starts, ends = (np.unique(side[chosen]).astype(np.int64) for side in (table.starts, table.ends))
+        starts, ends = (each_once(side[chosen], snapshot.graph.vertices) for side in (table.starts, table.ends))
         if not edge.directed:
             starts = ends = np.union1d(starts, ends)
         for vertex, ids in ((edge.source, starts), (edge.target, ends)):
-            found[vertex] = np.intersect1d(found[vertex], ids, assume_unique=True) if vertex in found else ids
+            found[vertex] = both(found[vertex], ids) if vertex in found else ids
     return found
 
 

@@ -31,11 +31,12 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
-from graphdb.relation import BINDINGS, bindings_of
+from graphdb.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
+from graphdb.storage.sets import both, each_once
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
 
@@ -148,7 +149,11 @@ class QueryRun:
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
-    def _prepare_program(self, query: ast.Composite) -> Program:
+    def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
+        """Prepare a query that starts from rows which are there already."""
+        return self._prepare_program(query, start)
+
+    def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
 
         Raises
@@ -157,7 +162,7 @@ class QueryRun:
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
         lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
-        program = lowering.query(query)
+        program = lowering.query(query, start)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
@@ -398,8 +403,8 @@ class QueryRun:
         return plan
 
     def _given(self, given: Given) -> Ids:
-        found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
-        return np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
+        found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -593,7 +598,7 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
 def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
     """Return a pattern vertex that must also be one of some sorted vertices."""
     if vertex.candidates is not None:
-        ids = np.intersect1d(vertex.candidates, ids, assume_unique=True)
+        ids = both(vertex.candidates, ids)
     return replace(vertex, candidates=ids)
 
 

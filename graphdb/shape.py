@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from graphdb import lists
+from graphdb import durations, lists
 from graphdb.candidates import Snapshot
 from graphdb.connection import quoted
 from graphdb.constants import from_numpy
@@ -570,6 +570,8 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
                 f"LEFT JOIN {NAMES_VIEW} n ON n.id = ((u.code >> 1) & {LABEL_OF}))",
                 [],
             )
+        case Base.DURATION:
+            return durations.text(sql), []
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)
@@ -582,6 +584,7 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
             Base.PATH,
             Base.LIST,
             Base.MAP,
+            Base.DURATION,
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (

@@ -38,7 +38,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Any]:
     """What makes a device's executor."""
     with ExitStack() as stack:
         if request.param == "emulated":
-            stack.enter_context(emulator.installed())
+            stack.enter_context(emulator.installed(together=2))
         from graphdb.gpu.executor import GpuExecutor
 
         yield lambda: GpuExecutor(0, memory_limit=1 << 30, hint="search")
@@ -140,6 +140,43 @@ def test_a_search_that_fails_while_rows_are_taken_fails_for_its_reader(devices: 
     assert executor.count(plan) == HOST.count(plan)
     with pytest.raises(DeviceError, match="it broke"):
         rows_of(first)
+
+
+ONE_TASK: dict[str, Any] = {"pieces": 1, "least": 1 << 20, "most": 2, "left": 2}
+"""All work is one warp's, to begin with."""
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("steal", ["off", "within", "across"])
+def test_work_is_stolen(devices: Any, steal: str, depth: int) -> None:
+    """Who has nothing takes from who has all, intersections included, and matches are found once."""
+    graph, label = graph_of(44, 420, 1)
+    plan = make_plan(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, counting="never")
+    executor = searching(devices, steal=steal, depth=depth, **ONE_TASK)
+    assert executor.count(plan) == HOST.count(plan) > 0
+    within, across = executor.strategies["search"].stolen
+    assert (within > 0, across > 0) == (steal != "off", steal == "across")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["4-wheel", "5-clique minus an edge", "4-cycle"])
+def test_a_hub_is_shared_by_the_device(name: str) -> None:
+    """One vertex has all edges: counts and rows agree, and blocks give each other work."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, label = graph_of(200, 4000, 3)
+    pattern = pattern_of(PATTERNS[name], label)
+    first = replace(pattern.vertices[0], candidates=np.array([7]))
+    pattern = replace(pattern, vertices=(first, *pattern.vertices[1:]))
+    executor = searching(lambda: GpuExecutor(0, hint="search"), steal="across", pieces=1, least=1 << 20, depth=0)
+    plan = make_plan(pattern, graph, counting="never")
+    assert executor.count(plan) == HOST.count(plan) > 0
+    within, across = executor.strategies["search"].stolen
+    assert within > 0
+    assert across > 0
+    outputs = tuple(vertex.name for vertex in pattern.vertices)
+    rows = make_plan(replace(pattern, outputs=outputs, count_only=False), graph)
+    assert sum(block.count for block in executor.run(rows)) == HOST.count(plan)
 
 
 def test_rows_leave_through_the_ring(devices: Any) -> None:
