@@ -106,8 +106,8 @@ SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN na
 _SHARE = 10
 """Counting all triples costs as much as counting what this part of them changes."""
 
-_MANY = 2_000_000
-"""New triples from which on DuckDB would need more memory than it may have to count what they change."""
+_ROOM = 40
+"""Bytes that there must be for each new triple, for DuckDB to have the memory to count what it changes."""
 
 _TEXT = 64 << 20
 """Bytes of texts that are numbered at a time."""
@@ -247,7 +247,7 @@ class Appender:
         if self._new is None:
             return bool(len(self._labels))
         [(count,)] = self._connection.execute("SELECT count(*) FROM _graphdb.triple").fetchall()
-        return self._new * _SHARE >= count or self._new > _MANY
+        return self._new * _SHARE >= count or self._new * _ROOM > self._memory
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
         """Keep rows of ids for :meth:`finish`."""
