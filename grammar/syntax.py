@@ -532,10 +532,11 @@ def is_plain_key(expression: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
-    """``expression [ASC | DESC]``."""
+    """``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``: null counts as the largest value if nothing is said."""
 
     expression: Expression
     descending: bool = False
+    nulls_first: bool = False
     span: Span = field(default=_HERE, compare=False)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.elements import Node
 from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.temporal import Duration
-from graphdb.values import Base, Type, tidied
+from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,6 +167,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             fields = enumerate(type.fields)
             rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            if type.sparse:
+                maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
         case Base.DURATION:
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
@@ -197,10 +199,11 @@ def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
 def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
-    labels, which = distinct(codes >> 1)
+    of = codes >> 1 & LABEL_OF
+    labels, which = distinct(of)
     types, backwards = known.written(labels.tolist()), codes & 1 == 1
     ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
-    facts = known.facts(np.array([codes >> 1, *ends, np.zeros(len(codes), np.int64)]))  # no path has parallel edges
+    facts = known.facts(np.array([of, *ends, codes >> CODE_BITS]))
     return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
 
 

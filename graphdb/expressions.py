@@ -534,7 +534,9 @@ class Compiler:
             return f"coalesce({self.rows.iri(value.sql).sql}, {text})"
         if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
             raise self.mismatch(f"expected a string, found {value.type}", node)
-        if base in (Base.ZONED, Base.DURATION):
+        if base is Base.DURATION:
+            return durations.text_of(self, value)
+        if base is Base.ZONED:
             raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
         if base is not Base.VALUE:
             return _text(value.sql, base)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
-from graphdb.choices import Chooser, ends_of, settle, with_scan
+from graphdb.choices import Chooser, ends_of, settle, with_scan, with_weights
 from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
+from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
@@ -29,11 +31,12 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
-from graphdb.relation import BINDINGS, bindings_of
+from graphdb.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
+from graphdb.storage.sets import both, each_once
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
+T = TypeVar("T")
 
 _STREAM = 16 << 20
 """Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
@@ -70,6 +74,8 @@ class QueryRun:
     bindings_bytes
         What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
         which DuckDB may spill, block by block.
+    threads
+        How many threads count what executors do not know of.
     timeout
         Seconds from now.
     cancelled
@@ -86,6 +92,7 @@ class QueryRun:
         arguments: Mapping[str, object],
         *,
         bindings_bytes: int,
+        threads: int = 1,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
         progress: Progress | None = None,
@@ -96,6 +103,7 @@ class QueryRun:
         self._text = text
         self._arguments = arguments
         self._bindings_bytes = bindings_bytes
+        self._threads = threads
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._lazy_stack: ExitStack | None = None
@@ -141,7 +149,11 @@ class QueryRun:
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
-    def _prepare_program(self, query: ast.Composite) -> Program:
+    def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
+        """Prepare a query that starts from rows which are there already."""
+        return self._prepare_program(query, start)
+
+    def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
 
         Raises
@@ -150,11 +162,11 @@ class QueryRun:
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
         lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
-        program = lowering.query(query)
+        program = lowering.query(query, start)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                replace(step, plan=self._made(step.pattern, step.bound))
+                replace(step, plan=self._made(step.pattern, step.bound, step.needs))
                 if isinstance(step, Step) and not step.given
                 else step
                 for step in program.steps
@@ -198,10 +210,14 @@ class QueryRun:
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         pattern = self._pattern(bound, needs)
-        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
 
-    def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
-        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
+    def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        plan = make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+        if not bound.choices:
+            return plan
+        plan = with_scan(self._snapshot, bound, pattern, plan)
+        return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
@@ -382,13 +398,13 @@ class QueryRun:
         for one, ids in zip(step.given, given, strict=True):
             vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
+            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
         step.former.keep(given, plan)
         return plan
 
     def _given(self, given: Given) -> Ids:
-        found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
-        return np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
+        found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -487,6 +503,13 @@ class QueryRun:
         if not chooser:
             yield from self.executor.run(plan, control)
             return
+        if plan.weighed is not None and plan.weighed.root >= 0:
+            counted = self._weighed(partial(count_by_vertex, plan.weighed), control)
+            if counted is not None:
+                vertices, matches = counted
+                name = bound.vertices[plan.weighed.root].name
+                yield Block({name: vertices.astype(plan.dtype)}, len(vertices), matches)
+                return
         left, started = needs.limit, time.monotonic()
         blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
         for block in blocks:
@@ -501,12 +524,24 @@ class QueryRun:
         """The number of a pattern's matches."""
         if plan.count_only:
             return self.executor.count(plan, control)
+        if plan.weighed is not None and plan.weighed.root < 0:
+            weighed = self._weighed(partial(count_matches, plan.weighed), control)
+            if weighed is not None:
+                return weighed
         counted = replace(needs, count_only=True)
         total = 0
         for block in self._blocks(plan, counted, bound, control):
             assert block.matches is not None
             total += int(block.matches.sum())
         return total
+
+    def _weighed(self, count: Callable[[Control, int, int], T], control: Control) -> T:
+        """Count parallel edges as weights; these no device counts."""
+        started = time.monotonic()
+        try:
+            return count(control, self._threads, self._bindings_bytes)
+        finally:
+            control.seconds = time.monotonic() - started
 
     def _empty(self, needs: Wanted, bound: BoundPattern) -> pa.Table:
         """The table of no bindings."""
@@ -563,7 +598,7 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
 def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
     """Return a pattern vertex that must also be one of some sorted vertices."""
     if vertex.candidates is not None:
-        ids = np.intersect1d(vertex.candidates, ids, assume_unique=True)
+        ids = both(vertex.candidates, ids)
     return replace(vertex, candidates=ids)
 
 

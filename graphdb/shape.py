@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from graphdb import lists
+from graphdb import durations, lists
 from graphdb.candidates import Snapshot
 from graphdb.connection import quoted
 from graphdb.constants import from_numpy
@@ -27,7 +27,7 @@ from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import Base, Column, Type, single_kind
+from graphdb.values import LABEL_OF, Base, Column, Type, single_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +420,8 @@ class Shaper:
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
+            if order.nulls_first is not order.descending:
+                keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
@@ -565,9 +567,11 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
                 f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
                 f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
                 f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
-                f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
+                f"LEFT JOIN {NAMES_VIEW} n ON n.id = ((u.code >> 1) & {LABEL_OF}))",
                 [],
             )
+        case Base.DURATION:
+            return durations.text(sql), []
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)
@@ -580,6 +584,7 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
             Base.PATH,
             Base.LIST,
             Base.MAP,
+            Base.DURATION,
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (

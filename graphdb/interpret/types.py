@@ -294,9 +294,6 @@ class StaticTypes:
 
     def _functioncall(self, node: ast.FunctionCall, scope: Scope) -> Static:
         name = node.name.lower()
-        if name == "exists" and len(node.arguments) == 1 and isinstance(node.arguments[0], ast.PatternPredicate):
-            self.condition(node.arguments[0], scope)
-            return BOOLEAN
         if name in AGGREGATES:
             self._count_arguments(node, *((2, 2) if name.startswith("percentile") else (1, 1)))
             types = [self.of(argument, scope) for argument in node.arguments]
