@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +27,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.pieces import Piece
 from graphdb.plan.passes import make_plan, without_matches
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
@@ -373,9 +374,9 @@ class QueryRun:
             yield
 
     def _step(
-        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
     ) -> PathStep:
-        """Return the step that searches for a path; ``beside`` are the other edges of its clause."""
+        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause."""
         raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:

@@ -24,6 +24,7 @@ from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
+from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
@@ -384,14 +385,15 @@ def _starred(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> 
     clause = rest[0]
     if matches[0].optional or not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
         return rest
-    nodes = {node.variable for match in matches for path in match.patterns for node in path.nodes}
+    paths = [path for match in matches for path in match.patterns]
+    never = {ast.Variable(name) for path in paths for name in names_of(path, *path.nodes)}
 
     def change(part: object) -> object:
         if isinstance(part, SUBQUERIES):
             return part
         if not isinstance(part, ast.FunctionCall) or part.name.lower() != "count" or part.distinct:
             return None
-        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in nodes else None
+        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in never else None
 
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     returns = replace(returns, items=rewritten(returns.items, change), order_by=rewritten(returns.order_by, change))
