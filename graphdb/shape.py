@@ -27,7 +27,7 @@ from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import Base, Column, Type, single_kind
+from graphdb.values import MOMENT, ZONED, Base, Column, Type, single_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +215,7 @@ class Shaper:
         *,
         also: Sequence[ast.Expression] = (),
         groups: str | None = None,
+        written: bool = False,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
 
@@ -225,6 +226,8 @@ class Shaper:
         groups
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
+        written
+            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
         """
         rows, relation = self._rows(), self._relation
         ordered = relation.variables.get(ORDER)
@@ -247,6 +250,11 @@ class Shaper:
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
         of_group = "" if relation.groups is None else f", {relation.groups} AS g"
         if not (aggregated or returns.distinct):
+            told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+            columns, chosen = (
+                self._columns(told),
+                ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(told)),
+            )
             known = {item.alias: value for item, value in compiled if item.alias}
             seen = Scope({**self._variables, **known}, relation.known)
             where += [self._compiler(rows, seen).kept(condition) for condition in also]
@@ -259,7 +267,8 @@ class Shaper:
                 source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
             sql = f"SELECT {chosen}{of_group} FROM {source} b {rows.joins}{_where(where)}"
             sql += self._ordered(order, window, relation.groups)
-            direct = None if where or order or self._bound is None else self._direct(self._bound, items)
+            plain = not (where or order or any(value.type == MOMENT for _, value in told))
+            direct = self._direct(self._bound, items) if plain and self._bound is not None else None
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
@@ -403,6 +412,15 @@ class Shaper:
         if value.type.base is Base.TERM and value.type.element is not None:
             return compiler.value_of(value)
         return value
+
+    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: Typed) -> Typed:
+        """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
+        node = item.expression
+        if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
+            return value
+        base = compiler.compile(node.base)
+        label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
+        return value if label is None else compiler.rows.moment(base.sql, label) or value
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
@@ -570,6 +588,8 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
                 f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
                 [],
             )
+        case Base.MOMENT:
+            return f"({sql}).moment", []
         case Base.DURATION:
             return durations.text(sql), []
         case Base.MAP:
