@@ -8,7 +8,7 @@ floating-point estimate along with every sum, and what may not fit is left to wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.cliques import Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import VARIANTS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.lists import DeviceLists, device_lists
 from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
@@ -28,8 +28,12 @@ from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Part, Weight
 from graphdb.plan.physical import CliqueCount, Relation
 
+Ints = NDArray[np.int64]
+
 _EXACT = float(1 << 62)
 """Sums whose estimate is greater are not trusted."""
+_FITS = 1 << 61
+"""Numbers of matches by vertex that may be greater are not kept in int64."""
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 
@@ -84,6 +88,8 @@ class DeviceCount:
     _alive: list[Any] = field(init=False, default_factory=list)
     _held: list[Any] = field(init=False, default_factory=list)
     """What its launches read that is not its own."""
+    _vectors: dict[Part, Any] = field(init=False, default_factory=dict)
+    """By part whose sum is wanted for each vertex of its root: uint64 per rank."""
     _scratch: Any = field(init=False, default=None)
     _weighed: bool = field(init=False, default=True)
     """Whether the first run may take the weights as they were prepared."""
@@ -112,11 +118,13 @@ class DeviceCount:
         self._weights = Weights(self.device, self._lists, self._numbers, self._plan.filters, parts)
         looped = []
         for cell, part in enumerate(parts):
+            if part.rooted and not (part.levels or part.root.messages):
+                raise Unsupported("a vertex alone")
             if part.clique:
                 self._launches[part] = self._cliques(part)
-            elif 4 * self._vertices > WARP_BYTES * 32 and (power := book_of(part)):
+            elif not part.rooted and 4 * self._vertices > WARP_BYTES * 32 and (power := book_of(part)):
                 self._launches[part] = self._books(cell, part, power)
-            elif part.root.filters and not len(self._weights.candidates(part.root)):
+            elif part.root.filters and not part.rooted and not len(self._weights.candidates(part.root)):
                 self._launches[part] = 0
             elif part.levels:
                 looped.append((cell, part))
@@ -125,7 +133,9 @@ class DeviceCount:
                 for weight in (*part.weights, *[part.root] * bool(part.root.messages)):
                     self._weights.array(weight)
             elif part.root.messages:
-                self._weights.array(part.root)
+                vector = self._weights.array(part.root)
+                if part.rooted:
+                    self._vectors[part] = vector
             else:
                 self._launches[part] = self._alone(part.root) * part.multiple
         self._weights.learn()
@@ -209,6 +219,10 @@ class DeviceCount:
         tasks = self._tasks(part, teams * _DEAL if kernel.split else 0)
         root_weight = self._weights.array(part.root) if part.root.messages else None
         sums, sizes, nexts = self._cells_of(cell)
+        if part.rooted:
+            self._vectors[part] = self.device.memory.empty(self._vertices, np.uint64)
+            self._alive.append(self._vectors[part])
+            sums = address(self._vectors[part])
         arguments = (
             *(address(table), address(tasks), len(tasks), address(root_weight), self._vertices),
             *(address(self._scratch), kernel.scratch, sums, sizes, nexts, self.stop.address),
@@ -242,27 +256,73 @@ class DeviceCount:
             When the time is over, and when cancelled.
         """
         with self._running, self.device.active():
-            begin = self._start()
-            end = self.device.event()
-            self._wait(end, watch)
-            self.milliseconds = self.device.milliseconds(begin, end)
-            cells = self._cells.get()
-        total = 0
-        for term in self._terms:
-            product = term.coefficient
-            for part in term.parts:
-                found = self._launches.get(part)
-                if not isinstance(found, int):
-                    cell = self._cell_of[part]
-                    if cells[1, cell : cell + 1].view(np.float64)[0] > _EXACT:
-                        return None
-                    found = int(cells[0, cell]) * part.multiple
-                product *= found
-            total += product
-        return total
+            cells = self._launched(watch)
+        if cells is None:
+            return None
+        return sum(self._product(term.coefficient, term.parts, cells) for term in self._terms)
+
+    def run_by_vertex(self, watch: Watch) -> tuple[Ints, Ints] | None:
+        """The vertices that the plan's root is bound to, and the matches of each; None where these may not fit.
+
+        Only vertices with a match leave the device.  Raises what :meth:`run` does.
+        """
+        with self._running, self.device.active():
+            cells = self._launched(watch)
+            if cells is None:
+                return None
+            found, greatest = self.device.memory.empty(self._vertices, np.int64), 0
+            found[...] = 0
+            for term in self._terms:
+                rooted, *others = term.parts
+                factor = self._product(term.coefficient * rooted.multiple, others, cells)
+                greatest += abs(factor) * self._most(rooted, cells)
+                if greatest >= _FITS:
+                    return None
+                self._weights.add_to(found, self._vectors[rooted], factor)
+            return self._matched(found)
+
+    def _matched(self, found: Any) -> tuple[Ints, Ints]:
+        """The vertices that have a number, and these."""
+        memory, size = self.device.memory, self._vertices
+        vertices = memory.keep("vertices", self._lists, lambda: memory.upload(self._lists.ranks.vertices))
+        module, fits = self.device.module("join", {"ID": IDS[np.int64]}), memory.empty(size, np.int64)
+        blocks = -(-size // BLOCK)
+        module.launch("matched", blocks, found, size, fits)
+        positions = self.device.offsets(fits)
+        count = self.device.last(positions)
+        ids, numbers = memory.empty(count, np.int64), memory.empty(count, np.int64)
+        columns = memory.upload(np.zeros(2, np.int64))
+        which = (vertices, size, size, columns, 1, columns, found, positions)
+        module.launch("keep_rows", blocks, *which, ids, count, numbers)
+        return ids.get(), numbers.get()
+
+    def _product(self, factor: int, parts: Iterable[Part], cells: Ints) -> int:
+        for part in parts:
+            found = self._launches.get(part)
+            factor *= found if isinstance(found, int) else int(cells[0, self._cell_of[part]]) * part.multiple
+        return factor
+
+    def _most(self, part: Part, cells: Ints) -> int:
+        """No vertex has more matches of a part."""
+        if not part.levels:
+            return self._weights.values(part.root).top
+        cell = self._cell_of[part]
+        return int(cells[1, cell : cell + 1].view(np.float64)[0]) + 1
+
+    def _launched(self, watch: Watch) -> Ints | None:
+        """What all parts tell: sums, estimates and tasks; None where a sum may not fit."""
+        begin = self._start()
+        end = self.device.event()
+        self._wait(end, watch)
+        self.milliseconds = self.device.milliseconds(begin, end)
+        cells: Ints = self._cells.get()
+        return None if (cells[1].view(np.float64) > _EXACT).any() else cells
 
     def _start(self) -> Any:
         self._cells.fill(0)
+        for part, vector in self._vectors.items():
+            if part.levels:
+                vector.fill(0)
         begin = self.device.event()
         if not self._weighed:
             self._weights.weigh()
@@ -278,7 +338,7 @@ class DeviceCount:
             elif isinstance(launch, tuple):
                 sums, _, nexts = self._cells_of(cell)
                 launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums)
-            elif launch is None:
+            elif launch is None and not part.rooted:
                 sums, sizes, _ = self._cells_of(cell)
                 self._weights.add_up(part.root, sums, sizes)
         return begin

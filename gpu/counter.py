@@ -12,6 +12,9 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphdb.errors import GraphDBError
 from graphdb.gpu.cliques import DeviceCliques, shape_for
 from graphdb.gpu.count import DeviceCount
@@ -44,6 +47,7 @@ BESIDE = 0.02
 MOST_BESIDE = 2
 """So many threads do, at most."""
 
+Ints = NDArray[np.int64]
 _log = logging.getLogger("graphdb")
 
 
@@ -63,10 +67,18 @@ class _UnderWay:
 
 
 class Counter:
-    """Counts without going through the matches, where a plan says how and the device has kernels for it."""
+    """Counts without going through the matches, where a plan says how and the device has kernels for it.
 
-    def __init__(self, device: Device, graph: DeviceGraph) -> None:
-        self._device, self._graph = device, graph
+    Parameters
+    ----------
+    device, graph
+        Where to count.
+    pinned
+        Whether to sum up whatever can be, also where going through the matches, or the host, is sooner.
+    """
+
+    def __init__(self, device: Device, graph: DeviceGraph, *, pinned: bool = False) -> None:
+        self._device, self._graph, self._pinned = device, graph, pinned
         self._known: set[Part] = set()
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
@@ -74,48 +86,57 @@ class Counter:
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
-    def expected(self, plan: PhysicalPlan) -> Expected | None:
-        """What a count is expected to take, and to rank and compile first; None where matches have to be found."""
+    def expected(self, plan: PhysicalPlan, counting: bool) -> Expected | None:
+        """What a count, or counts by vertex instead of rows, are expected to take, and to rank and compile first.
+
+        None where matches have to be found.
+        """
         if plan.limit is not None:
             return None
-        if plan.clique is not None and shape_for(plan.clique) is not None:
+        if counting and plan.clique is not None and shape_for(plan.clique) is not None:
             return Expected(ANSWER, 0.0)
-        counting = self._sums(plan)
-        if counting is None:
+        summed = self._sums(plan, counting)
+        if summed is None:
             return None
-        ready = self._device.memory.kept("count", counting)
+        ready = self._device.memory.kept("count", summed)
         if isinstance(ready, _Unable):
             return None
-        looped = _looped(counting)
-        rate = LIST_RATE if not looped or 4 * counting.vertices < SHARED else SCATTER_RATE
-        seconds = ANSWER + counting.cost / rate
+        looped = _looped(summed)
+        rate = LIST_RATE if not looped or 4 * summed.vertices < SHARED else SCATTER_RATE
+        seconds = ANSWER + summed.cost / rate
         if ready is not None:
             return Expected(seconds)
         first = COMPILING * len(looped - self._known)
-        first += RANKING * unranked(self._graph, list(counting.partitions.values()))
-        under_way = self._under_way.get(counting)
+        first += RANKING * unranked(self._graph, list(summed.partitions.values()))
+        under_way = self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
             passed = time.monotonic() - under_way.started
             first = max(first - passed, passed)
         return Expected(seconds, first, beside=True)
 
-    def missed(self, plan: PhysicalPlan, seconds: float) -> None:
-        """A count took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
-        counting, expected = self._sums(plan), self.expected(plan)
-        if counting is None or expected is None or not expected.first or counting in self._under_way:
+    def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
+        """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
+        summed, expected = self._sums(plan, counting), self.expected(plan, counting)
+        if summed is None or expected is None or not expected.first or summed in self._under_way:
             return
         saved = seconds - DOUBT * expected.seconds  # else they would not be chosen
-        parts = {part for term in counting.terms for part in term.parts}
-        parts = (_looped(counting) - self._known) or parts
+        parts = {part for term in summed.terms for part in term.parts}
+        parts = (_looped(summed) - self._known) or parts
         for part in parts:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.first:
-            self._prepare(counting)
+            self._prepare(summed)
 
-    def preparing(self, plan: PhysicalPlan) -> bool:
+    def describe(self, plan: PhysicalPlan, counting: bool) -> str:
+        """What is added up: a few words for EXPLAIN."""
+        if not counting:
+            return "sums by vertex"
+        return "sums" if plan.clique is None or shape_for(plan.clique) is None else "cliques"
+
+    def preparing(self, plan: PhysicalPlan, counting: bool) -> bool:
         """Whether a thread gets a plan's sums ready."""
-        counting = self._sums(plan)
-        return counting is not None and counting in self._under_way
+        summed = self._sums(plan, counting)
+        return summed is not None and summed in self._under_way
 
     def settle(self) -> None:
         """Wait for all that is got ready beside queries."""
@@ -129,22 +150,34 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        counting = self._sums(plan)
-        if counting is None:
-            return None
-        prepared = self._prepared(counting, watch)
-        if isinstance(prepared, _Unable):
+        prepared = self._ready(plan, True, watch)
+        if prepared is None:
             return None
         counted = prepared.run(watch)
         self.milliseconds = prepared.milliseconds
         return counted
 
-    def _sums(self, plan: PhysicalPlan) -> CountingPlan | None:
+    def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
+        """The vertices of the plan's one output, and the matches of each; None where these have to be searched for."""
+        prepared = self._ready(plan, False, watch)
+        if prepared is None:
+            return None
+        counted = prepared.run_by_vertex(watch)
+        self.milliseconds = prepared.milliseconds
+        return counted
+
+    def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
         """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
         found = plan.counting
-        if found is None and plan.tree is not None and plan.cost > DEAR:
+        if counting and found is None and plan.tree is not None and (self._pinned or plan.cost > DEAR):
             found = plan.tree.otherwise()
-        return None if found is None or found.root >= 0 else found
+        return None if found is None or (found.root < 0) != counting else found
+
+    def _ready(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> DeviceCount | None:
+        """A plan's sums, ready to run; None where there are none, or no kernels for them."""
+        summed = self._sums(plan, counting)
+        prepared = None if summed is None else self._prepared(summed, watch)
+        return prepared if isinstance(prepared, DeviceCount) else None
 
     def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
         """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""

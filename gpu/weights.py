@@ -124,8 +124,6 @@ class Weights:
     def array(self, weight: Weight) -> Any:
         """A weight on the device: bits, or uint64 per rank; raises :class:`Unsupported` where there is no kernel."""
         if weight not in self._arrays:
-            if weight.loops:
-                raise Unsupported("loops")
             if weight.messages:
                 array, top = self._multiplied(weight)
                 self._asked[weight] = top, self._sums(None, array)
@@ -161,8 +159,15 @@ class Weights:
         arguments = (address(self.array(weight)), self._lists.vertices, total, estimate)
         self._device.module("count_weights", {}).launch("add_up", -(-self._lists.vertices // BLOCK), *arguments)
 
+    def add_to(self, found: Any, values: Any, factor: int) -> None:
+        """Start to add numbers by rank, so many times, to others."""
+        arguments = (values, factor, self._lists.vertices, found)
+        self._device.module("count_weights", {}).launch("add_scaled", -(-self._lists.vertices // BLOCK), *arguments)
+
     def _bits(self, weight: Weight) -> Bits:
         """A weight that is only filters; of one filter (a vertex label), kept for other plans as long as that is."""
+        if weight.loops:
+            raise Unsupported("loops")
         found = self._made.get(weight.filters)
         if found is None:
             found = self._lists.bits(self.candidates(weight), kept=len(weight.filters) == 1)
@@ -173,6 +178,8 @@ class Weights:
 
     def _multiplied(self, weight: Weight) -> tuple[Any, int]:
         """The product of what hangs off a vertex: uint64 per rank, and what tells the greatest."""
+        if weight.loops:
+            raise Unsupported("loops")
         own = self._bits(weight).array if weight.filters else None
         before, told = None, -1
         for bundle, child in weight.messages:

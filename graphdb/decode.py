@@ -17,7 +17,7 @@ from graphdb.elements import Node
 from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.temporal import Duration
-from graphdb.values import Base, Type, tidied
+from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,10 +203,11 @@ def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
 def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
-    labels, which = distinct(codes >> 1)
+    of = codes >> 1 & LABEL_OF
+    labels, which = distinct(of)
     types, backwards = known.written(labels.tolist()), codes & 1 == 1
     ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
-    facts = known.facts(np.array([codes >> 1, *ends, np.zeros(len(codes), np.int64)]))  # no path has parallel edges
+    facts = known.facts(np.array([of, *ends, codes >> CODE_BITS]))
     return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
 
 

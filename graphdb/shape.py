@@ -27,7 +27,7 @@ from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import MOMENT, ZONED, Base, Column, Type, single_kind
+from graphdb.values import LABEL_OF, MOMENT, ZONED, Base, Column, Type, single_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,7 +585,7 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
                 f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
                 f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
                 f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
-                f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
+                f"LEFT JOIN {NAMES_VIEW} n ON n.id = ((u.code >> 1) & {LABEL_OF}))",
                 [],
             )
         case Base.MOMENT:

@@ -1,14 +1,15 @@
 """The types of values: what an expression yields, and how DuckDB stores it.
 
 Structure comes out of the match as ids (:attr:`Base.NODE`, :attr:`Base.TERM`), a path as those of its vertices with the
-codes of its edges (``label * 2``, and 1 more where an edge is passed against its direction), literal values as DuckDB's
-own types.
+codes of its edges (``label * 2``, and 1 more where an edge is passed against its direction; above :data:`CODE_BITS` the
+ordinal of an edge that has parallel ones), literal values as DuckDB's own types.
 A property whose values have several types is a :attr:`Base.VALUE`: a DuckDB union with one member per type, so that
 no value is bent to fit its neighbours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,6 +17,32 @@ from enum import Enum
 
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
+
+CODE_BITS = 44
+"""Bits of the code of a path's edge that say its label and direction; its ordinal among parallel ones is above them."""
+
+LABEL_OF = (1 << (CODE_BITS - 1)) - 1
+"""What is left of half a code when the ordinal is taken away: the label."""
+
+
+_PRIME, _FACTOR = (1 << 61) - 1, 0x9E3779B97F4A7C1
+"""Modulus and factor of the numbers of edges."""
+
+
+def edge_number(parts: Iterable[int]) -> int:
+    """Return what ``id`` of an edge is, of its label, start, end and ordinal: a polynomial of them modulo 2**61 - 1."""
+    number = 0
+    for part in parts:
+        number = (number * _FACTOR + part) % _PRIME
+    return number
+
+
+def edge_number_sql(edge: str) -> str:
+    """Return SQL for :func:`edge_number` of an edge."""
+    number = "0::HUGEINT"
+    for part in ("label", '"start"', '"end"', "ordinal"):
+        number = f"(({number} * {_FACTOR} + ({edge}).{part}) % {_PRIME})"
+    return f"CAST({number} AS BIGINT)"
 
 
 class Base(Enum):

@@ -148,6 +148,15 @@ _SAME_LITERAL = (
 )
 
 
+def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+    """Return how many resources and literals there are."""
+    [(resources, literals)] = connection.execute(
+        "SELECT (SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource),"
+        f" (SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal)"
+    ).fetchall()
+    return int(resources), int(literals)
+
+
 class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
@@ -213,9 +222,8 @@ class Numbering:
             place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct")
         known, parameters = place or ("_graphdb.literal", [])
         self._connection.execute(
-            f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + count(*)"
-            " FILTER (WHERE known.id IS NULL) OVER (ROWS UNBOUNDED PRECEDING)) AS value,"
-            " term.lexical, term.datatype, term.language"
+            f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
+            " OVER (PARTITION BY known.id IS NULL)) AS value, term.lexical, term.datatype, term.language"
             f" FROM temp._graphdb_distinct AS term LEFT JOIN {known} AS known ON {_SAME_LITERAL}",
             parameters,
         )

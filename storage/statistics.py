@@ -297,7 +297,12 @@ def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: di
             " FROM _graphdb.label_pair ORDER BY edges DESC, label ASC, class ASC, direction ASC LIMIT $most)",
             {"most": PAIRS},
         )
-        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
+        note_pairs(connection)
+
+
+def note_pairs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Note how many triples there are where not all pairs are kept."""
+    connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
 
 
 _COUNTED = "pairs_counted"

@@ -69,7 +69,7 @@ class Paths:
 
     def _only(self, direction: Direction) -> int:
         """The code of all edges of a partition without codes."""
-        return 0 if self._step.labels is None else self._step.labels[0] << 1 | (direction == "in")
+        return self._step.labels[0] << 1 | (direction == "in") if self._step.labels else 0
 
     # --- the two ways in
 

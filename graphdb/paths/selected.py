@@ -242,7 +242,7 @@ class SelectedRun(PathBase):
             tuple(names),
             duplicates=needs.duplicates,
         )
-        return Part(bound, make_plan(pattern, self._snapshot.graph), own)
+        return Part(bound, make_plan(pattern, self._snapshot.graph, refine=self.executor.refine), own)
 
     # --- running
 

@@ -29,7 +29,7 @@ from graphdb.relation import BINDINGS
 from graphdb.rows import Parameters
 from graphdb.shape import wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
+from graphdb.values import CODE_BITS, EDGE, INTEGER, PATH, Type, list_of, sql_type
 
 Matches = tuple[ast.MatchClause, ...]
 
@@ -174,7 +174,7 @@ def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> s
         code = f"CAST(b.e{number} AS BIGINT)"
         choice = bound.choices.get(number)
         if choice is not None and choice.parallel:
-            raise NotSupportedError("paths of parallel edges as values are not supported in SQL")
+            code = f"({code} | (b.o{number} << {CODE_BITS}))"
         codes.append(code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)")
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

@@ -61,8 +61,8 @@ class Lowering(Searches):
         self._within = False
         """Whether it is a subquery that is under way."""
 
-    def query(self, query: ast.Composite) -> Program:
-        """Lower a query.
+    def query(self, query: ast.Composite, start: Relation = UNIT) -> Program:
+        """Lower a query, which may start from rows that are there.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Lowering(Searches):
             Something is wrong with it.
         """
         _check_reading(query)
-        shaped = self._parts(query, UNIT)
+        shaped = self._parts(query, start)
         return Program(tuple(self._steps), replace(shaped, direct=None), self._lists)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Shaped:

@@ -88,7 +88,7 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
             assert executor.describe(plan).startswith("cpu")
             assert executor.count(plan) == want
             assert len(on_host) == runs
-        assert there._counter.preparing(plan)
+        assert there._counter.preparing(plan, True)
         assert there.expected(plan, True).first > 0.1
         compiler.set()
         there._counter.settle()
@@ -215,6 +215,34 @@ def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
             assert ("match on cuda:0 by join" in told) == (where == "cuda")
     assert wanted[0] == wanted[1]
     assert len(wanted[0]) == 6
+
+
+@EMULATED
+def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
+    """For what can go it; EXPLAIN says why something does not."""
+    rows, count = plan_of(1.0), make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="always")
+    found = make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="never")
+    told = {
+        "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
+        "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
+        "sums": (
+            "cuda:0 by join, not by sums: there are no sums for these rows",
+            "cuda:0 by sums",
+            "cuda:0 by join, not by sums: there are no sums for this count",
+        ),
+    }
+    for way, wanted in told.items():
+        executor = choose_executor(f"cuda by {way}")
+        assert tuple(executor.describe(plan) for plan in (rows, count, found)) == wanted
+        assert executor.count(count) == executor.count(found) == 336
+        if way != "search":  # which the emulator has not compiled for rows
+            assert sum(block.count for block in executor.run(rows)) == 336
+
+
+def test_names_that_mean_no_device() -> None:
+    for name in ("gpu", "cuda by hash", "cuda:0 by", "cpu by join"):
+        with pytest.raises(graphdb.GraphDBError, match=r"unknown device .*\nhint: use 'auto', .* 'cuda:0 by join'"):
+            choose_executor(name)
 
 
 @EMULATED

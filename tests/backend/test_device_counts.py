@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from graphdb.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.executor import Control
@@ -25,6 +26,7 @@ from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import simple_cases
+from tests.oracle.test_duplicates import counts_of, with_outputs
 
 EXAMPLES = settings(
     max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "2")),
@@ -96,15 +98,15 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     graph, label = graph_of(40, 160, 1)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
     plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
-    before = executor._counter.expected(plan)
+    before = executor._counter.expected(plan, True)
     assert before.first > 0.3
     assert executor.expected(plan, True).seconds > before.seconds
     assert executor.expected(slow, True) == before
     want = executor.count(plan)
-    assert replace(executor._counter.expected(plan), first=before.first) == before
+    assert replace(executor._counter.expected(plan, True), first=before.first) == before
     assert executor.count(slow) == want
-    assert executor._counter.expected(plan) == replace(before, first=0.0, beside=False)
-    assert executor.expected(plan, True) == executor._counter.expected(plan)
+    assert executor._counter.expected(plan, True) == replace(before, first=0.0, beside=False)
+    assert executor.expected(plan, True) == executor._counter.expected(plan, True)
     assert executor.describe(plan) == "cuda:0 by sums"
     assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
 
@@ -114,15 +116,15 @@ def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
     graph, label = graph_of(40, 160, 1)
     plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(3)]
     counter = executor._counter
-    first = [counter.expected(plan).first for plan in plans]
+    first = [counter.expected(plan, True).first for plan in plans]
     assert len(set(first)) == 1
-    counter.missed(plans[0], 1e-3)  # less than sums would take
-    counter.missed(plans[0], 12e-3)
-    assert not counter.preparing(plans[0])
-    counter.missed(plans[1], 12e-3)
+    counter.missed(plans[0], True, 1e-3)  # less than sums would take
+    counter.missed(plans[0], True, 12e-3)
+    assert not counter.preparing(plans[0], True)
+    counter.missed(plans[1], True, 12e-3)
     counter.settle()
-    assert counter.expected(plans[1]).first == 0.0
-    assert counter.expected(plans[2]).first < first[2] / 10
+    assert counter.expected(plans[1], True).first == 0.0
+    assert counter.expected(plans[2], True).first < first[2] / 10
 
 
 @EMULATED
@@ -137,7 +139,7 @@ def test_sums_are_compiled_while_matches_are_gone_through() -> None:
         plan = replace(plan, cost=1e7)
         want = HOST.count(plan)
         with emulator.slow_compiler("nested") as compiler:
-            executor._counter.missed(plan, 1.0)
+            executor._counter.missed(plan, True, 1.0)
             for _ in range(5):
                 assert executor.count(plan) == want
                 assert executor.describe(plan) == "cuda:0 by join while sums are compiled"
@@ -145,7 +147,7 @@ def test_sums_are_compiled_while_matches_are_gone_through() -> None:
                 executor._counter.count(plan, Control(timeout=0.05))
             compiler.set()
             executor._counter.settle()
-        assert executor._counter.expected(plan).first == 0.0
+        assert executor._counter.expected(plan, True).first == 0.0
         assert executor._counter.count(plan, Control()) == want
 
 
@@ -159,9 +161,9 @@ def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
         graph, label = graph_of(40, 160, 1)
         plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
         with mock.patch.object(counter, "DeviceCount", side_effect=MemoryLimitError("it is full")):
-            executor._counter.missed(plan, 1.0)
+            executor._counter.missed(plan, True, 1.0)
             executor._counter.settle()
-        assert executor._counter.expected(plan) is None
+        assert executor._counter.expected(plan, True) is None
         assert executor.count(plan) == HOST.count(plan)
 
 
@@ -215,6 +217,60 @@ def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     assert executor._counter.count(plan, Control()) is None
     with mock.patch.object(counter, "DEAR", 0.0):
         assert executor._counter.count(plan, Control()) == want > 0
+
+
+def by_vertex(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
+    """Compare with the host's search; whether the device counted by vertex without searching."""
+    pattern = replace(pattern, count_only=False)
+    want = counts_of(replace(pattern, duplicates="count"), graph, HOST, "never")
+    plan = make_plan(replace(pattern, duplicates="count"), graph, counting="always")
+    found = executor._counter.count_by_vertex(plan, Control())
+    assert found is None or dict(zip(*(column.tolist() for column in found), strict=True)) == {
+        vertex: number for (vertex,), number in want.items()
+    }
+    assert counts_of(replace(pattern, duplicates="count"), graph, executor, "always") == want
+    dropped = counts_of(replace(pattern, duplicates="drop"), graph, executor, "always")
+    assert dropped.keys() == want.keys()
+    assert found is None or dropped.total() == len(dropped)  # each row once
+    return found is not None
+
+
+@pytest.mark.parametrize(("name", "vertex"), [("diamond", "v0"), ("4-cycle", "v1")])
+def test_matches_are_counted_by_vertex(executor: Any, name: str, vertex: str) -> None:
+    """Loops whose sums are kept apart by the vertex that they begin with."""
+    graph, label = graph_of(40, 160, 1)
+    assert by_vertex(replace(pattern_of(PATTERNS[name], label), outputs=(vertex,)), graph, executor)
+
+
+def test_walks_are_counted_by_vertex(executor: Any) -> None:
+    """One pass over the edges for each edge of the pattern: what would be millions of rows are as many as vertices."""
+    graph, label = graph_of(60, 400, 7)
+    pattern = pattern_of(((0, 1), (1, 2), (2, 3), (1, 4)), label, (None, np.arange(0, 60, 2)))
+    pattern = replace(pattern, clauses=(Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(4))),))
+    for vertex in ("v0", "v1", "v2"):
+        assert by_vertex(replace(pattern, outputs=(vertex,)), graph, executor)
+
+
+@pytest.mark.parametrize("candidates", [(None, np.arange(0, 12, 2)), (np.arange(0, 12, 2),) * 2], ids=["one", "two"])
+def test_a_leaf_that_an_edge_joins_with_itself(executor: Any, candidates: tuple[Any, ...]) -> None:
+    """No kernel knows of such edges: a search has to, and not the bits of the leaf's candidates alone."""
+    s, o = np.unique(np.random.default_rng(9).integers(0, 12, (2, 60)), axis=1)
+    graph = DataGraph(ArraySource(s, np.full(len(s), 12), o, 13))
+    pattern = pattern_of(((0, 0), (0, 1), (1, 2)), 12, candidates)
+    pattern = replace(
+        pattern,
+        clauses=(Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(3))),),
+        edges=tuple(replace(edge, directed=True) for edge in pattern.edges),
+    )
+    counted(pattern, graph, executor)
+    for vertex in ("v0", "v1", "v2"):
+        by_vertex(replace(pattern, outputs=(vertex,)), graph, executor)
+
+
+@EXAMPLES
+@given(case=cases(most_vertices=5), number=st.integers(0, 4))
+def test_all_sorts_of_patterns_by_vertex(executor: Any, case: Case, number: int) -> None:
+    by_vertex(with_outputs(case, [number]).pattern, DataGraph(case.source), executor)
 
 
 @pytest.mark.parametrize("shared", [1 << 12, 224 << 10])

@@ -30,6 +30,8 @@ COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
 DYNAMIC_SHARED = 1 << 20
 """Bytes of shared memory that a kernel has whose launch says how much."""
+TOGETHER = 8
+"""Blocks that run at a time at most, each with shared memory of its own as far as a launch says how much."""
 _DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 _FRESH, _FENCE = 0xA5, 0x5A
 _folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
@@ -118,7 +120,8 @@ class RawModule:
 
     def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
         defined = [option for option in options if option.startswith("-D")]
-        code = _DYNAMIC.sub(rf"static \1 \2[{DYNAMIC_SHARED} / sizeof(\1)];", code)
+        own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
+        code = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", code)
         text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
         known = (text, *defined, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
         key = hashlib.sha256("".join(known).encode())
@@ -141,7 +144,7 @@ class RawModule:
         """It is compiled when it is made."""
 
     def get_function(self, name: str) -> Any:
-        kernel = getattr(self._library, name)
+        kernel, together = getattr(self._library, name), _together
 
         def launch(
             grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
@@ -152,7 +155,7 @@ class RawModule:
                 value = argument.data.ptr if isinstance(argument, Array) else int(argument)
                 cells[i] = value % (1 << 64)
             address = ctypes.cast(kernel, ctypes.c_void_p)
-            if self._library.emulate(address, cells, grid[0], block[0]):
+            if self._library.emulate(address, cells, grid[0], block[0], together):
                 raise AssertionError(f"the threads of {name} wait for each other")
 
         launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
@@ -246,14 +249,19 @@ def _module(memory: int) -> ModuleType:
     return module
 
 
+_together = 1
+
+
 @contextmanager
-def installed(memory: int = 1 << 30) -> Iterator[None]:
-    """Put the emulated device in CuPy's place; ``memory`` is how much it has."""
-    before = sys.modules.get("cupy")
+def installed(memory: int = 1 << 30, together: int = 1) -> Iterator[None]:
+    """Put the emulated device in CuPy's place; ``memory`` is how much it has, and so many blocks run at a time."""
+    global _together
+    before, _together = sys.modules.get("cupy"), together
     sys.modules["cupy"] = _module(memory)
     try:
         yield
     finally:
+        _together = 1
         del sys.modules["cupy"]
         if before is not None:
             sys.modules["cupy"] = before
