@@ -84,7 +84,7 @@ class Expressions(Base):
             case (s.PatternPredicate() as predicate,) if name.lower() == "exists":  # how EXISTS { … } was written once
                 match = s.MatchClause((predicate.pattern,), span=predicate.span)
                 return s.Subquery("exists", s.Composite(((match,),), span=predicate.span), span_of(meta))
-        return s.FunctionCall(name, arguments or (), quantifier == "DISTINCT", span_of(meta))
+        return s.FunctionCall(name, arguments or (), quantifier == "DISTINCT", quantifier, span_of(meta))
 
     def call_star(self, meta: Meta, children: list[Any]) -> s.CountStar:
         name = self._function(children[0], meta.start_pos)

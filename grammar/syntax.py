@@ -158,11 +158,13 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """``name([DISTINCT] a, b)``; the name as written, dots included."""
+    """``name([DISTINCT | ALL] a, b)``; the name as written, dots included."""
 
     name: str
     arguments: tuple[Expression, ...]
     distinct: bool = False
+    quantifier: str | None = field(default=None, compare=False)
+    """``DISTINCT`` or ``ALL``, where one is written: aggregates take them, other functions do not."""
     span: Span = field(default=_HERE, compare=False)
 
 

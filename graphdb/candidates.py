@@ -30,7 +30,7 @@ from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.changes import Changes
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.sets import both
+from graphdb.storage.sets import both, each_once
 from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
@@ -219,9 +219,9 @@ class Candidates:
         others = []
         for condition in info.conditions:
             parts = list(walk(condition))
-            properties = {part.key for part in parts if isinstance(part, ast.Property)}
+            own = [part.key for part in parts if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable)]
+            properties, direct = {*own}, len(own)
             uses = sum(isinstance(part, ast.Variable) for part in parts)
-            direct = sum(isinstance(part, ast.Property) for part in parts)
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
             strict = not any(map(_knows_null, parts)) and not calls & {
                 "coalesce",
@@ -288,7 +288,7 @@ class Candidates:
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        return np.unique(self._snapshot.store.to_vertices(found))
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     # --- words for EXPLAIN
 

@@ -559,8 +559,8 @@ class Compiler:
             if any(isinstance(part, ast.FunctionCall) and part.name.lower() == "rand" for part in walk(node)):
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
             return aggregate(self.within(replace(self.scope, aggregates=False)), node)
-        if node.distinct:
-            raise BindError(f"{node.name} takes no DISTINCT", text=self.text, position=node.span.start)
+        if node.quantifier is not None:
+            raise BindError(f"{node.name} takes no {node.quantifier}", text=self.text, position=node.span.start)
         function = functions.FUNCTIONS.get(name)
         if function is None:
             raise functions.unknown(self.text, node)

@@ -110,6 +110,8 @@ class QueryRun:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._lazy_stack: ExitStack | None = None
         self._views = 0
+        self._numbered: dict[str, pa.Table] = {}
+        """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
@@ -152,7 +154,7 @@ class QueryRun:
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window)
+            shaped = shaper.shape(query.returns, items, window, written=True)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
@@ -196,6 +198,8 @@ class QueryRun:
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
+                    if step.numbered:
+                        empty = empty.append_column("rowid", empty.column(0))
                     if step.needs.nothing:
                         empty = empty.append_column("one", empty.column("n"))
                     stack.enter_context(self._snapshot.connection.view(step.view, empty))
@@ -369,7 +373,8 @@ class QueryRun:
                     self.controls.append((step, None, self.control))
                     continue
                 plan = step.plan or self._plan_from(step)
-                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, shares))
+                found = self._bindings(plan, step.needs, step.bound, step.view, shares, numbered=step.numbered)
+                stack.enter_context(found)
                 self.controls.append((step, plan, self.control))
             yield
 
@@ -410,7 +415,11 @@ class QueryRun:
         return plan
 
     def _given(self, given: Given) -> Ids:
-        found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+        rows = self._numbered.get(given.column[0]) if given.column is not None else None
+        if rows is not None and given.column is not None:
+            found = rows.column(given.column[1]).to_numpy()
+        else:
+            found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
@@ -441,9 +450,19 @@ class QueryRun:
 
     @contextmanager
     def _bindings(
-        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+        self,
+        plan: PhysicalPlan,
+        needs: Wanted,
+        bound: BoundPattern,
+        view: str = BINDINGS,
+        shares: int = 1,
+        *,
+        numbered: bool = False,
     ) -> Iterator[None]:
-        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait."""
+        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
+
+        ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
+        """
         connection = self._snapshot.connection
         if needs.count_only:
             self.control = control = self.new_control()
@@ -464,8 +483,13 @@ class QueryRun:
                 finally:
                     raw.execute(f"DROP VIEW {view}")
             return
-        with self._gathered(plan, needs, bound, view, shares) as gathered, self._visible(gathered, view):
-            yield
+        with self._gathered(plan, needs, bound, view, shares) as gathered:
+            if numbered and gathered is not None:
+                gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
+                self._numbered[view] = gathered
+            with self._visible(gathered, view):
+                yield
+            self._numbered.pop(view, None)
 
     @contextmanager
     def _visible(self, gathered: pa.Table | None, view: str = BINDINGS) -> Iterator[None]:

@@ -16,7 +16,7 @@ from graphdb.properties import SMALL, Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.typed import Typed
-from graphdb.values import AS_WRITTEN, EDGE, NODE, NULL, STRING, VALUE, ZONED, Type, list_of, literal_sql
+from graphdb.values import AS_WRITTEN, EDGE, MOMENT, NODE, NULL, STRING, VALUE, ZONED, Type, list_of, literal_sql
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
 
@@ -65,6 +65,15 @@ class Rows:
         join = f"LEFT JOIN {column.relation} {{0}} ON {{0}}.subject = {id_sql}"
         alias = self._join(("property", id_sql, label.id), join)
         return Typed(f"{alias}.value", column.type, column.many)
+
+    def moment(self, id_sql: str, label: EdgeLabel) -> Typed | None:
+        """The value of a zoned property as it was written; None for any other property."""
+        value = self.value(id_sql, label)
+        if value.type != ZONED:
+            return None
+        alias = value.sql.removesuffix(".value")
+        parts = f"moment := {value.sql}, lexical := {alias}.lexical, datatype := {alias}.datatype"
+        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
 
     def edge_value(self, edge_sql: str, key: int) -> Typed:
         """The value of a property of an edge; NULL where it has none."""

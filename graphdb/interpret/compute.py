@@ -270,10 +270,10 @@ def _flat(array: pa.Array) -> list[pa.Array]:
 
 
 def _exactly(value: Any) -> Any:
-    """Return what is equal for the same input only: 0.0 is not -0.0, and 1 not 1.0."""
+    """Return what is equal for the same input only: 0.0 is not -0.0, and 1 neither 1.0 nor true."""
     if isinstance(value, dict):
-        return tuple(value.values())
-    return value.hex() if isinstance(value, float) else value
+        return tuple(map(_exactly, value.values()))
+    return value.__class__, value.hex() if isinstance(value, float) else value
 
 
 def _one_of(values: list[Any]) -> Any:

@@ -167,3 +167,11 @@ def test_all_properties_are_columns(query: str) -> None:
         assert "interpreted" not in told
         assert "computed" not in told
         assert db.query(query).fetchall() == list(db._statements()._interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
+
+
+def test_equal_inputs_of_several_types_are_different(db: graphdb.Database) -> None:
+    db.query("UNWIND [1, true, 6, 1] AS x CREATE (:Mixed {x: x})")
+    query = "MATCH (n:Mixed) UNWIND [n.x] + ['z'] AS v RETURN v, [v, 1] AS l"
+    assert "computed in Python" in db.explain(query)
+    expected = [(x, [x, 1]) for x in (1, True, 6, 1, *"zzzz")]
+    assert sorted(map(repr, db.query(query))) == sorted(map(repr, expected))
