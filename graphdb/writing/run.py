@@ -26,6 +26,7 @@ from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
 from graphdb.writing.kept import Kept, Tables, unheld
+from graphdb.writing.merge import MADE, Merge
 from graphdb.writing.stages import Stage, stages_of, with_maps
 from graphdb.writing.work import Work
 
@@ -35,8 +36,9 @@ NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
 Prepare: TypeAlias = Callable[[PathRun, ast.Composite, Relation | None], Prepared | Program]
 """Prepares a reading query, which may start from rows."""
 
-_CLAUSES: dict[type, type[Create] | type[Change] | type[Delete]] = {
+_CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] = {
     ast.CreateClause: Create,
+    ast.MergeClause: Merge,
     ast.SetClause: Change,
     ast.RemoveClause: Change,
     ast.DeleteClause: Delete,
@@ -85,18 +87,20 @@ class Writing:
                 if len(self.stages) > 1 and in_transaction(raw):  # whose owner alone may roll back
                     raise NotSupportedError("several steps within a transaction are not for SQL")
                 kept = self._kept(first, None)
-                work = Work(self._context, self._tables, update := Update(raw), Naming(self._context, update))
+                naming = Naming(self._context, update := Update(raw))
+                work = Work(self._context, self._tables, update, naming, self._read)
                 result = None
                 try:
                     with transaction(raw), state.connection.guard(self._left()):
                         for stage in self.stages:
-                            if stage is not first and stage.write is not None:
-                                kept = self._kept(stage, kept)
-                            elif stage is not first:
+                            if stage.write is None:
                                 result = self._returned(stage, kept)
                                 break
-                            assert stage.write is not None
-                            kept = _CLAUSES[type(stage.write)](work, stage, kept).run()
+                            if stage.made is not None:
+                                self._set_merged(work, stage, kept)
+                                continue
+                            rows = kept if stage is first else self._kept(stage, kept)
+                            kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
                             self._left()
                         self._finish(work)
                 except BaseException:
@@ -122,15 +126,29 @@ class Writing:
     def _kept(self, stage: Stage, start: Kept | None) -> Kept:
         """Run the reading of a stage; its rows."""
         assert stage.write is not None
-        query = stage.query
+        check = _CLAUSES[type(stage.write)].check
+        relation = None if start is None else start.relation
+        return self._read(stage.query, relation, lambda values: check(stage, values, self._text))
+
+    def _set_merged(self, work: Work, stage: Stage, kept: Kept) -> None:
+        """Run what a MERGE sets for some of its rows."""
+        chosen = kept.where(f"{kept.values[MADE].sql} = {stage.made}")
+        if self._tables.count(chosen.source):
+            Change(work, stage, self._kept(stage, chosen)).run()
+        self._left()
+
+    def _read(
+        self, query: ast.Composite, start: Relation | None, check: Callable[[dict[str, Typed]], None] = lambda _: None
+    ) -> Kept:
+        """Run a query, which may start from rows; its rows, if ``check`` does not refuse what is known of each."""
         with self._new_run(self._arguments, self._left()) as run:
-            prepared = self._prepare(run, query, None if start is None else start.relation)
+            prepared = self._prepare(run, query, start)
             columns = prepared.shaped.columns
             values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
             for value in values.values():
                 if unheld(value.type):
                     raise NotSupportedError("a value that SQL does not hold is not written by SQL")
-            _CLAUSES[type(stage.write)].check(stage, values, self._text)
+            check(values)
             with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
