@@ -16,6 +16,7 @@ from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
 from graphdb.relation import Relation
 from graphdb.relational.program import Program
+from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.state import State
 from graphdb.storage.catalog import in_transaction, transaction
@@ -26,7 +27,7 @@ from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
 from graphdb.writing.kept import Kept, Tables, unheld
-from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.stages import Stage, reads_of, stages_of, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
@@ -74,6 +75,28 @@ class Writing:
         query, self._arguments = with_maps(query, arguments)
         self.stages = stages_of(query, text)
         self._tables = Tables(state.connection)
+        self._told: list[list[str]] | None = None
+        """How the rows of each stage were read, where somebody wants to know."""
+
+    def explain(self, profile: bool) -> list[str]:
+        """Return what is done in lines, how long it took with ``profile``, which runs it."""
+        self._told = []
+        result = self.run() if profile else None
+        if result is None:
+            with self._new_run(self._arguments, self._left()) as run:
+                prepared, _ = self._prepared(run, self.stages[0], None)
+                self._told.append(_explained(run, prepared, self._state))
+        lines = ["written by sets: what is read runs as plans and SQL, each writing clause as SQL over its rows"]
+        for i, stage in enumerate(self.stages):
+            lines += [f"  {line}" for line in self._told[i]] if i < len(self._told) else []
+            later = i >= len(self._told) and stage.write is not None
+            clauses = (*(stage.reads if later or stage.write is None else ()), *([stage.write] if stage.write else []))
+            lines += [" ".join(self._text[c.span.start : c.span.end].split()) for c in clauses]
+            if isinstance(stage.write, ast.SetClause) and reads_of(stage.write, self._text):
+                lines.append("  unless a row reads what one before it has set: then the statement is interpreted")
+        if result is not None:
+            lines += ["", f"{result.elapsed * 1000:,.1f} ms in all; {result.message}"]
+        return lines
 
     def run(self) -> Result:
         """Run the statement: all of it, or nothing."""
@@ -119,23 +142,31 @@ class Writing:
             raise QueryTimeout("the statement ran longer than its timeout")
         return left
 
+    def _prepared(self, run: PathRun, stage: Stage, start: Kept | None) -> tuple[Prepared | Program, dict[str, Typed]]:
+        """Prepare the reading of a stage; what its rows will be."""
+        assert stage.write is not None
+        prepared = self._prepare(run, stage.query, None if start is None else start.relation)
+        columns = prepared.shaped.columns
+        values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+        for value in values.values():
+            if unheld(value.type):
+                raise NotSupportedError("a value that SQL does not hold is not written by SQL")
+        _CLAUSES[type(stage.write)].check(stage, values, self._text)
+        return prepared, values
+
     def _kept(self, stage: Stage, start: Kept | None) -> Kept:
         """Run the reading of a stage; its rows."""
-        assert stage.write is not None
-        query = stage.query
         with self._new_run(self._arguments, self._left()) as run:
-            prepared = self._prepare(run, query, None if start is None else start.relation)
-            columns = prepared.shaped.columns
-            values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
-            for value in values.values():
-                if unheld(value.type):
-                    raise NotSupportedError("a value that SQL does not hold is not written by SQL")
-            _CLAUSES[type(stage.write)].check(stage, values, self._text)
+            prepared, values = self._prepared(run, stage, start)
             with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.make(sql, shaped.parameters)
-        return Kept(source, self._tables.count(source), values)
+            kept = Kept(source, self._tables.count(source), values)
+            if self._told is not None:
+                self._told.append(_explained(run, prepared, self._state))
+                self._told[-1].append(f"{kept.count:,} rows")
+        return kept
 
     def _returned(self, stage: Stage, start: Kept) -> Result:
         """Run the last clauses; what they return."""
@@ -156,6 +187,15 @@ class Writing:
                 position=work.left[-1][1],
                 hint="delete them too, or write DETACH DELETE",
             )
+
+
+def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
+    """Return how rows are read."""
+    names = state.snapshot().names
+    if isinstance(prepared, Program):
+        return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
+    executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
+    return list(Explanation.planned(prepared, names, executor).lines)
 
 
 def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:
