@@ -52,6 +52,15 @@ class Stage:
         return ast.Composite(((*self.reads, ast.ReturnClause(tuple(items), span=self.write.span)),))
 
 
+_MANY = (ast.MatchClause, ast.UnwindClause, ast.MergeClause)
+"""Clauses that can make many rows of one."""
+
+
+def writes_one_row(query: ast.Composite) -> bool:
+    """Whether a statement has one row from the first clause to the last: for that the interpreter is as quick."""
+    return not any(isinstance(clause, _MANY) for part in query.parts for clause in part)
+
+
 def stages_of(query: ast.Composite, text: str) -> list[Stage]:
     """Cut a statement into stages.
 
