@@ -96,7 +96,7 @@ class Lowering(Searches):
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause)
             if isinstance(clause, ast.MatchClause):
-                matches = [clause] if clause.optional else leading(rest)
+                matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
                 fresh = relation is UNIT and not clause.optional
                 relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
