@@ -16,6 +16,7 @@ from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
 from graphdb.relation import Relation
 from graphdb.relational.program import Program
+from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.state import State
 from graphdb.storage.catalog import in_transaction, transaction
@@ -26,17 +27,22 @@ from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
 from graphdb.writing.kept import Kept, Tables, unheld
-from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.merge import MADE, Merge
+from graphdb.writing.stages import Stage, reads_of, stages_of, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
 """Makes what runs one reading query, with these parameters and within so many seconds."""
 
+Check: TypeAlias = Callable[[dict[str, Typed]], None]
+"""Refuses rows by the types of what is known of each."""
+
 Prepare: TypeAlias = Callable[[PathRun, ast.Composite, Relation | None], Prepared | Program]
 """Prepares a reading query, which may start from rows."""
 
-_CLAUSES: dict[type, type[Create] | type[Change] | type[Delete]] = {
+_CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] = {
     ast.CreateClause: Create,
+    ast.MergeClause: Merge,
     ast.SetClause: Change,
     ast.RemoveClause: Change,
     ast.DeleteClause: Delete,
@@ -74,6 +80,30 @@ class Writing:
         query, self._arguments = with_maps(query, arguments)
         self.stages = stages_of(query, text)
         self._tables = Tables(state.connection)
+        self._told: list[list[str]] | None = None
+        """How the rows of each stage were read, where somebody wants to know."""
+
+    def explain(self, profile: bool) -> list[str]:
+        """Return what is done in lines, how long it took with ``profile``, which runs it."""
+        self._told = []
+        result = self.run() if profile else None
+        if result is None:
+            with self._new_run(self._arguments, self._left()) as run:
+                first = self.stages[0]
+                prepared, _ = self._prepared(run, first.query, None, self._check_of(first))
+                self._told.append(_explained(run, prepared, self._state))
+        lines = ["written by sets: what is read runs as plans and SQL, each writing clause as SQL over its rows"]
+        for i, stage in enumerate(self.stages):
+            lines += [f"  {line}" for line in self._told[i]] if i < len(self._told) else []
+            later = i >= len(self._told) and stage.write is not None
+            clauses = (*(stage.reads if later or stage.write is None else ()), *([stage.write] if stage.write else []))
+            clauses = clauses if stage.made is None else ()  # what MERGE sets stands in its own text
+            lines += [" ".join(self._text[c.span.start : c.span.end].split()) for c in clauses]
+            if isinstance(stage.write, ast.SetClause) and reads_of(stage.write, self._text):
+                lines.append("  unless a row reads what one before it has set: then the statement is interpreted")
+        if result is not None:
+            lines += ["", f"{result.elapsed * 1000:,.1f} ms in all; {result.message}"]
+        return lines
 
     def run(self) -> Result:
         """Run the statement: all of it, or nothing."""
@@ -85,18 +115,20 @@ class Writing:
                 if len(self.stages) > 1 and in_transaction(raw):  # whose owner alone may roll back
                     raise NotSupportedError("several steps within a transaction are not for SQL")
                 kept = self._kept(first, None)
-                work = Work(self._context, self._tables, update := Update(raw), Naming(self._context, update))
+                naming = Naming(self._context, update := Update(raw))
+                work = Work(self._context, self._tables, update, naming, self._read)
                 result = None
                 try:
                     with transaction(raw), state.connection.guard(self._left()):
                         for stage in self.stages:
-                            if stage is not first and stage.write is not None:
-                                kept = self._kept(stage, kept)
-                            elif stage is not first:
+                            if stage.write is None:
                                 result = self._returned(stage, kept)
                                 break
-                            assert stage.write is not None
-                            kept = _CLAUSES[type(stage.write)](work, stage, kept).run()
+                            if stage.made is not None:
+                                self._set_merged(work, stage, kept)
+                                continue
+                            rows = kept if stage is first else self._kept(stage, kept)
+                            kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
                             self._left()
                         self._finish(work)
                 except BaseException:
@@ -119,23 +151,52 @@ class Writing:
             raise QueryTimeout("the statement ran longer than its timeout")
         return left
 
+    def _prepared(
+        self, run: PathRun, query: ast.Composite, start: Relation | None, check: Check
+    ) -> tuple[Prepared | Program, dict[str, Typed]]:
+        """Prepare a query, which may start from rows; what its rows will be, if ``check`` does not refuse it."""
+        prepared = self._prepare(run, query, start)
+        columns = prepared.shaped.columns
+        values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+        for value in values.values():
+            if unheld(value.type):
+                raise NotSupportedError("a value that SQL does not hold is not written by SQL")
+        check(values)
+        return prepared, values
+
+    def _check_of(self, stage: Stage) -> Check:
+        """Return what refuses the rows of a stage by their types."""
+        assert stage.write is not None
+        check = _CLAUSES[type(stage.write)].check
+        return lambda values: check(stage, values, self._text)
+
     def _kept(self, stage: Stage, start: Kept | None) -> Kept:
         """Run the reading of a stage; its rows."""
-        assert stage.write is not None
-        query = stage.query
+        if self._told is not None:
+            self._told.append([])
+        return self._read(stage.query, None if start is None else start.relation, self._check_of(stage))
+
+    def _set_merged(self, work: Work, stage: Stage, kept: Kept) -> None:
+        """Run what a MERGE sets for some of its rows."""
+        chosen = kept.where(f"{kept.values[MADE].sql} = {stage.made}")
+        if self._tables.count(chosen.source):
+            Change(work, stage, self._kept(stage, chosen)).run()
+        elif self._told is not None:
+            self._told.append([])
+        self._left()
+
+    def _read(self, query: ast.Composite, start: Relation | None, check: Check = lambda _: None) -> Kept:
+        """Run a query, which may start from rows; its rows."""
         with self._new_run(self._arguments, self._left()) as run:
-            prepared = self._prepare(run, query, None if start is None else start.relation)
-            columns = prepared.shaped.columns
-            values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
-            for value in values.values():
-                if unheld(value.type):
-                    raise NotSupportedError("a value that SQL does not hold is not written by SQL")
-            _CLAUSES[type(stage.write)].check(stage, values, self._text)
+            prepared, values = self._prepared(run, query, start, check)
             with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.make(sql, shaped.parameters)
-        return Kept(source, self._tables.count(source), values)
+            kept = Kept(source, self._tables.count(source), values)
+            if self._told is not None:
+                self._told[-1] += [*_explained(run, prepared, self._state), f"{kept.count:,} rows"]
+        return kept
 
     def _returned(self, stage: Stage, start: Kept) -> Result:
         """Run the last clauses; what they return."""
@@ -156,6 +217,15 @@ class Writing:
                 position=work.left[-1][1],
                 hint="delete them too, or write DETACH DELETE",
             )
+
+
+def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
+    """Return how rows are read."""
+    names = state.snapshot().names
+    if isinstance(prepared, Program):
+        return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
+    executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
+    return list(Explanation.planned(prepared, names, executor).lines)
 
 
 def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:
