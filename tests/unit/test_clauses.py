@@ -265,6 +265,7 @@ def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
         ("RETURN 1 AS x UNION RETURN 1.5 AS x", "because numbers of different types"),
         ("CREATE (:Never)", "because it writes one row"),
         ("MATCH (a:P) MERGE p = (a)-[:KNOWS]->(b) RETURN p", "because a path that is made is not for SQL"),
+        ("MATCH (a:P) CREATE p = (a)-[:KNOWS]->() RETURN p", "because a path that is made is not for SQL"),
         ("MATCH (a:P)-[:KNOWS]->(b) SET b.x = 1 DELETE a RETURN b", "because naming vertices and edges after DELETE"),
     ],
 )
