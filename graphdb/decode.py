@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Node
+from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.temporal import Duration
 from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
@@ -167,10 +168,15 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             fields = enumerate(type.fields)
             rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            if type.sparse:
+                maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
         case Base.DURATION:
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
             return [None if part[0] is None else Duration(*part) for part in parts]
+        case Base.MOMENT:
+            texts = zip(column.field("lexical").to_pylist(), column.field("datatype").to_pylist(), strict=True)
+            return [None if text is None else python_value_of(text, datatype) for text, datatype in texts]
         case Base.ANY if (value_of := terms.value_of) is not None:
             return [None if key is None else value_of(key) for key in column.to_pylist()]
         case Base.DECIMAL | Base.ZONED | Base.VALUE:

@@ -57,6 +57,7 @@ class Base(Enum):
     DATE = "a date"
     DATETIME = "a date and time"
     ZONED = "a date and time with zone"
+    MOMENT = "a date and time as written"
     TIME = "a time"
     DURATION = "a duration"
     VALUE = "a value of several types"
@@ -71,12 +72,16 @@ class Base(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to."""
+    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to.
+
+    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.
+    """
 
     base: Base
     element: Type | None = None
     scale: int = 18
     fields: tuple[tuple[str, Type], ...] = ()
+    sparse: bool = False
 
     def __str__(self) -> str:
         return self.base.value
@@ -91,6 +96,8 @@ STRING = Type(Base.STRING)
 DATE = Type(Base.DATE)
 DATETIME = Type(Base.DATETIME)
 ZONED = Type(Base.ZONED)
+MOMENT = Type(Base.MOMENT)
+"""A zoned property on its way to the user, with the offset that it was written with."""
 TIME = Type(Base.TIME)
 DURATION = Type(Base.DURATION)
 VALUE = Type(Base.VALUE)
@@ -227,6 +234,8 @@ def sql_type(type: Type) -> str:
         return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
     if type.base is Base.DURATION:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
+    if type.base is Base.MOMENT:
+        return "STRUCT(moment TIMESTAMP WITH TIME ZONE, lexical VARCHAR, datatype VARCHAR)"
     if type.base is Base.ANY:
         return "BLOB"
     if type.base is Base.NULL:

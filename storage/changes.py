@@ -8,15 +8,18 @@ Whatever is neither is derived anew when it is next asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.pcsr import Direction, Partition, build_partition
 from graphdb.storage.terms import LITERAL_BASE
+
+if TYPE_CHECKING:
+    import duckdb
 
 Ints = NDArray[np.int64]
 
@@ -32,15 +35,26 @@ class Changes:
     added: Ints
 
     @classmethod
-    def of(cls, removed: Iterable[Sequence[int]], added: Iterable[Sequence[int]]) -> Changes | None:
-        """Changes from rows; None where they are too many to follow."""
-        found = [np.array(list(rows), np.int64).reshape(-1, 3) for rows in (removed, added)]
-        return None if sum(map(len, found)) > MOST else cls(*found)
+    def read(cls, connection: duckdb.DuckDBPyConnection, removed: str | None, added: str | None) -> Changes:
+        """Changes from tables of triples, at most :data:`MOST` rows; None is no row."""
+
+        def rows(table: str | None) -> Ints:
+            if table is None:
+                return np.empty((0, 3), np.int64)
+            found = connection.execute(f"SELECT label, subject, object FROM {table}").fetchnumpy()
+            return np.column_stack([found[name] for name in ("label", "subject", "object")])
+
+        return cls(rows(removed), rows(added))
 
     @property
     def labels(self) -> frozenset[int]:
         """The edge labels of all triples."""
         return frozenset(np.concatenate([self.removed[:, 0], self.added[:, 0]]).tolist())
+
+    @property
+    def literals(self) -> bool:
+        """Whether there is a literal among the objects."""
+        return any(bool((rows[:, 2] >= LITERAL_BASE).any()) for rows in (self.removed, self.added))
 
 
 @dataclass(frozen=True, slots=True)

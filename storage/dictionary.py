@@ -7,6 +7,7 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,31 +140,50 @@ def plain_literals(source: str) -> str:
     return f"SELECT id, lexical, datatype, language, {kind}, {empty} FROM {source}"
 
 
+_BASES = {"resource": 0, "literal": LITERAL_BASE}
+_LITERAL = ("lexical", "datatype", "language")
+_SAME_LITERAL = (
+    "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
+    " AND known.language IS NOT DISTINCT FROM term.language"
+)
+
+
+def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+    """Return how many resources and literals there are."""
+    [(resources, literals)] = connection.execute(
+        "SELECT (SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource),"
+        f" (SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal)"
+    ).fetchall()
+    return int(resources), int(literals)
+
+
 class Numbering:
-    """Gives terms their ids, those that are new the next ones, in the caller's transaction.
+    """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
     New terms are kept in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what a
-    transaction has appended in many pieces would stay in memory until it ends.
+    transaction has appended in many pieces would stay in memory until it ends.  A few are kept as they came.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, windows: Windows) -> None:
         self._connection = connection
         self._windows = windows
         self._next: dict[str, int] = {}
-        self._before: dict[str, int] = {}
+        self._stored: dict[str, int] = {}  # ids below are in the file
+        self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
+        self._first: dict[str, int] = {}
         self._typed = False  # whether a literal has a datatype
 
     @property
     def first_new(self) -> int:
         """Resources from this id on are of this transaction."""
-        return self._before.get("resource", LITERAL_BASE)
+        return self._first.get("resource", LITERAL_BASE)
 
     def resources(self, iris: pa.Array | pa.ChunkedArray) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
         import pyarrow as pa
 
         terms = pa.table({"position": numbers(np.arange(len(iris))), "iri": iris})
-        return self._number(terms, "resource", 0, "known.iri = term.iri")
+        return self._number(terms, "resource", "known.iri = term.iri")
 
     def literals(
         self,
@@ -186,42 +206,81 @@ class Numbering:
                 "language": language,
             }
         )
-        condition = (
-            "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
-            " AND known.language IS NOT DISTINCT FROM term.language"
+        return self._number(terms, "literal", _SAME_LITERAL)
+
+    def literals_of(self, source: str, into: str) -> None:
+        """Number the literals of a relation (lexical, datatype, language), repeats among them, and write the new ones.
+
+        They are left in a temporary table ``into`` (value, lexical, datatype, language), one row each.
+        """
+        first, base = self._upcoming("literal"), LITERAL_BASE
+        [(terms,)] = self._connection.execute(
+            f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
+        ).fetchall()
+        place: tuple[str, list[int]] | None = None
+        if terms <= keys.FEW:
+            place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct")
+        known, parameters = place or ("_graphdb.literal", [])
+        self._connection.execute(
+            f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
+            " OVER (PARTITION BY known.id IS NULL)) AS value, term.lexical, term.datatype, term.language"
+            f" FROM temp._graphdb_distinct AS term LEFT JOIN {known} AS known ON {_SAME_LITERAL}",
+            parameters,
         )
-        return self._number(terms, "literal", LITERAL_BASE, condition)
+        self._connection.execute("DROP TABLE temp._graphdb_distinct")
+        new = f"(SELECT value AS id, lexical, datatype, language FROM temp.{into} WHERE value >= {first})"
+        [(added,)] = self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals(new)}").fetchall()
+        self._next["literal"] = self._stored["literal"] = first + int(added)
+
+    def blanks(self, count: int) -> range:
+        """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""
+        first = self._upcoming("resource")
+        self._connection.execute(
+            "INSERT INTO _graphdb.resource SELECT range, '_:v' || range FROM range($first, $end)",
+            {"first": first, "end": first + count},
+        ).fetchall()
+        self._next["resource"] = self._stored["resource"] = first + count
+        return range(first, first + count)
 
     def store(self) -> None:
         """Write the new terms, literals with their values."""
-        if "resource" in self._next:
-            self._connection.execute("INSERT INTO _graphdb.resource SELECT id, iri FROM temp._graphdb_new_resource")
-        if "literal" in self._next:
-            rows = typed_literals if self._typed else plain_literals
-            self._connection.execute(f"INSERT INTO _graphdb.literal {rows('temp._graphdb_new_literal')}")
-        for table in self._next:
-            self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
-        self._next.clear()
+        for table, before in self._stored.items():
+            few = self._few.pop(table, None)
+            if self._next[table] > before:
+                with nullcontext() if few is None else self._windows.show("_graphdb_term", few):
+                    source = f"temp._graphdb_new_{table}" if few is None else "_graphdb_term"
+                    rows = f"SELECT id, iri FROM {source}"
+                    if table == "literal":
+                        rows = (typed_literals if self._typed else plain_literals)(source)
+                    self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
+                if few is None:
+                    self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
+        self._stored.update(self._next)
         self._typed = False
 
-    def _number(self, terms: pa.Table, table: str, base: int, condition: str) -> Ids:
+    def _upcoming(self, table: str) -> int:
+        """Return the id that the next new term of ``table`` gets."""
+        if table not in self._next:
+            base = _BASES[table]
+            found = self._connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+            self._next[table] = self._stored[table] = self._first[table] = found[0][0]
+        return self._next[table]
+
+    def _number(self, terms: pa.Table, table: str, condition: str) -> Ids:
         """Find ``terms`` in ``table``, and among what is new since; number the others."""
         ids = np.full(len(terms), -1, np.int64)
         if not len(terms):
             return ids
-        columns = ", ".join(f"{name} VARCHAR" for name in terms.column_names[1:])
-        if table not in self._next:
-            found = self._connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
-            self._next[table] = self._before[table] = found[0][0]
-            self._connection.execute(f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
-        before = self._before[table]
+        first, before, base = self._upcoming(table), self._stored[table], _BASES[table]
+        if table in self._few:
+            self._stage(table, self._few.pop(table), create=True)
         with self._windows.show("_graphdb_term", terms):
             places: list[tuple[str, list[int]]] = [(f"_graphdb.{table}", [])] if before > base else []
             if len(terms) <= keys.FEW:
                 names = tuple(terms.column_names[1:])
                 narrowed = keys.narrowed(self._connection, table, names, before, base, "_graphdb_term")
                 places = places if narrowed is None else [narrowed]
-            if self._next[table] > before:
+            if first > before:
                 places.append((f"temp._graphdb_new_{table}", []))
             for place, parameters in places:
                 known = self._connection.execute(
@@ -230,10 +289,21 @@ class Numbering:
                 ).fetchnumpy()
                 ids[known["position"]] = known["id"]
         new = np.flatnonzero(ids < 0)
-        first = self._next[table]
-        self._next[table] = first + len(new)
         ids[new] = np.arange(first, first + len(new))
+        self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
-        with self._windows.show("_graphdb_term", fresh.set_column(0, "id", [numbers(ids[new])])):
-            self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
+        fresh = fresh.set_column(0, "id", [numbers(ids[new])])
+        if first == before and len(new) <= keys.FEW:
+            self._few[table] = fresh
+        else:
+            self._stage(table, fresh, create=first == before)
         return ids
+
+    def _stage(self, table: str, fresh: pa.Table, *, create: bool) -> None:
+        """Keep new terms in a temporary table for :meth:`store`."""
+        if create:
+            columns = ", ".join(f"{name} VARCHAR" for name in fresh.column_names[1:])
+            self._connection.execute(f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
+        if len(fresh):
+            with self._windows.show("_graphdb_term", fresh):
+                self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")

@@ -2,43 +2,90 @@
 
 The caller works with ids: :meth:`Update.resources` and :meth:`Update.literals` number terms, :meth:`Update.vertices`
 makes new vertices, :meth:`Update.apply` writes what changed and adds the difference to the statistics.
+
+What goes in and out are *relations*, so that a change may be of any size: what can stand after FROM (the name of a
+temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGINT, by name: a triple has ``label``,
+``subject`` and ``object``; an edge has its ``ordinal``, too; an edge's property also ``key`` and ``value``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import Windows
-from graphdb.storage.changes import Changes
+from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
-Triple = tuple[int, int, int]
-"""Label, subject, object."""
-EdgeRow = tuple[int, int, int, int]
-"""Label, subject, object, ordinal."""
-PropertyRow = tuple[int, int, int, int, int, int]
-"""An edge's row, key and value."""
+Relation: TypeAlias = "str | pa.Table"
+"""What can stand after FROM, or an Arrow table."""
 
-_TRIPLE = ("label", "subject", "object")
-_EDGE = (*_TRIPLE, "ordinal")
-_PROPERTY = (*_EDGE, "key", "value")
+_TRIPLE = "label, subject, object"
+_EDGE = f"{_TRIPLE}, ordinal"
+_PROPERTY = f"{_EDGE}, key, value"
 
-_THERE = "SELECT label, subject, object FROM _graphdb.triple SEMI JOIN _graphdb_some USING (label, subject, object)"
-"""Those of some triples that are there: few, so the sorted triples are read only where they can be."""
+
+def there(triples: str) -> str:
+    """Return SQL for those of some triples that are there: read only where the sorted triples can hold them."""
+    return f"(SELECT {_TRIPLE} FROM _graphdb.triple AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}))"
+
+
+def incident(vertices: str, type_label: int) -> str:
+    """Return SQL for the edges from and to some (``vertex``); ``type_label`` gives labels, and is none of them."""
+    edges = f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON {{end}} = given.vertex"
+    where = f"WHERE object < {LITERAL_BASE} AND label <> {int(type_label)}"
+    return f"({edges.format(end='subject')} {where} UNION {edges.format(end='object')} {where})"
+
+
+def facts(vertices: str, type_label: int) -> str:
+    """Return SQL for the labels and properties of some vertices (``vertex``), as triples."""
+    return (
+        f"(SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON subject = given.vertex"
+        f" WHERE object >= {LITERAL_BASE} OR label = {int(type_label)})"
+    )
+
+
+def edges_of(triples: str) -> str:
+    """Return SQL for the edges that distinct triples stand for: one of ordinal 0 where the file has no rows of them."""
+    return (
+        f"(SELECT {_EDGE} FROM _graphdb.edge AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}) UNION ALL"
+        f" SELECT {_TRIPLE}, 0 FROM {there(triples)} ANTI JOIN _graphdb.edge USING ({_TRIPLE}))"
+    )
+
+
+def properties_of(triples: str) -> str:
+    """Return SQL for the properties of the edges that some triples stand for."""
+    return f"(SELECT {_PROPERTY} FROM _graphdb.edge_property AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}))"
+
+
+def numbered(wanted: str) -> str:
+    """Return SQL for edges to come (``row``, a triple and whatever else) with an ``ordinal`` each.
+
+    It goes on from those of the edges that are there; new ones between the same vertices are told apart in order of
+    ``row``.
+    """
+    last = f"SELECT {_TRIPLE}, max(ordinal) AS last FROM {edges_of(wanted)} GROUP BY {_TRIPLE}"
+    return (
+        f"(SELECT * EXCLUDE last, coalesce(last, -1) + row_number() OVER (PARTITION BY {_TRIPLE} ORDER BY row ASC)"
+        f" AS ordinal FROM {wanted} AS wanted LEFT JOIN ({last}) USING ({_TRIPLE}))"
+    )
 
 
 class Update:
-    """Writes to the database behind ``connection``."""
+    """Writes to the database behind ``connection``; nothing else does within the transaction."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._terms = Numbering(connection, Windows(connection))
+        self._windows = Windows(connection)
+        self._terms = Numbering(connection, self._windows)
+        self._fresh = LITERAL_BASE  # vertices from here on were in no triple when the last change was written
         self.changes: list[Changes | None] = []
         """What :meth:`apply` did so far; None for what is too much to follow."""
 
@@ -59,105 +106,97 @@ class Update:
         self._terms.store()
         return list(map(int, ids))
 
+    def literals_of(self, source: str, into: str) -> None:
+        """Number the literals of a relation; see :meth:`~graphdb.storage.dictionary.Numbering.literals_of`."""
+        self._terms.literals_of(source, into)
+
     def vertices(self, count: int) -> range:
         """Make new vertices, blank nodes, and return their ids."""
-        [(first,)] = self._connection.execute("SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource").fetchall()
-        self._connection.execute(
-            "INSERT INTO _graphdb.resource SELECT range, '_:v' || range FROM range($first, $end)",
-            {"first": first, "end": first + count},
-        ).fetchall()
-        return range(first, first + count)
+        made = self._terms.blanks(count)
+        self._fresh = min(self._fresh, made.start)
+        return made
 
-    def existing(self, triples: Iterable[Triple]) -> set[Triple]:
-        """Return those of some triples that are there."""
-        return set(self._joined(_THERE, _TRIPLE, triples))
-
-    def incident(self, vertices: Iterable[int], type_label: int) -> set[Triple]:
-        """Return the edges from and to some vertices; ``type_label`` gives labels, and is none of them."""
-        sql = (
-            "SELECT label, subject, object FROM _graphdb.triple WHERE object < {0} AND label <> {1} AND "
-            "(subject IN (SELECT vertex FROM _graphdb_some) OR object IN (SELECT vertex FROM _graphdb_some))"
-        )
-        found = self._joined(sql.format(LITERAL_BASE, int(type_label)), ("vertex",), [(v,) for v in vertices])
-        return set(found)
-
-    def facts(self, vertices: Iterable[int], type_label: int) -> set[Triple]:
-        """Return the labels and properties of some vertices, as triples."""
-        sql = (
-            "SELECT label, subject, object FROM _graphdb.triple WHERE (object >= {0} OR label = {1}) "
-            "AND subject IN (SELECT vertex FROM _graphdb_some)"
-        )
-        return set(self._joined(sql.format(LITERAL_BASE, int(type_label)), ("vertex",), [(v,) for v in vertices]))
+    def rows(self, sql: str, **shown: pa.Table) -> list[Any]:
+        """Return the rows of a SELECT over some tables, by the names that it has for them; for small results."""
+        with ExitStack() as windows:
+            for name, table in shown.items():
+                windows.enter_context(self._windows.show(name, table))
+            return self._connection.execute(sql).fetchall()
 
     def apply(
         self,
-        removed: Iterable[Triple],
-        added: Iterable[Triple],
-        touched: Iterable[Triple] = (),
-        edges: Iterable[EdgeRow] = (),
-        properties: Iterable[PropertyRow] = (),
+        removed: Relation | None = None,
+        added: Relation | None = None,
+        touched: Relation | None = None,
+        edges: Relation | None = None,
+        properties: Relation | None = None,
     ) -> None:
         """Write changes: first ``removed`` triples go, then ``added`` ones that are not there come.
 
-        The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.
+        The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.  Triples
+        may be given more than once.  No relation may read what is changed: a table of its own may.
         """
-        removed, added, touched = list(removed), list(added), list(touched)
-        using = "USING _graphdb_some s WHERE t.label = s.label AND t.subject = s.subject AND t.object = s.object"
-        if removed or added:
-            self._apply_triples(removed, added, using)
-        if touched:
-            for table in ("edge", "edge_property"):
-                self._joined(f"DELETE FROM _graphdb.{table} t {using}", _TRIPLE, touched)
-        self._joined("INSERT INTO _graphdb.edge FROM _graphdb_some", _EDGE, edges)
-        self._joined("INSERT INTO _graphdb.edge_property FROM _graphdb_some", _PROPERTY, properties)
-        if touched:
-            gone = "NOT EXISTS (FROM _graphdb.edge e WHERE (e.label, e.subject, e.object, e.ordinal) = "
-            gone += "(t.label, t.subject, t.object, t.ordinal))"
-            self._joined(f"DELETE FROM _graphdb.reifier t {using} AND {gone}", _TRIPLE, touched)
+        with ExitStack() as windows:
 
-    def _apply_triples(self, removed: Sequence[Triple], added: Sequence[Triple], using: str) -> None:
+            def seen(name: str, relation: Relation | None) -> str | None:
+                if relation is None or isinstance(relation, str):
+                    return relation
+                windows.enter_context(self._windows.show(f"_graphdb_{name}", relation))
+                return f"_graphdb_{name}"
+
+            self._apply_triples(seen("lost", removed), seen("come", added))
+            self._apply_edges(seen("touched_edge", touched), seen("edge", edges), seen("property", properties))
+
+    def _apply_triples(self, removed: str | None, added: str | None) -> None:
         """Take triples away, append others, and bring the statistics up to date with what changed."""
-        columns = "(label BIGINT, subject BIGINT, object BIGINT)"
-        if removed:
-            self._connection.execute(f"CREATE TEMP TABLE _graphdb_gone {columns}")
-            self._joined(f"INSERT INTO temp._graphdb_gone {_THERE}", _TRIPLE, removed)
-            for table in ("triple", "quad", "reifier"):
-                self._joined(f"DELETE FROM _graphdb.{table} t {using}", _TRIPLE, removed)
-        self._connection.execute(f"CREATE TEMP TABLE _graphdb_new {columns}")
-        self._joined(
-            "INSERT INTO temp._graphdb_new SELECT DISTINCT label, subject, object FROM _graphdb_some"
-            f" ANTI JOIN ({_THERE}) USING (label, subject, object)",
-            _TRIPLE,
-            added,
-        )
-        self._connection.execute(
-            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
-        )
-        gone = self._rows("temp._graphdb_gone") if removed else ()
-        new = self._rows("temp._graphdb_new")
-        self.changes.append(Changes.of(gone, new))
-        statistics.change(
-            self._connection,
-            "temp._graphdb_new",
-            "temp._graphdb_gone" if removed else statistics.NOTHING,
-            literals=any(row[2] >= LITERAL_BASE for row in (*gone, *new)),
-        )
-        for table in ("new", "gone") if removed else ("new",):
-            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        gone = new = 0
+        if removed is not None:
+            gone = self._run(f"CREATE TEMP TABLE _graphdb_gone AS FROM {there(removed)}")
+            for table in ("triple", "quad", "reifier") if gone else ():
+                self._delete(table, "temp._graphdb_gone")
+        if added is not None:
+            new = self._run(
+                f"CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT {_TRIPLE} FROM {added}"
+                f" ANTI JOIN {there(added)} USING ({_TRIPLE})"
+            )
+            if new:
+                self._run(
+                    "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+                )
+        lost, come = "temp._graphdb_gone" if gone else None, "temp._graphdb_new" if new else None
+        if gone or new:
+            changes = Changes.read(self._connection, lost, come) if gone + new <= MOST else None
+            self.changes.append(changes)
+            statistics.change(
+                self._connection,
+                come or statistics.NOTHING,
+                lost or statistics.NOTHING,
+                fresh=self._fresh,
+                literals=changes is None or changes.literals,
+            )
+            self._fresh = LITERAL_BASE
+        for table, relation in (("gone", removed), ("new", added)):
+            if relation is not None:
+                self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _rows(self, table: str) -> list[Triple]:
-        return self._connection.execute(f"SELECT label, subject, object FROM {table}").fetchall()
+    def _apply_edges(self, touched: str | None, edges: str | None, properties: str | None) -> None:
+        """Replace the rows of edges; reifiers of those that are no more go, too."""
+        if touched is not None:
+            for table in ("edge", "edge_property"):
+                self._delete(table, touched)
+        for table, relation, columns in (("edge", edges, _EDGE), ("edge_property", properties, _PROPERTY)):
+            if relation is not None:
+                self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}")
+        if touched is not None:
+            same = " AND ".join(f"e.{name} = t.{name}" for name in _EDGE.split(", "))
+            self._delete("reifier", touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
 
-    def _joined(self, sql: str, names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> list[Any]:
-        """Run SQL that names the rows ``_graphdb_some``; nothing happens where there are none."""
-        import pyarrow as pa
+    def _delete(self, table: str, triples: str, condition: str = "") -> None:
+        """Delete the rows of some triples."""
+        same = " AND ".join(f"t.{name} = s.{name}" for name in _TRIPLE.split(", "))
+        self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}")
 
-        columns = list(zip(*rows, strict=True))
-        if not columns:
-            return []
-        table = pa.table({name: pa.array(column, pa.int64()) for name, column in zip(names, columns, strict=True)})
-        self._connection.register("_graphdb_some", table)
-        try:
-            return self._connection.execute(sql).fetchall()
-        finally:
-            self._connection.unregister("_graphdb_some")
+    def _run(self, sql: str) -> int:
+        """Run a statement; return how many rows it wrote, where it writes rows."""
+        found = self._connection.execute(sql).fetchall()
+        return int(found[0][0]) if found else 0

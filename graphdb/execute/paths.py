@@ -176,6 +176,10 @@ class Paths:
         if ends is not None:
             wanted = np.zeros(self._vertices, np.bool_)
             wanted[ends] = True
+        counted = self._step.spelled or self._step.groups
+        if not counted and (self._step.direction != "both" or self._step.low == 0):
+            yield from self._each(starts, wanted, 0 if ends is None else len(ends), backwards)
+            return
         flood = _Flood(self, self._back if backwards else self._away)
         for start in starts.tolist():
             flood.start(start, wanted, 0 if ends is None else len(ends) - int(wanted[start]))
@@ -185,6 +189,42 @@ class Paths:
             if ends is None or wanted[start]:
                 yield from self._same(start)
             yield from flood.found(start, reached, backwards)
+
+    def _each(self, starts: Ints, wanted: NDArray[np.bool_], members: int, backwards: bool) -> Iterator[Found]:
+        """Search from each of some vertices for what is wanted, without coming back to Python in between."""
+        from graphdb.execute.flood_kernels import flood_each
+
+        step, vertices = self._step, self._vertices
+        partition = self._back if backwards else self._away
+        depths, queue = np.full(vertices, -1, np.int32), np.empty(vertices, np.int64)
+        state, counts = np.zeros(6, np.int64), np.zeros(len(starts), np.int64)
+        done = False
+        while not done:
+            ends, lengths = np.empty(vertices + _BLOCK, np.int64), np.empty(vertices + _BLOCK, np.int32)
+            first, state[4] = int(state[0]), 0
+            while not done and state[4] < _BLOCK:
+                self._control.check()
+                done = flood_each(
+                    np.array(partition.row, np.int64),
+                    partition.neighbours,
+                    starts,
+                    step.low,
+                    step.mode != "ACYCLIC",
+                    self._longest,
+                    wanted,
+                    members,
+                    depths,
+                    queue,
+                    state,
+                    counts,
+                    ends,
+                    lengths,
+                    _BUDGET,
+                )
+            here = slice(first, int(state[0]))
+            near, far = np.repeat(starts[here], counts[here]), ends[: int(state[4])].copy()
+            sources, targets = (far, near) if backwards else (near, far)
+            yield Found(sources, targets, lengths[: len(far)].astype(np.int64))
 
     def _between(self, sources: Ints, targets: Ints) -> Iterator[Found]:
         step = self._step

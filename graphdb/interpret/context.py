@@ -126,9 +126,11 @@ class Context:
         found = self._keys.get(key)
         if found is None:
             iri = self.iri_of(key.words, None)
-            found = (
-                self.new_names.get(iri) or self._edge_keys().get(iri) or self.names.property(key.words, self.text).id
-            )
+            found = self.new_names.get(iri)
+            if found is None:
+                found = self._edge_keys().get(iri)
+            if found is None:
+                found = self.names.property(key.words, self.text).id
             self._keys[key] = found
         return found
 

@@ -6,26 +6,21 @@ the end of the statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.errors import BindError, ExecutionError, TypeMismatchError
+from graphdb.errors import ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.match import Rows
+from graphdb.interpret.naming import Naming, key_named
+from graphdb.interpret.pending import Pending, Triple
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
 from graphdb.interpret.view import Fact
 from graphdb.literals import literal_of
-from graphdb.pattern.names import ABSENT
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
-from graphdb.storage.update import Triple, Update
-
-_RESERVED = 1000
-"""Vertices that are made together."""
+from graphdb.storage.update import Update
 
 
 @dataclass(slots=True)
@@ -62,33 +57,20 @@ class Writer:
         self.changes = Changes()
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
-        self._update = Update(context.connection.raw)
+        update = Update(context.connection.raw)
+        self._naming = Naming(context, update)
+        self._pending = Pending(context, update, self._naming)
         self._compiler = Compiler(context)
-        self._type, self._hidden = self._names(RDF_TYPE, VERTEX)
-        self._removed: set[Triple] = set()
-        self._added: set[Triple] = set()
-        self._facts: set[tuple[int, int]] = set()
-        """Vertex and key whose values changed."""
-        self._edges: set[Triple] = set()
-        """Triples whose edges changed."""
-        self._gone: set[int] = set()
-        """Deleted vertices whose labels and properties are still in the file."""
-        self._new: set[int] = set()
-        self._present: dict[Triple, bool] = {}
-        self._reserved: Iterator[int] = iter(())
-        self._expected = 1
-        """How many new vertices may still come."""
-        context.flush = self.flush
 
     def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
         """Run one clause; return its rows."""
         for row in rows:
             self.view.expect(row.values())
-        self._read_names(clause)
+        self._naming.read(clause)
         match clause:
             case ast.CreateClause():
                 self._look_ahead(clause.patterns, rows)
-                self._expected = len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns)
+                self._pending.expect(len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns))
                 return [self._create(clause.patterns, row) for row in rows]
             case ast.MergeClause():
                 return self._merge(clause, rows)
@@ -99,61 +81,6 @@ class Writer:
             case ast.DeleteClause():
                 self._delete(clause, rows)
         return rows
-
-    # --- names
-
-    def _names(self, *iris: str) -> list[int]:
-        """Return the ids of names, new ones among them."""
-        new = self.context.new_names
-        missing = [iri for iri in iris if iri not in new]
-        if missing:
-            new.update(zip(missing, self._update.resources(missing), strict=True))
-            self.context.forget_names()
-        return [new[iri] for iri in iris]
-
-    def _read_names(self, clause: ast.ClauseNode) -> None:
-        """Number the names of the default namespace in a clause together: one by one each takes a query."""
-        new = self.context.new_names
-        words = [part.words for part in walk(clause) if isinstance(part, (ast.KeyName, ast.LabelChain))]
-        iris = {self.context.iri_of((word,), None) for chain in words for word in chain if len(chain) == 1}
-        local = {iri for iri in iris - new.keys() if iri.startswith(DEFAULT_NAMESPACE)}
-        if local and self.context.names.open:
-            self._names(*sorted(local))
-
-    def _key(self, key: ast.KeyName) -> int:
-        found = self._known(lambda: self.context.property_id(key))
-        return found if found is not None else self._names(self.context.iri_of(key.words, None))[0]
-
-    def _edge_label(self, labels: ast.LabelExpression | None) -> int:
-        assert isinstance(labels, ast.LabelChain)
-        names = self.context.names
-        found = self._known(lambda: names.edge_label(labels.words, self.context.text).id)
-        return found if found is not None else self._names(self.context.iri_of(labels.words, None))[0]
-
-    def _labels(self, labels: ast.LabelExpression | None) -> frozenset[int]:
-        match labels:
-            case None:
-                return frozenset()
-            case ast.LabelAnd():
-                return frozenset().union(*map(self._labels, labels.operands))
-            case ast.LabelChain():
-                names = self.context.names
-                found = set()
-                for words in names.chains(labels.words):
-                    known = self._known(lambda words=words: names.vertex_label(words, self.context.text).id)
-                    found.add(known if known is not None else self._names(self.context.iri_of(tuple(words), None))[0])
-                return frozenset(found)
-        raise BindError("only labels can be written", text=self.context.text, position=labels.span.start)
-
-    def _known(self, find: Any) -> int | None:
-        """Return the id of a name that the database has; None if it has not."""
-        try:
-            found: int = find()
-        except BindError as error:
-            if "unknown" in error.message and "prefix" not in error.message:
-                return None
-            raise
-        return None if found == ABSENT else found
 
     # --- CREATE
 
@@ -166,19 +93,13 @@ class Writer:
                 if not isinstance(edge, ast.EdgePattern) or left is None or right is None:
                     continue
                 if rows and left.name in rows[0] and right.name in rows[0]:
-                    label = self._edge_label(edge.labels)
+                    label = self._naming.edge_label(edge.labels)
                     first, second = (right, left) if edge.direction is ast.Direction.IN else (left, right)
                     for row in rows:
                         start, end = row[first.name], row[second.name]
                         if isinstance(start, Vertex) and isinstance(end, Vertex):
                             wanted.add((label, start.id, end.id))
-        self._ask(wanted)
-
-    def _ask(self, triples: set[Triple]) -> None:
-        unknown = {triple for triple in triples if triple not in self._present}
-        if unknown:
-            found = self._update.existing(unknown)
-            self._present.update((triple, triple in found) for triple in unknown)
+        self._pending.ask(wanted)
 
     def _create(self, patterns: tuple[ast.PathPattern, ...], row: Row) -> Row:
         row = dict(row)
@@ -210,44 +131,28 @@ class Writer:
                     position=node.variable.span.start,
                 )
             return value
-        id = self._next_vertex()
-        vertex = Vertex(id)
-        self._new.add(id)
-        self.view.created(id)
+        vertex = self._pending.create_vertex()
+        self.view.created(vertex.id)
         self.changes.vertices_created += 1
-        self._added.add((self._type, id, self._hidden))
-        self._put_labels(vertex, self._labels(node.labels))
+        self._put_labels(vertex, self._naming.labels(node.labels))
         self._put_all(vertex, node, row)
         if node.variable is not None:
             row[node.variable.name] = vertex
         return vertex
 
-    def _next_vertex(self) -> int:
-        """Return the id of a new vertex; they are made in hundreds where more will be asked for."""
-        found = next(self._reserved, None)
-        if found is None:
-            self._reserved = iter(self._update.vertices(max(1, min(self._expected, _RESERVED))))
-            found = next(self._reserved)
-        self._expected -= 1
-        return found
-
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
-        label = self._edge_label(pattern.labels)
+        label = self._naming.edge_label(pattern.labels)
         triple = (label, start.id, end.id)
         described = self.view.described(label)
         ordinals = described.get((start.id, end.id))
-        if not (start.id in self._new or end.id in self._new) or triple in self._added:
-            self._ask({triple})
-        there = triple in self._added or (self._present.get(triple, False) and triple not in self._removed)
-        if ordinals is None and there:
+        if ordinals is None and self._pending.there(triple):
             ordinals = described[start.id, end.id] = {0: {}}
         ordinal = 0 if not ordinals else max(ordinals) + 1
         edge = Edge(label, start.id, end.id, ordinal)
         if ordinals is not None:
             ordinals[ordinal] = {}
-            self._edges.add(triple)
-        self._added.add(triple)
-        self._removed.discard(triple)
+            self._pending.edges.add(triple)
+        self._pending.add(triple)
         self.changes.edges_created += 1
         self._put_all(edge, pattern, row)
         return edge
@@ -263,34 +168,26 @@ class Writer:
                     position=pattern.given.span.start,
                 )
             for name, value in given.items():
-                self._put(target, self._key(_key_named(name, pattern.given)), value, pattern.given)
+                self._put(target, self._naming.key(key_named(name, pattern.given)), value, pattern.given)
         for key, node in pattern.properties.items if pattern.properties is not None else ():
-            self._put(target, self._key(key), self._compiler.compile(node)(row), node)
+            self._put(target, self._naming.key(key), self._compiler.compile(node)(row), node)
 
     # --- labels and properties
 
     def _put_labels(self, vertex: Vertex, labels: frozenset[int]) -> None:
         known = self.view.labels(vertex)
         for label in labels - known:
-            triple = (self._type, vertex.id, label)
-            self._added.add(triple)
-            self._removed.discard(triple)
+            self._pending.add(self._pending.labelled(vertex, label))
             self.changes.labels_added += 1
         self.view.set_labels(vertex.id, known | labels)
 
     def _drop_labels(self, vertex: Vertex, labels: frozenset[int]) -> None:
         known = self.view.labels(vertex)
         for label in labels & known:
-            triple = (self._type, vertex.id, label)
-            self._removed.add(triple)
-            self._added.discard(triple)
+            self._pending.remove(self._pending.labelled(vertex, label))
             self.changes.labels_removed += 1
-        self._keep(vertex)
+        self._pending.keep(vertex)
         self.view.set_labels(vertex.id, known - labels)
-
-    def _keep(self, vertex: Vertex) -> None:
-        """A vertex that loses something stays, as one that CREATE made."""
-        self._added.add((self._type, vertex.id, self._hidden))
 
     def _put(self, target: Vertex | Edge, key: int, value: Any, node: ast.Expression) -> None:
         """Set one property; null takes it away."""
@@ -310,9 +207,9 @@ class Writer:
         if isinstance(target, Vertex):
             self.view.facts(target)
             if not facts:
-                self._keep(target)
+                self._pending.keep(target)
             self.view.set_facts(target.id, key, tuple(facts))
-            self._facts.add((target.id, key))
+            self._pending.facts.add((target.id, key))
             return
         self.view.edge_facts(target)
         described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
@@ -320,7 +217,7 @@ class Writer:
             described[target.ordinal][key] = tuple(facts)
         else:
             described[target.ordinal].pop(key, None)
-        self._edges.add((target.label, target.start, target.end))
+        self._pending.edges.add((target.label, target.start, target.end))
 
     def _set(self, items: tuple[ast.SetItem | ast.LabelItem, ...], rows: Rows) -> None:
         expressions = [item.value if isinstance(item, ast.SetItem) else item.target for item in items]
@@ -333,7 +230,7 @@ class Writer:
         if isinstance(item, ast.LabelItem):
             target = self._target(item.target, row)
             if isinstance(target, Vertex):
-                self._put_labels(target, self._labels(item.labels))
+                self._put_labels(target, self._naming.labels(item.labels))
             return
         value = self._compiler.compile(item.value)(row)
         if isinstance(item.target, (ast.Property, ast.Subscript)):
@@ -352,7 +249,7 @@ class Writer:
                 text=self.context.text,
                 position=item.value.span.start,
             )
-        keys = {self._key(_key_named(name, item.value)): name for name in value}
+        keys = {self._naming.key(key_named(name, item.value)): name for name in value}
         if not item.add:
             facts = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
             for key in [key for key in facts if key not in keys]:
@@ -362,13 +259,13 @@ class Writer:
 
     def _key_of(self, node: ast.Property | ast.Subscript, row: Row) -> int:
         if isinstance(node, ast.Property):
-            return self._key(node.key)
+            return self._naming.key(node.key)
         name = self._compiler.compile(node.index)(row)
         if not isinstance(name, str):
             raise TypeMismatchError(
                 f"a key is a string, found {type_name(name)}", text=self.context.text, position=node.index.span.start
             )
-        return self._key(_key_named(name, node))
+        return self._naming.key(key_named(name, node))
 
     def _target(self, node: ast.Expression, row: Row) -> Vertex | Edge | None:
         value = self._compiler.reference(node)(row)
@@ -387,7 +284,7 @@ class Writer:
                 if isinstance(item, ast.LabelItem):
                     target = self._target(item.target, row)
                     if isinstance(target, Vertex):
-                        self._drop_labels(target, self._labels(item.labels))
+                        self._drop_labels(target, self._naming.labels(item.labels))
                 elif isinstance(item, (ast.Property, ast.Subscript)):
                     target = self._target(item.base, row)
                     if target is not None:
@@ -422,15 +319,15 @@ class Writer:
                         )
         gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
         if clause.detach and gone:
-            self.flush()
-            for label, start, end in self._update.incident([vertex.id for vertex in gone], self._type):
+            self._pending.flush()
+            for label, start, end in self._pending.incident(gone):
                 edges.update(dict.fromkeys(self.view.parallel(label, start, end)))
         for edge in edges:
             if edge not in self.view.deleted:
                 self._delete_edge(edge)
         for vertex in gone:
             self.view.deleted.add(vertex)
-            self._gone.add(vertex.id)
+            self._pending.gone.add(vertex)
             self.changes.vertices_deleted += 1
 
     def _delete_edge(self, edge: Edge) -> None:
@@ -440,12 +337,11 @@ class Writer:
         self.changes.edges_deleted += 1
         if ordinals is not None:
             ordinals.pop(edge.ordinal, None)
-            self._edges.add(triple)
+            self._pending.edges.add(triple)
             if ordinals:
                 return
             del self.view.described(edge.label)[edge.start, edge.end]
-        self._removed.add(triple)
-        self._added.discard(triple)
+        self._pending.remove(triple)
 
     # --- MERGE
 
@@ -502,46 +398,6 @@ class Writer:
                 known.append((key, group_key(self._compiler.compile(value)(row))))
         return tuple(known)
 
-    # --- to the file
-
-    def flush(self) -> None:
-        """Write what changed since the last time."""
-        if not (self._removed or self._added or self._facts or self._edges or self._gone):
-            return
-        deleted = {vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)}
-        facts = {
-            (vertex, key): self.view.facts(Vertex(vertex)).get(key, ())
-            for vertex, key in self._facts
-            if vertex not in deleted
-        }
-        edge_facts = []
-        edges = []
-        for label, start, end in self._edges:
-            for ordinal, properties in self.view.described(label).get((start, end), {}).items():
-                edges.append((label, start, end, ordinal))
-                edge_facts += [
-                    ((label, start, end, ordinal, key), fact) for key, values in properties.items() for fact in values
-                ]
-        wanted = {(f.lexical, f.datatype, f.language) for values in facts.values() for f in values}
-        wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_facts}
-        ordered = sorted(wanted, key=repr)
-        numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
-        removed, added = set(self._removed), {t for t in self._added if t[1] not in deleted and t[2] not in deleted}
-        old = self._update.facts({vertex for vertex, _ in facts} - self._new, self._type)
-        for (vertex, key), values in facts.items():
-            new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in values}
-            added |= new
-            removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
-        edge_values = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_facts]
-        self._update.apply(removed, added, self._edges, edges, edge_values)
-        if self._gone:
-            self._update.apply(self._update.facts(self._gone, self._type), ())
-        self._removed, self._added, self._facts, self._edges, self._gone = set(), set(), set(), set(), set()
-        self._new.clear()
-        self._present.clear()
-        self.context.changed(self._update.changes)
-        self._update.changes = []
-
     def finish(self) -> Changes:
         """Write what is left; return what changed.
 
@@ -550,10 +406,10 @@ class Writer:
         ExecutionError
             A deleted vertex still has edges.
         """
-        self.flush()
-        deleted = [vertex.id for vertex in self.view.deleted if isinstance(vertex, Vertex)]
+        self._pending.flush()
+        deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
         if deleted:
-            left = self._update.incident(deleted, self._type)
+            left = self._pending.incident(deleted)
             if left:
                 raise ExecutionError(
                     f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
@@ -562,7 +418,3 @@ class Writer:
                     hint="delete them too, or write DETACH DELETE",
                 )
         return self.changes
-
-
-def _key_named(name: str, node: ast.Expression) -> ast.KeyName:
-    return ast.KeyName((ast.Word(name, False, node.span),), node.span)

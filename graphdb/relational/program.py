@@ -43,6 +43,8 @@ class Given:
     vertex: int
     sql: str
     parameters: Mapping[str, object]
+    column: tuple[str, str] | None = None
+    """The view of bindings, and its column, that they stand in as they are."""
 
 
 FORMER_BYTES = 64 << 10
@@ -82,6 +84,9 @@ class Step:
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
     former: Former = field(default_factory=Former, compare=False)
+    numbered: bool = False
+    """Whether its bindings are rows that others start from: then they have their numbers (column ``rowid``), as rows
+    of tables do."""
 
     @property
     def reads(self) -> list[str]:

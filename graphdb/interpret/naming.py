@@ -1,0 +1,84 @@
+"""The ids of labels, edge labels and property keys that a statement writes: known names, and new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphdb.errors import BindError
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.interpret.context import Context
+from graphdb.pattern.names import ABSENT
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.storage.update import Update
+
+
+class Naming:
+    """Finds the names of one statement, and makes those that nothing has yet, in the default namespace if bare."""
+
+    def __init__(self, context: Context, update: Update) -> None:
+        self._context = context
+        self._update = update
+
+    def ids(self, *iris: str) -> list[int]:
+        """Return the ids of names, new ones among them."""
+        new = self._context.new_names
+        missing = [iri for iri in iris if iri not in new]
+        if missing:
+            ours = [iri for iri in (RDF_TYPE, VERTEX) if iri not in new]  # asked for soon
+            missing = [*ours, *(iri for iri in missing if iri not in ours)]
+            new.update(zip(missing, self._update.resources(missing), strict=True))
+            self._context.forget_names()
+        return [new[iri] for iri in iris]
+
+    def read(self, clause: ast.ClauseNode) -> None:
+        """Number the names of the default namespace in a clause together: one by one each takes a query."""
+        new = self._context.new_names
+        words = [part.words for part in walk(clause) if isinstance(part, (ast.KeyName, ast.LabelChain))]
+        iris = {self._context.iri_of((word,), None) for chain in words for word in chain if len(chain) == 1}
+        local = {iri for iri in iris - new.keys() if iri.startswith(DEFAULT_NAMESPACE)}
+        if local and self._context.names.open:
+            self.ids(*sorted(local))
+
+    def key(self, key: ast.KeyName) -> int:
+        """Return the predicate that a property key names."""
+        found = self._known(lambda: self._context.property_id(key))
+        return found if found is not None else self.ids(self._context.iri_of(key.words, None))[0]
+
+    def edge_label(self, labels: ast.LabelExpression | None) -> int:
+        """Return the edge label of an edge pattern that is written."""
+        assert isinstance(labels, ast.LabelChain)
+        names = self._context.names
+        found = self._known(lambda: names.edge_label(labels.words, self._context.text).id)
+        return found if found is not None else self.ids(self._context.iri_of(labels.words, None))[0]
+
+    def labels(self, labels: ast.LabelExpression | None) -> frozenset[int]:
+        """Return the vertex labels of an expression that is written."""
+        match labels:
+            case None:
+                return frozenset()
+            case ast.LabelAnd():
+                return frozenset().union(*map(self.labels, labels.operands))
+            case ast.LabelChain():
+                names = self._context.names
+                found = set()
+                for words in names.chains(labels.words):
+                    known = self._known(lambda words=words: names.vertex_label(words, self._context.text).id)
+                    found.add(known if known is not None else self.ids(self._context.iri_of(tuple(words), None))[0])
+                return frozenset(found)
+        raise BindError("only labels can be written", text=self._context.text, position=labels.span.start)
+
+    def _known(self, find: Callable[..., int]) -> int | None:
+        """Return the id of a name that the database has; None if it has not."""
+        try:
+            found = find()
+        except BindError as error:
+            if "unknown" in error.message and "prefix" not in error.message:
+                return None
+            raise
+        return None if found == ABSENT else found
+
+
+def key_named(name: str, node: ast.Expression) -> ast.KeyName:
+    """Return a key whose name only the data tells."""
+    return ast.KeyName((ast.Word(name, False, node.span),), node.span)

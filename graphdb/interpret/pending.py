@@ -1,0 +1,172 @@
+"""What a statement has changed and the file does not have yet: collected row by row, written all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from graphdb.interpret.context import Context
+from graphdb.interpret.naming import Naming
+from graphdb.interpret.values import Vertex
+from graphdb.storage.terms import RDF_TYPE, VERTEX
+from graphdb.storage.update import Update, facts, incident, there
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Triple = tuple[int, int, int]
+"""Label, subject, object."""
+
+_TRIPLE = ("label", "subject", "object")
+_EDGE = (*_TRIPLE, "ordinal")
+_PROPERTY = (*_EDGE, "key", "value")
+
+_RESERVED = 1000
+"""Vertices that are made together."""
+
+
+class Pending:
+    """The changes of one statement that wait to be written."""
+
+    def __init__(self, context: Context, update: Update, naming: Naming) -> None:
+        self._context = context
+        self._view = context.view
+        self._update = update
+        self._naming = naming
+        self._removed: set[Triple] = set()
+        self._added: set[Triple] = set()
+        self.facts: set[tuple[int, int]] = set()
+        """Vertex and key whose values changed."""
+        self.edges: set[Triple] = set()
+        """Triples whose edges changed."""
+        self.gone: set[Vertex] = set()
+        """Deleted vertices whose labels and properties are still in the file."""
+        self._new: set[int] = set()
+        self._present: dict[Triple, bool] = {}
+        self._reserved: Iterator[int] = iter(())
+        self._expected = 1
+        """How many new vertices may still come."""
+        context.flush = self.flush
+
+    # --- triples
+
+    def labelled(self, vertex: Vertex, label: int) -> Triple:
+        """Return the triple that gives a vertex a label."""
+        return (self._naming.ids(RDF_TYPE)[0], vertex.id, label)
+
+    def add(self, triple: Triple) -> None:
+        """Note that a triple comes."""
+        self._added.add(triple)
+        self._removed.discard(triple)
+
+    def remove(self, triple: Triple) -> None:
+        """Note that a triple goes."""
+        self._removed.add(triple)
+        self._added.discard(triple)
+
+    def keep(self, vertex: Vertex) -> None:
+        """A vertex that loses something stays, as one that CREATE made."""
+        self._added.add(self.labelled(vertex, self._naming.ids(VERTEX)[0]))
+
+    def there(self, triple: Triple) -> bool:
+        """Whether a triple is there by now."""
+        if triple in self._added:
+            return True
+        if triple[1] in self._new or triple[2] in self._new:
+            return False
+        self.ask({triple})
+        return self._present[triple] and triple not in self._removed
+
+    def ask(self, triples: set[Triple]) -> None:
+        """Find out at once which of some triples are in the file."""
+        unknown = triples - self._present.keys()
+        if unknown:
+            found = self._read(there("_graphdb_asked"), _TRIPLE, unknown)
+            self._present.update((triple, triple in found) for triple in unknown)
+
+    # --- vertices
+
+    def expect(self, vertices: int) -> None:
+        """Say how many vertices may come."""
+        self._expected = vertices
+
+    def create_vertex(self) -> Vertex:
+        """Return a new vertex; they are made in hundreds where more will be asked for."""
+        found = next(self._reserved, None)
+        if found is None:
+            self._reserved = iter(self._update.vertices(max(1, min(self._expected, _RESERVED))))
+            found = next(self._reserved)
+        self._expected -= 1
+        self._new.add(found)
+        self.keep(Vertex(found))
+        return Vertex(found)
+
+    def incident(self, vertices: Iterable[Vertex]) -> set[Triple]:
+        """Return the edges from and to some vertices, as the file has them."""
+        return self._read_at(incident, (vertex.id for vertex in vertices))
+
+    # --- the file
+
+    def flush(self) -> None:
+        """Write what changed since the last time."""
+        if not (self._removed or self._added or self.facts or self.edges or self.gone):
+            return
+        deleted = {vertex.id for vertex in self._view.deleted if isinstance(vertex, Vertex)}
+        values = {
+            (vertex, key): self._view.facts(Vertex(vertex)).get(key, ())
+            for vertex, key in self.facts
+            if vertex not in deleted
+        }
+        edge_values = []
+        edges = []
+        for label, start, end in self.edges:
+            for ordinal, properties in self._view.described(label).get((start, end), {}).items():
+                edges.append((label, start, end, ordinal))
+                edge_values += [
+                    ((label, start, end, ordinal, key), fact) for key, found in properties.items() for fact in found
+                ]
+        wanted = {(f.lexical, f.datatype, f.language) for found in values.values() for f in found}
+        wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_values}
+        ordered = sorted(wanted, key=repr)
+        numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
+        removed, added = set(self._removed), {t for t in self._added if t[1] not in deleted and t[2] not in deleted}
+        old = self._read_at(facts, {vertex for vertex, _ in values} - self._new)
+        for (vertex, key), found in values.items():
+            new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
+            added |= new
+            removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
+        if self.gone:
+            removed |= self._read_at(facts, (vertex.id for vertex in self.gone))
+        described = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_values]
+        self._update.apply(
+            _table(_TRIPLE, removed),
+            _table(_TRIPLE, added),
+            _table(_TRIPLE, self.edges),
+            _table(_EDGE, edges),
+            _table(_PROPERTY, described),
+        )
+        self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
+        self._new.clear()
+        self._present.clear()
+        self._context.changed(self._update.changes)
+        self._update.changes = []
+
+    def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
+        """Return triples at some vertices."""
+        sql = what("_graphdb_asked", self._naming.ids(RDF_TYPE)[0])
+        return self._read(sql, ("vertex",), [(vertex,) for vertex in vertices])
+
+    def _read(self, sql: str, names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:
+        """Return the rows of a SELECT over rows that it calls ``_graphdb_asked``; none where there are none."""
+        table = _table(names, rows)
+        return set() if table is None else set(self._update.rows(f"FROM {sql}", _graphdb_asked=table))
+
+
+def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> pa.Table | None:
+    """Return rows as a table; None where there are none."""
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return None
+    return pa.table({name: pa.array(column, pa.int64()) for name, column in zip(names, columns, strict=True)})

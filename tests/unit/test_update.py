@@ -1,0 +1,184 @@
+"""Changes given as relations: what is in the tables afterwards equals a model of sets, whatever their size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.storage import changes, keys, statistics, update
+from graphdb.storage.catalog import Catalog
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, XSD
+from graphdb.storage.update import Update
+
+TRIPLE = ("label", "subject", "object")
+EDGE = (*TRIPLE, "ordinal")
+PROPERTY = (*EDGE, "key", "value")
+TYPE = 0
+Rows = Iterable[tuple[int, ...]]
+
+vertices = st.integers(1, 6)
+some_triples = st.sets(st.tuples(st.sampled_from([TYPE, 7, 8]), vertices, vertices), max_size=12)
+some_values = st.sets(st.tuples(st.just(9), vertices, st.integers(LITERAL_BASE, LITERAL_BASE + 3)), max_size=6)
+
+
+def opened() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    Catalog(connection).create()
+    connection.begin()
+    writer = Update(connection)
+    assert writer.resources([RDF_TYPE]) == [TYPE]
+    writer.vertices(10)
+    writer.literals([(str(i), XSD + "integer", None) for i in range(4)])
+    return connection
+
+
+def table(names: tuple[str, ...], rows: Rows) -> pa.Table:
+    columns = np.array(list(rows), np.int64).reshape(-1, len(names)).T
+    return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def made(connection: duckdb.DuckDBPyConnection, name: str, names: tuple[str, ...], rows: Rows) -> str:
+    """A temporary table of some rows."""
+    connection.register("given", table(names, rows))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
+    connection.unregister("given")
+    return f"temp.{name}"
+
+
+def held(connection: duckdb.DuckDBPyConnection, relation: str) -> list[Any]:
+    return sorted(connection.execute(f"FROM {relation}").fetchall())
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(some_triples, some_triples, some_values), min_size=1, max_size=3), st.booleans())
+def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool) -> None:
+    """Removed ones go, then added ones come, and the statistics are those of a recount."""
+    connection = opened()
+    writer = Update(connection)
+    model: set[Any] = set()
+    for removed, added, values in steps:
+        gone, come = [*removed, *removed], [*added, *values, *added]
+        if tables:
+            writer.apply(made(connection, "gone", TRIPLE, gone), made(connection, "come", TRIPLE, come))
+        else:
+            writer.apply(table(TRIPLE, gone) if gone else None, table(TRIPLE, come) if come else None)
+        before, model = model, (model - removed) | added | values
+        assert held(connection, "_graphdb.triple") == sorted(model)
+        told = writer.changes.pop() if writer.changes else None
+        if told is None:
+            assert before == model
+        else:
+            assert {tuple(row) for row in told.removed.tolist()} == before & removed
+            assert {tuple(row) for row in told.added.tolist()} == model - (before - removed)
+    counted = [held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")]
+    statistics.refresh(connection, np.arange(10))
+    assert counted == [
+        held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")
+    ]
+    wanted = made(connection, "wanted", ("vertex",), [(1,), (2,)])
+    near = {triple for triple in model if {1, 2} & {*triple[1:]} and triple[0] != TYPE and triple[2] < LITERAL_BASE}
+    assert held(connection, update.incident(wanted, TYPE)) == sorted(near)
+    said = {triple for triple in model if triple[1] in (1, 2) and (triple[0] == TYPE or triple[2] >= LITERAL_BASE)}
+    assert held(connection, update.facts(wanted, TYPE)) == sorted(said)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2)), max_size=4), min_size=1, max_size=3))
+def test_parallel_edges_are_numbered_on(steps: list[list[tuple[int, int]]]) -> None:
+    """New edges come after those that are there, which a triple without rows counts as one."""
+    connection = opened()
+    writer = Update(connection)
+    model: dict[tuple[int, ...], int] = {}
+    for step in steps:
+        wanted = made(connection, "wanted", ("row", *TRIPLE), [(i, 7, *ends) for i, ends in enumerate(step)])
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE new AS FROM {update.numbered(wanted)} ORDER BY row")
+        expected = []
+        for i, ends in enumerate(step):
+            triple = (7, *ends)
+            expected.append((i, *triple, model.get(triple, 0)))
+            model[triple] = model.get(triple, 0) + 1
+        assert held(connection, "temp.new") == expected
+        connection.execute(
+            "CREATE OR REPLACE TEMP TABLE several AS SELECT DISTINCT label, subject, object FROM new WHERE ordinal > 0"
+        )
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE every AS FROM {update.edges_of('several')}"
+            " UNION ALL SELECT * EXCLUDE row FROM new SEMI JOIN several USING (label, subject, object)"
+        )
+        writer.apply(added="temp.new", touched="temp.several", edges="temp.every")
+    edges = [(*triple, ordinal) for triple, count in model.items() if count > 1 for ordinal in range(count)]
+    assert held(connection, "_graphdb.edge") == sorted(edges)
+
+
+def test_edges_are_replaced_with_their_properties() -> None:
+    connection = opened()
+    writer = Update(connection)
+    edge = (7, 1, 2, 0)
+    writer.apply(
+        added=table(TRIPLE, [edge[:3], (7, 2, 1)]),
+        touched=table(TRIPLE, [edge[:3]]),
+        edges=table(EDGE, [edge]),
+        properties=table(PROPERTY, [(*edge, 9, LITERAL_BASE), (*edge, 8, LITERAL_BASE + 1)]),
+    )
+    connection.execute("INSERT INTO _graphdb.reifier VALUES (5, 7, 1, 2, 0), (6, 7, 1, 2, 1)")
+    assert held(connection, update.properties_of("(SELECT 7 AS label, 1 AS subject, 2 AS object)")) == [
+        (*edge, 8, LITERAL_BASE + 1),
+        (*edge, 9, LITERAL_BASE),
+    ]
+    assert held(connection, update.edges_of("_graphdb.triple")) == [edge, (7, 2, 1, 0)]
+    writer.apply(touched=table(TRIPLE, [edge[:3]]), edges=table(EDGE, [edge]))
+    assert held(connection, "_graphdb.edge") == [edge]
+    assert held(connection, "_graphdb.edge_property") == []
+    assert held(connection, "_graphdb.reifier") == [(5, *edge)]  # the other one stood for an edge that is no more
+    writer.apply(removed=table(TRIPLE, [edge[:3]]), touched=table(TRIPLE, [edge[:3]]))
+    assert held(connection, "_graphdb.triple") == [(7, 2, 1)]
+    assert held(connection, "_graphdb.edge") == held(connection, "_graphdb.reifier") == []
+
+
+def test_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond so many triples it is only said that something changed."""
+    monkeypatch.setattr(update, "MOST", 50)
+    connection = opened()
+    writer = Update(connection)
+    first = writer.vertices(200).start
+    writer.apply(added=f"(SELECT 7 AS label, {first} + range AS subject, 3 AS object FROM range(200))")
+    writer.apply(removed=f"(SELECT 7 AS label, {first} + range AS subject, 3 AS object FROM range(2))")
+    much, little = writer.changes
+    assert much is None
+    assert isinstance(little, changes.Changes)
+    assert len(little.removed) == 2
+    assert connection.execute("SELECT triples, max_in_degree FROM _graphdb.edge_label").fetchall() == [(198, 198)]
+
+
+@pytest.mark.parametrize("run", [keys.RUN, 3])
+def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, run: int) -> None:
+    """Known literals keep their ids, new ones get the next ones, one each, with their values."""
+    monkeypatch.setattr(keys, "RUN", run)
+    connection = opened()
+    writer = Update(connection)
+    connection.execute(
+        "CREATE TEMP TABLE said AS SELECT (range % 7)::VARCHAR AS lexical,"
+        f" CASE WHEN range % 2 = 0 THEN '{XSD}integer' END AS datatype,"
+        " CASE WHEN range % 3 = 1 AND range % 2 = 1 THEN 'en' END AS language FROM range(200)"
+    )
+    writer.literals_of("temp.said", "numbers")
+    numbers = connection.execute("SELECT value, lexical, datatype, language FROM temp.numbers").fetchall()
+    distinct = connection.execute("SELECT DISTINCT lexical, datatype, language FROM said").fetchall()
+    assert sorted((row[1:] for row in numbers), key=str) == sorted(distinct, key=str)
+    assert {row[0] for row in numbers if row[2] and int(row[1]) < 4} == {LITERAL_BASE + i for i in range(4)}
+    ids = [row[0] for row in held(connection, "_graphdb.literal")]
+    assert ids == list(range(LITERAL_BASE, LITERAL_BASE + len(distinct)))
+    assert connection.execute(
+        "SELECT count(*) FROM _graphdb.literal WHERE (datatype IS NULL) <> (integer IS NULL)"
+    ).fetchall() == [(0,)]
+    assert writer.literals([("9", None, None), ("6", XSD + "integer", None)]) == [
+        ids[-1] + 1,
+        next(row[0] for row in numbers if row[1:] == ("6", XSD + "integer", None)),
+    ]
