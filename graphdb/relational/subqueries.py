@@ -12,6 +12,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
 from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
@@ -60,6 +61,9 @@ class Subqueries(Joins):
         found = Typed("b.s", number.type)
         if _exists(node):
             found = Typed("(b.s > 0)", BOOLEAN)
+        elif isinstance(node, ast.ShortestPath) and not _several(node):
+            assert number.type.element is not None
+            found = Typed("(b.s)[1]", number.type.element)
         return replace(left, source=source, known={**left.known, node: found})
 
     def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> tuple[Typed, str]:
@@ -135,7 +139,13 @@ def _exists(node: Subquery) -> bool:
 
 
 def _collects(node: Subquery) -> bool:
-    return isinstance(node, ast.PatternComprehension) or (isinstance(node, ast.Subquery) and node.kind == "collect")
+    pattern = isinstance(node, (ast.PatternComprehension, ast.ShortestPath))
+    return pattern or (isinstance(node, ast.Subquery) and node.kind == "collect")
+
+
+def _several(node: ast.ShortestPath) -> bool:
+    """Whether all shortest paths are wanted."""
+    return node.pattern.selector is not None and node.pattern.selector.groups
 
 
 def _query_of(node: Subquery) -> ast.Composite:
@@ -150,7 +160,9 @@ def _query_of(node: Subquery) -> ast.Composite:
             item = ast.ReturnItem(node.result, "item", "item", node.span)
             parts = [[match, ast.ReturnClause((item,), span=node.span)]]
         case ast.ShortestPath():
-            raise NotSupportedError("shortest paths as values are not supported in SQL")
+            path = ast.Variable(f"{OF_PATHS} shortest", node.span)
+            shortest = ast.MatchClause((replace(node.pattern, variable=path),), span=node.span)
+            parts = [[shortest, ast.ReturnClause((ast.ReturnItem(path, "path", "path"),), span=node.span)]]
         case ast.Subquery(query=ast.Query() as query):
             parts = [query.clauses]
         case ast.Subquery(query=ast.Composite() as union):
