@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.errors import MemoryLimitError
 from graphdb.execute.executor import Block, Control
 from graphdb.gpu.counter import Counter
+from graphdb.gpu.distinct import reduces
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
@@ -234,6 +235,9 @@ class GpuExecutor:
         """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
         if plan.kept < len(plan.steps):
             yield from self.join.tallied(plan, control, limit)
+            return
+        if limit is None and self.hint != "search" and reduces(plan):
+            yield from self.join.grouped(plan, control)
             return
         strategy = self.strategy(plan)
         blocks = strategy.run(plan, control, limit)

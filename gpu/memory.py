@@ -183,6 +183,11 @@ class DeviceMemory:
         with self._lock:
             self._streaming += more
 
+    @property
+    def streaming(self) -> bool:
+        """Whether some kernel waits for the host."""
+        return self._streaming > 0
+
     def evict(self, wanted: int | None) -> None:
         """Let go of the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
         with self._lock:

@@ -7,30 +7,34 @@ none of them asks what another one is about to change.
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
-from itertools import pairwise
-from typing import Any
+import threading
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
+from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
 from graphdb.plan.bits import members
 from graphdb.plan.refine import FEW, Refinement, Sets
 
 Ints = NDArray[np.int64]
 
-START = 3e-4
-"""Seconds that the smallest refinement takes: some launches, and an answer to wait for after each pass."""
-RATE = 2e9
+START = 4e-4
+"""Seconds that the smallest refinement takes: tables to lay out, a launch, and an answer to wait for."""
+RATE = 5e9
 """Neighbours (of one pass; the others follow) that a device looks at in a second, …"""
-HOST_RATE = 1.5e8
+HOST_RATE = 1.3e8
 """… and that the planner does, in one thread."""
 LINK = 1e10
 """Bytes that are copied to the device in a second."""
+SHARE = 4
+"""Its blocks wait for each other, so all must run: one of so many that have room on an idle device."""
 
 VARIANTS["refine"] = tuple({"ID": name} for name in IDS.values())
+
+
+_alone = threading.Lock()
+"""Of two whose blocks wait for each other, each could have some that the other one leaves no room."""
 
 
 class DeviceRefiner:
@@ -38,17 +42,28 @@ class DeviceRefiner:
 
     Parameters
     ----------
-    block, longest
-        Threads of a block, and the longest list that a warp goes through alone (tests make them tiny).
+    block, longest, blocks
+        Threads of a block, the longest list that a warp goes through alone, and how many blocks there are at most
+        (tests make them few).
     """
 
-    def __init__(self, device: Device, graph: DeviceGraph, *, block: int = BLOCK, longest: int | None = None) -> None:
-        self._device, self._graph, self._block = device, graph, block
+    def __init__(
+        self,
+        device: Device,
+        graph: DeviceGraph,
+        *,
+        block: int = BLOCK,
+        longest: int | None = None,
+        blocks: int | None = None,
+    ) -> None:
+        self._device, self._graph, self._block, self._blocks = device, graph, block, blocks
         self._macros = {} if block == BLOCK else {"THREADS": block}
         self._macros |= {} if longest is None else {"LONG": longest}
 
     def pays(self, task: Refinement) -> bool:
         """Whether the device is expected to be done first, with all that it must be given."""
+        if self._device.memory.streaming:  # who takes those matches away may be who waits
+            return False
         missing = sum(map(self._graph.missing_bytes, task.partitions))
         needed = sum(partition.nbytes for partition in task.partitions) + 8 * task.vertices
         fits = needed < self._device.memory.budget // 2
@@ -56,85 +71,46 @@ class DeviceRefiner:
 
     def refine(self, task: Refinement) -> Sets:
         """The candidates that are left of each pattern vertex."""
-        with self._device.active():
-            module = self._device.module("refine", {"ID": IDS[task.dtype], **self._macros}, check=task.check)
-            run = _Run(self._device, self._graph, module, self._block, task)
-            run.drop(task)
-            return run.left(task)
+        task.check()
+        with self._device.active(), _alone:
+            return self._refined(task)
 
-
-@dataclass(slots=True)
-class _Run:
-    """One refinement: what its kernels read (``kernels/refine.cu`` says how), and what they change."""
-
-    device: Device
-    graph: DeviceGraph
-    module: Module
-    block: int
-    task: InitVar[Refinement]
-    levels: list[tuple[int, int, int]] = field(init=False)
-    """Of each level: its first row in the table of vertices, the next level's, and the blocks that look at it."""
-    begins: Ints = field(init=False)
-    """Per pattern vertex: the first of the bits that say which candidates are left."""
-    blocks: int = field(init=False)
-    """So many have a thread per candidate."""
-    cells: Any = field(init=False)
-    """The tables of vertices, arcs, groups and partitions, when each vertex was changed, and how many are left."""
-    at: list[np.uint64] = field(init=False)
-    """The addresses of these."""
-    fits: Any = field(init=False)
-    _held: list[Any] = field(init=False)
-
-    def __post_init__(self, task: Refinement) -> None:
-        memory, count = self.device.memory, len(task.sets)
+    def _refined(self, task: Refinement) -> Sets:
+        """Lay out the tables that the kernel reads (``kernels/refine.cu`` says how), launch it, and read its marks."""
+        module = self._device.module("refine", {"ID": IDS[task.dtype], **self._macros}, check=task.check)
+        memory, count = self._device.memory, len(task.sets)
         level = _levels(task)
         order = np.argsort(level, kind="stable")
         sizes = np.array([len(found) for found in task.sets], np.int64)
-        self._held = [self.graph.array(found, task.dtype) for found in task.sets]
-        partitions = [self.graph.partition(partition) for partition in task.partitions]
-        looks, goes = -(-sizes[order] // (self.block // 32)), -(-sizes[order] // self.block)
+        pieces, tiles = -(-sizes[order] // (self._block // 32)), -(-sizes[order] // self._block)
+        ends = np.searchsorted(level[order], np.arange(level.max() + 2))
+        levels = np.stack([ends[:-1], ends[1:], np.add.reduceat(pieces, ends[:-1])], axis=1)
+        first_piece, first_tile = np.cumsum(pieces) - pieces, np.cumsum(tiles) - tiles
+        first_piece -= first_piece[ends[:-1]][level[order]]
+        copies = [self._graph.array(found, task.dtype) for found in task.sets]
+        partitions = [self._graph.partition(partition) for partition in task.partitions]
+        addresses = np.array([address(copy) for copy in copies], np.int64)[order]
         arcs = task.first_arc[order], task.first_arc[order + 1]
-        addresses = np.array([address(copy) for copy in self._held], np.int64)[order]
-        first_looks, first_goes = np.cumsum(looks) - looks, np.cumsum(goes) - goes
-        columns = (order, task.near[order], *arcs, addresses, sizes[order], first_looks, first_goes)
+        columns = (order, task.near[order], *arcs, addresses, sizes[order], first_piece, first_tile)
         rows = np.array([partition.row for partition in partitions], np.int64)
-        parts = (np.stack(columns, axis=1), task.arcs, task.groups, rows, np.full(count, -1), sizes)
-        self.cells = memory.upload(np.concatenate([part.ravel() for part in parts]))
-        self.at = [np.uint64(address(self.cells) + 8 * at) for at in np.cumsum([0, *(part.size for part in parts)])]
-        ends = np.searchsorted(level[order], np.arange(level.max() + 2)).tolist()
-        self.levels = [(first, last, int(looks[first:last].sum())) for first, last in pairwise(ends)]
-        self.begins, self.blocks = np.empty(count, np.int64), int(goes.sum())
-        self.begins[order] = first_goes * self.block
-        self._held += partitions
-        self.fits = memory.empty(task.vertices, np.uint64)
-        self.fits.fill(0)
-        self.module.launch("spread", self.blocks, self.at[0], count, self.fits, threads=self.block)
-
-    def drop(self, task: Refinement) -> None:
-        """Pass over the levels, forwards and backwards in turn, until few are left to drop."""
-        vertices, arcs, groups, partitions, changed, left = self.at[:6]
-        count, deep = len(task.sets), len(self.levels)
-        known = sum(map(len, task.sets))
-        for number in range(task.passes):
-            task.check()
-            for step, (first, last, blocks) in enumerate(self.levels[:: -1 if number % 2 else 1]):
-                now = number * deep + step
-                before = 2 * number * deep - 1 - now if number else -1  # the last pass went the other way
-                tables = (vertices, first, last, arcs, groups, partitions)
-                state = (self.fits, changed, left, now, before)
-                self.module.launch("drop_unsupported", blocks, *tables, *state, threads=self.block)
-            sizes = self.cells[-count:].get()
-            dropped, known = known - int(sizes.sum()), int(sizes.sum())
-            if not sizes.all() or FEW * dropped < known:
-                break
-
-    def left(self, task: Refinement) -> Sets:
-        """Which candidates are left."""
-        words = self.device.memory.empty(self.blocks * self.block // 32, np.uint32)
-        marks = (self.at[0], len(task.sets), self.fits, words)
-        self.module.launch("mark_left", self.blocks, *marks, threads=self.block)
+        state = (np.full(count, -1), np.zeros(task.passes + 1, np.int64))
+        parts = (np.stack(columns, axis=1), levels, task.arcs, task.groups, rows, *state)
+        cells = memory.upload(np.concatenate([part.ravel() for part in parts]))
+        begins = np.cumsum([0, *(part.size for part in parts)]).tolist()
+        at = [np.uint64(address(cells) + 8 * begin) for begin in begins]
+        fits, total = memory.empty(task.vertices, np.uint64), int(tiles.sum())
+        words = memory.empty(total * self._block // 32, np.uint32)
+        read = (at[0], count, total, at[1], len(levels), at[2], at[3], at[4], fits, task.vertices)
+        # The state: when each vertex was changed, what each pass has dropped, and who has arrived.
+        changed = (at[5], at[6], np.uint64(int(at[7]) - 8))
+        ends_when = (task.passes, FEW, int(sizes.sum()))
+        blocks = self._blocks or max(module.resident("refine", self._block) // SHARE, 1)
+        blocks = min(blocks, max(int(levels[:, 2].max()), 1))
+        module.launch("refine", blocks, *read, *changed, *ends_when, words, threads=self._block)
         kept = np.unpackbits(words.get().view(np.uint8), bitorder="little").view(bool)
-        return tuple(found[kept[at : at + len(found)]] for found, at in zip(task.sets, self.begins, strict=True))
+        first = np.empty(count, np.int64)
+        first[order] = first_tile * self._block
+        return tuple(found[kept[begin : begin + len(found)]] for found, begin in zip(task.sets, first, strict=True))
 
 
 def _levels(task: Refinement) -> Ints:

@@ -167,6 +167,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             fields = enumerate(type.fields)
             rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            if type.sparse:
+                maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
         case Base.DURATION:
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)

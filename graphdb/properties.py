@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-_SMALL = 2_000_000
+SMALL = 2_000_000
 """Values up to which a property may be held in memory as arrays."""
 
 
@@ -75,7 +75,7 @@ class Properties:
         """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
         if label.kinds & EXACT_ONLY:
             return False
-        return 0 < label.triples <= _SMALL and label.max_values == 1 and self.type_of(label) != VALUE
+        return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) != VALUE
 
     def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
         """Return the vertices that have a property, sorted (int64), and its values in the same order."""

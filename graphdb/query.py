@@ -31,7 +31,7 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.progress import Progress
 from graphdb.project import FEW, project
-from graphdb.relation import BINDINGS, bindings_of
+from graphdb.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
@@ -149,7 +149,11 @@ class QueryRun:
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
-    def _prepare_program(self, query: ast.Composite) -> Program:
+    def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
+        """Prepare a query that starts from rows which are there already."""
+        return self._prepare_program(query, start)
+
+    def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
 
         Raises
@@ -158,7 +162,7 @@ class QueryRun:
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
         lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
-        program = lowering.query(query)
+        program = lowering.query(query, start)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(

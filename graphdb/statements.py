@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from graphdb.execute.executor import Executor
     from graphdb.interpret.compute import Computation
     from graphdb.interpret.result import ValuesResult
+    from graphdb.relation import Relation
     from graphdb.storage.loaders.load import LoadReport
+    from graphdb.writing.run import Writing
 
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
 
@@ -172,7 +174,30 @@ class Statements:
                         return self._result(run, prepared, started)
                     except NotSupportedError:  # only its values showed it
                         pass
+            return self._interpreted(query, text, arguments, timeout)
+        try:
+            return self._writing(query, text, arguments, timeout).run()
+        except (QueryTimeout, MemoryLimitError):
+            raise
+        except GraphDBError as error:  # nothing is written yet: the interpreter knows more, and what is wrong
+            if placed(error, text).line is not None and isinstance(error, ExecutionError):
+                raise
         return self._interpreted(query, text, arguments, timeout)
+
+    def _writing(
+        self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Writing:
+        """Return a statement that writes by sets; see :mod:`graphdb.writing`."""
+        from graphdb.writing.run import Writing
+
+        def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
+            return self._query_run(text, given, left)
+
+        def prepare(run: PathRun, query: ast.Composite, start: Relation | None) -> Prepared | Program:
+            prepared = run.prepare(query) if start is None else run.prepare_from(query, start)
+            return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
+
+        return Writing(self._state, query, text, arguments, timeout, new_run, prepare)
 
     def _result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
         """Run what was prepared.

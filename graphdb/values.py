@@ -71,12 +71,16 @@ class Base(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to."""
+    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to.
+
+    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.
+    """
 
     base: Base
     element: Type | None = None
     scale: int = 18
     fields: tuple[tuple[str, Type], ...] = ()
+    sparse: bool = False
 
     def __str__(self) -> str:
         return self.base.value

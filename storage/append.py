@@ -14,7 +14,7 @@ the table ``reifier`` keeps which resource it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,9 @@ _COLUMNS = {
 }
 """Tables of staged rows."""
 
+_QUAD = "graph, label, subject, object"
+"""What quads are sorted by."""
+
 _IN_DEFAULT = """
 INSERT INTO temp._graphdb_quad BY NAME
 WITH named AS (
@@ -141,10 +144,13 @@ class Appender:
         for triples in batch.rows():
             self.add_ids(*(ids.of(column) for column in triples.T))
         for kept in batch.others:
-            others = kept.get()
-            reified = others[:, 4] >= 0
-            self.add_quads(*(ids.of(column) for column in others[~reified, :4].T))
-            self.add_reifiers(*(ids.of(column) for column in others[reified][:, [4, 0, 1, 2]].T))
+            self.add_others(kept.get(), ids.of)
+
+    def add_others(self, others: Ids, ids: Callable[[Ids], Ids]) -> None:
+        """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``ids`` gives the ids of codes."""
+        reified = others[:, 4] >= 0
+        self.add_quads(*map(ids, others[~reified, :4].T))
+        self.add_reifiers(*map(ids, others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
@@ -194,10 +200,29 @@ class Appender:
         elif "triple" in self._staged and self._has("reifier"):
             self._take_properties()
         if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
-            self._append_graphs()
+            self._name_default()
+            self._connection.execute(
+                "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
+                " WHERE graph <> $default",
+                {"default": DEFAULT_GRAPH},
+            )
+            self._append("quad", _QUAD)
         new = self._append_triples()
         self._windows.close()
         return new
+
+    def append_others(self) -> None:
+        """Append named graphs and edges to a graph that has no triples yet; forget the staged triples themselves."""
+        if "reifier" in self._staged:
+            self._staged.remove("reifier")
+            self._append_edges()
+        if "quad" in self._staged:
+            self._name_default()
+            self._append("quad", _QUAD)
+        for table in self._staged:
+            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        self._staged.clear()
+        self._windows.close()
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics up to date."""
@@ -239,17 +264,12 @@ class Appender:
         with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
-    def _append_graphs(self) -> None:
-        """Note which triples are in which graphs, and make those of named graphs triples like all others."""
+    def _name_default(self) -> None:
+        """Note which of the triples of named graphs are in the default graph, too."""
         for table in ("triple", "quad"):
             self._stage(table, ())
-        self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
-        self._connection.execute(
-            "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
-            " WHERE graph <> $default",
-            {"default": DEFAULT_GRAPH},
-        )
-        self._append("quad", "graph, label, subject, object")
+        if has_rows(self._connection, "temp._graphdb_triple") or self._has("triple"):
+            self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
 
     def _append_edges(self) -> None:
         """Give each new reifier an edge of its own, and the edges their properties."""

@@ -7,18 +7,21 @@ before (:mod:`.runs`), and each label's statistics are added up as it passes (:m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.append import Appender
 from graphdb.storage.arrow import Windows, numbers
+from graphdb.storage.batch import LITERAL
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import typed_literals
-from graphdb.storage.runs import by_label, in_chunks
-from graphdb.storage.spool import Kept, Spool
+from graphdb.storage.runs import Piece, by_label, in_chunks
+from graphdb.storage.spool import Kept, Spool, unmap, vast
 from graphdb.storage.tally import ROWS, Tally
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
 
 _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
@@ -47,6 +51,10 @@ class Terms(Protocol):
     @property
     def triples(self) -> Sequence[Kept]:
         """The triples, piece by piece: uint32[n, 3] each."""
+
+    @property
+    def others(self) -> Sequence[Kept]:
+        """What is in named graphs or reified: see :attr:`.Batch.others`."""
 
     def iris(self) -> Iterator[pa.Array]:
         """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
@@ -73,6 +81,8 @@ class Bulk:
         self._batch = batch
         self._memory = memory
         self._folder = folder
+        self._resources, _ = batch.counts
+        self._reifiers = np.empty(0, np.uint8)
 
     def write_terms(self) -> None:
         """Write the dictionary."""
@@ -86,6 +96,23 @@ class Bulk:
         with self._windows.show("_graphdb_values", _stream(schema, LITERAL_BASE, self._batch.values())):
             self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals('_graphdb_values')}")
         self._batch.forget_terms()
+
+    def write_others(self) -> None:
+        """Write which triples are in which named graphs, and the edges that reifiers stand for."""
+        self._reifiers = vast(self._folder / "reifiers", self._resources, np.uint8, self._memory // 4)
+        appender = Appender(self._connection)
+        named = False
+        for kept in self._batch.others:
+            others = kept.get()
+            self._reifiers[others[others[:, 4] >= 0, 4]] = 1
+            named = named or bool((others[:, 4] < 0).any())
+            appender.add_others(others, _ids)
+        for kept in self._batch.triples:
+            triples = kept.get()
+            rows = triples if named else triples[self._describes(triples)]
+            appender.add_ids(*map(_ids, rows.T))
+            unmap(self._reifiers)
+        appender.append_others()
 
     def write_triples(self) -> int:
         """Write the triples, sorted; return how many there are."""
@@ -113,7 +140,7 @@ class Bulk:
 
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
-        labels = by_label(in_chunks(self._batch.triples, self._memory), spool, self._memory)
+        labels = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
         for label, keys in self._tally.passing(labels):
             done = 0
             while done < len(keys):
@@ -125,6 +152,37 @@ class Bulk:
                     yield pa.record_batch([numbers(column) for column in columns], schema)
                     columns, filled = np.empty_like(columns), 0
         yield pa.record_batch([numbers(column[:filled]) for column in columns], schema)
+
+    def _pieces(self) -> Iterator[Piece]:
+        """Yield what becomes triples: all but the literals of reifiers, which are properties of edges."""
+        for kept in self._batch.triples:
+            yield _Some(kept, lambda rows: rows[~self._describes(rows)]) if len(self._reifiers) else kept
+        for kept in self._batch.others:
+            yield _Some(kept, lambda rows: np.ascontiguousarray(rows[rows[:, 4] < 0, :3], np.uint32))
+
+    def _describes(self, triples: Codes) -> NDArray[np.bool_]:
+        """Which triples give a literal to a reifier."""
+        return (triples[:, 2] >= LITERAL) & (self._reifiers[triples[:, 0]] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Some:
+    """Some rows of what is kept, as triples."""
+
+    kept: Kept
+    choose: Callable[[NDArray[Any]], Codes]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def get(self) -> Codes:
+        return self.choose(self.kept.get())
+
+
+def _ids(codes: NDArray[np.integer[Any]]) -> Ints:
+    """Return the ids of codes."""
+    wide = codes.astype(np.int64)
+    return np.where(wide >= LITERAL, wide - LITERAL + LITERAL_BASE, wide)
 
 
 def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:

@@ -11,29 +11,41 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice, pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.spool import Kept, Spool, merged
 
+Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Pieces = Callable[[], Iterable[Keys]]
 """Yields the keys of a label, sorted and distinct, some at a time; as often as it is called."""
 
+
+class Piece(Protocol):
+    """Some triples of codes, uint32[n, 3] (subject, label, object), that are read when they are asked for."""
+
+    def __len__(self) -> int:
+        """How many there are at most."""
+
+    def get(self) -> Codes:
+        """Return them."""
+
+
 _LABELS = 1 << 12
 """Slots of a table of labels at first."""
 
 
-def by_label(chunks: Iterable[Sequence[Kept]], spool: Spool, memory: int) -> dict[int, Pieces]:
+def by_label(chunks: Iterable[Sequence[Piece]], spool: Spool, memory: int) -> dict[int, Pieces]:
     """Sort triples: return the keys of each label, by label in rising order.
 
     Parameters
     ----------
     chunks
-        Pieces of triples of codes (uint32[n, 3] each: subject, label, object), so many at a time that their keys fit
-        into memory.
+        Pieces of triples, so many at a time that their keys fit into memory.
     spool
         Where the runs go, where there is more than one chunk.
     memory
@@ -51,9 +63,9 @@ def by_label(chunks: Iterable[Sequence[Kept]], spool: Spool, memory: int) -> dic
     return {label: partial(_merged, runs[label], memory // 32) for label in sorted(runs)}
 
 
-def in_chunks(pieces: Iterable[Kept], memory: int) -> Iterator[Sequence[Kept]]:
+def in_chunks(pieces: Iterable[Piece], memory: int) -> Iterator[Sequence[Piece]]:
     """Yield pieces of triples, so many at a time that their keys fit into memory."""
-    chunk: list[Kept] = []
+    chunk: list[Piece] = []
     rows = 0
     for kept in pieces:
         if chunk and (rows + len(kept)) * 8 > memory:
@@ -65,7 +77,7 @@ def in_chunks(pieces: Iterable[Kept], memory: int) -> Iterator[Sequence[Kept]]:
         yield chunk
 
 
-def _split(chunk: Sequence[Kept]) -> list[tuple[int, Keys]]:
+def _split(chunk: Sequence[Piece]) -> list[tuple[int, Keys]]:
     """Return the labels of triples, in order, with their keys in any."""
     from graphdb.storage import bulk_kernels as kernels
 

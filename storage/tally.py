@@ -6,22 +6,19 @@ and takes no more memory than one wishes (:mod:`.runs`).
 
 from __future__ import annotations
 
-import mmap
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import StorageError
 from graphdb.storage.arrow import Windows, numbers, values
 from graphdb.storage.batch import LITERAL
 from graphdb.storage.dictionary import term_counts
 from graphdb.storage.runs import Keys, Pieces, by_label, in_chunks
-from graphdb.storage.spool import Kept, Spool, merged
+from graphdb.storage.spool import Kept, Spool, merged, unmap, vast
 from graphdb.storage.statistics import PAIRS, note_pairs
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
@@ -50,10 +47,10 @@ class Tally:
         self._folder = folder
         self._memory = memory
         self._resources, literals = term_counts(connection)
-        self._kinds: NDArray[np.uint8] = _vast(folder / "kinds", literals, np.uint8, memory // 4)
+        self._kinds: NDArray[np.uint8] = vast(folder / "kinds", literals, np.uint8, memory // 4)
         for rows in connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(ROWS):
             self._kinds[values(rows["id"]) - LITERAL_BASE] = values(rows["kind"])
-            _unmap(self._kinds)
+            unmap(self._kinds)
         found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
         self._labels: list[tuple[int, int, Ints]] = []
@@ -82,20 +79,20 @@ class Tally:
     def _classify(self, typed: Pieces) -> None:
         """Learn the vertex labels, by the keys of ``rdf:type``."""
         self._ids = np.empty(0, np.int64)
-        self._starts: Codes = _vast(self._folder / "starts", self._resources + 1, np.uint32, self._memory // 4)
+        self._starts: Codes = vast(self._folder / "starts", self._resources + 1, np.uint32, self._memory // 4)
         for vertices, classes in _halves(typed()):
             self._ids = np.union1d(self._ids, classes)
             found, counts = np.unique(vertices, return_counts=True)
             self._starts[found + 1] += counts.astype(np.uint32)
-            _unmap(self._starts)
+            unmap(self._starts)
         labelled = 0
         for begin in range(0, len(self._starts), ROWS):
             some = self._starts[begin : begin + ROWS]
             some[0] += labelled
             np.cumsum(some, dtype=np.uint32, out=some)
             labelled = int(some[-1])
-            _unmap(self._starts)
-        self._classes: Codes = _vast(self._folder / "classes", labelled, np.uint32, self._memory // 4)
+            unmap(self._starts)
+        self._classes: Codes = vast(self._folder / "classes", labelled, np.uint32, self._memory // 4)
         self._vertices = np.zeros(len(self._ids), np.int64)
         at = 0
         for _, classes in _halves(typed()):
@@ -103,7 +100,7 @@ class Tally:
             self._classes[at : at + len(numbers)] = numbers
             self._vertices += np.bincount(numbers, minlength=len(self._ids))
             at += len(numbers)
-            _unmap(self._classes)
+            unmap(self._classes)
         self._at = np.zeros((len(self._ids), 2, 2), np.int64)
         self._touched = np.empty(len(self._ids), np.int64)
 
@@ -125,13 +122,13 @@ class Tally:
                 objects.sort()
                 runs.append(spool.add(objects))
                 count += len(keys)
-                _unmap(*vertices)
+                unmap(*vertices)
                 yield keys
             kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
             held = np.zeros(3, np.int64)
             for objects in merged(runs, self._memory // 16):
                 kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
-                _unmap(*vertices, self._kinds)
+                unmap(*vertices, self._kinds)
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
         self._labels.append((label, count, totals[: kernels.CLASSES]))
         direction, bucket = np.nonzero(degrees[:, :, 0])
@@ -212,23 +209,3 @@ def _halves(pieces: Iterable[Keys]) -> Iterator[tuple[Ints, Ints]]:
 def _rows(label: int, *columns: Ints) -> Ints:
     """Return columns as rows behind a label."""
     return np.column_stack([np.full(len(columns[0]), label), *columns])
-
-
-def _vast(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: int) -> NDArray[Any]:
-    """Return zeros, which are in a file where they are more bytes than that."""
-    size = count * np.dtype(dtype).itemsize
-    if size <= memory:
-        return np.zeros(count, dtype)
-    try:
-        with open(path, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, size)  # no room is an error here, and a signal when it is written to
-    except OSError as error:
-        raise StorageError(f"cannot spill to '{path.parent}': {error.strerror}") from error
-    return np.memmap(path, dtype, "r+", shape=(count,))
-
-
-def _unmap(*arrays: NDArray[Any]) -> None:
-    """Let go of the memory that arrays in a file were read into; the system reads them again."""
-    for array in arrays:
-        if isinstance(array, np.memmap):
-            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]

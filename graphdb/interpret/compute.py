@@ -222,7 +222,8 @@ class Computation:
             case Base.LIST:
                 return [self._read(item, type.element or ANY) for item in value]
             case Base.MAP:
-                return {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
+                found = {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
+                return {key: one for key, one in found.items() if one is not None} if type.sparse else found
             case Base.DURATION:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:

@@ -59,8 +59,8 @@ class Lowering(Searches):
         self._groups: str | None = None
         """SQL of the groups that the subquery under way runs for (column ``g``)."""
 
-    def query(self, query: ast.Composite) -> Program:
-        """Lower a query.
+    def query(self, query: ast.Composite, start: Relation = UNIT) -> Program:
+        """Lower a query, which may start from rows that are there.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Lowering(Searches):
             Something is wrong with it.
         """
         _check_reading(query)
-        shaped = self._parts(query, UNIT)
+        shaped = self._parts(query, start)
         return Program(tuple(self._steps), replace(shaped, direct=None), self._lists)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Shaped:

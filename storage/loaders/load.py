@@ -343,7 +343,7 @@ class _Load:
             before += source.size
             self._bytes = before
         self._batches.append(self._collector.cut() if self._batches else self._collector.take())
-        new = self._append() if not self._first or any(batch.others for batch in self._batches) else self._write()
+        new = self._write() if self._first else self._append()
         self._report("done", force=True)
         return new
 
@@ -352,6 +352,8 @@ class _Load:
         batch = self._work("storing terms", self._whole)
         writer = bulk.Bulk(self._connection, batch, self._folder, max(self._memory // 2, 1))
         self._work("storing terms", writer.write_terms)
+        if batch.others:
+            self._work("storing graphs and edges", writer.write_others)
         new = self._work("sorting triples", writer.write_triples)
         self._work("counting", writer.write_statistics)
         return new

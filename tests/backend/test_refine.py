@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -53,6 +54,8 @@ def refiner(where: str) -> Iterator[Any]:
             stack.enter_context(emulator.installed())
         executor = GpuExecutor(0, memory_limit=1 << 24)
         pieces = {} if where == "cuda" else {"block": 64, "longest": 2}
+        if where == "emulated":  # where blocks run one after the other
+            pieces["blocks"] = 1
         executor.refiner = DeviceRefiner(executor.device, executor.graph, **pieces)
         with mock.patch.object(executor.refiner, "pays", return_value=True):
             yield executor
@@ -145,7 +148,7 @@ def large() -> Case:
     return Case(source, Data(set(), 0, 0, None), pattern)
 
 
-@pytest.mark.parametrize("pieces", [{}, {"block": 64}], ids=["own", "long"])
+@pytest.mark.parametrize("pieces", [{}, {"block": 64, "blocks": 1}], ids=["own", "long"])
 def test_lists_of_any_length(device: Any, large: Case, pieces: dict[str, int]) -> None:
     """Gone through by a warp or by a block: it is the same."""
     with tasks(large) as asked:
@@ -180,7 +183,7 @@ def test_whoever_may_choose_goes_on_without_the_device(large: Case, caplog: pyte
     with emulator.installed(), tasks(large) as asked:
         (task,) = asked
         executor = GpuExecutor(0, memory_limit=1 << 24)
-        executor.refiner = DeviceRefiner(executor.device, executor.graph, block=64)
+        executor.refiner = DeviceRefiner(executor.device, executor.graph, block=64, blocks=1)
         auto = ChoosingExecutor(HostExecutor(1), lambda: executor)
         task = replace(task, work=1e8)
         assert auto.refine(task) is None
@@ -195,6 +198,35 @@ def test_whoever_may_choose_goes_on_without_the_device(large: Case, caplog: pyte
             assert auto.refine(task) is None
         assert auto.refine(task) is None
         assert caplog.messages == ["a query runs on the CPU instead: broken"]
+
+
+@pytest.mark.gpu
+def test_several_at_a_time(large: Case) -> None:
+    """Blocks that wait for each other never wait for those of another refinement, on whose behalf ever that is."""
+    with tasks(large) as asked:
+        (task,) = asked
+    executors = [GpuExecutor(0, memory_limit=1 << 26) for _ in range(2)]
+    want = lists(refined(task))
+
+    def run(number: int) -> bool:
+        return lists(refined(task, executors[number % 2].refiner.refine)) == want
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(run, range(400), timeout=30))
+
+
+def test_nobody_waits_beside_a_search_that_waits(device: Any, large: Case) -> None:
+    """Where matches stream to the host, who takes them may be who plans: the planner refines."""
+    with tasks(large) as asked:
+        (task,) = asked
+    own = DeviceRefiner(device.device, device.graph)
+    heavy = replace(task, work=1e8)
+    assert own.pays(heavy)
+    device.device.memory.streams(1)
+    try:
+        assert not own.pays(heavy)
+    finally:
+        device.device.memory.streams(-1)
 
 
 @EMULATED

@@ -29,10 +29,20 @@ TABLES = {
 }
 
 
+OTHERS = {
+    "quad": "graph, label, subject, object",
+    "edge": "label, subject, object, ordinal",
+    "reifier": "reifier, label, subject, object",
+    "edge_property": "label, subject, object, ordinal, key, value",
+}
+
+
 def contents(db: graphdb.Database, *tables: str) -> dict[str, list[Any]]:
     """The rows of tables, in order."""
     rows = db._state.connection.rows
-    return {name: rows(f"SELECT * FROM _graphdb.{name} ORDER BY {TABLES[name]}") for name in tables or TABLES}
+    return {
+        name: rows(f"SELECT * FROM _graphdb.{name} ORDER BY {(TABLES | OTHERS)[name]}") for name in tables or TABLES
+    }
 
 
 def recounted(db: graphdb.Database) -> dict[str, list[Any]]:
@@ -138,6 +148,35 @@ def test_what_is_appended_is_as_if_it_had_been_there(
         for file in files:
             db.load(file)
         assert contents(db) == expected
+
+
+reifiers = st.sampled_from(["<a:s>", "_:r", "_:q"])
+quads = st.tuples(terms | reifiers, labels, terms | values, st.sampled_from(["", "", "<a:g>", "_:b"])).map(" ".join)
+reified = st.tuples(reifiers, terms, labels, terms | values).map(
+    lambda row: f"{row[0]} <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( {' '.join(row[1:])} )>>"
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(quads | reified, max_size=40), st.integers(1, 200))
+def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[str], memory: int) -> None:
+    """Named graphs, and edges with properties: what is written at once is what DuckDB appends to a graph."""
+    file = tmp_path_factory.mktemp("random") / "data.nq"
+    file.write_text("".join(f"{line} .\n" for line in lines))
+    found = []
+    for first in (True, False):
+        with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
+            if first:
+                for module, name, value in (
+                    (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
+                    (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+                ):  # fmt: skip
+                    patch.setattr(module, name, value)
+            else:
+                patch.setattr(bulk, "is_empty", lambda connection: False)
+            report = db.load(file)
+            found.append((report.new_triples, contents(db, *TABLES, *OTHERS)))
+    assert found[0] == found[1]
 
 
 def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:

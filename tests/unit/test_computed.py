@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.grammar.parser import parse
 from graphdb.interpret.order_key import order_key
 from graphdb.interpret.values import group_key, sort_key
 from graphdb.temporal import Date, DateTime, Duration, LocalTime
@@ -142,3 +143,27 @@ def test_durations_are_written_as_text_in_sql(db: graphdb.Database) -> None:
     found = db.query(query, asked)
     assert [row[1] for row in found] == texts
     assert found.to_arrow().to_pydict() == {"d": texts, "text": texts, "l": [[text] for text in texts]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (n) RETURN properties(n) AS m, keys(n) AS k, n.age AS x ORDER BY m",
+        "MATCH (n) RETURN DISTINCT n {.*} AS m ORDER BY m DESC",
+        "MATCH (n) WITH properties(n) AS m RETURN m.age, m['name'], keys(m), m ORDER BY m.age, m.name, m.w",
+        "MATCH (n) UNWIND keys(n) AS k RETURN k, count(*) ORDER BY k",
+        "MATCH (n) RETURN max(properties(n)) AS most, min(n {.*}) AS least",
+        "MATCH (n) OPTIONAL MATCH (n)-[r:K]->(x) RETURN n.age AS a, properties(x), keys(x), properties(r) AS p ORDER BY a, p",
+        "MATCH (n) WITH n ORDER BY n.age, n.name, n.w RETURN collect(properties(n)) AS l",
+    ],
+)
+def test_all_properties_are_columns(query: str) -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query(
+            "CREATE (a:P {name: 'a', age: 1}), (b:P {name: 'b', w: 1.5}), (c:Q {id: 3}), (:P {name: 'a'}), (:P {age: 1, w: 2.5}), "
+            "(:P {age: 1, name: 'a', w: 2.5}), (a)-[:K {x: 1}]->(b), (a)-[:K {y: 'q'}]->(b), (b)-[:K]->(c)"
+        )
+        told = db.explain(query)
+        assert "interpreted" not in told
+        assert "computed" not in told
+        assert db.query(query).fetchall() == list(db._statements()._interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]

@@ -1,0 +1,255 @@
+"""SET and REMOVE by sets: of all values that rows give to one property, the last one stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from graphdb import maps
+from graphdb.errors import NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.naming import key_named
+from graphdb.storage.terms import LITERAL_BASE
+from graphdb.storage.update import edges_of, properties_of
+from graphdb.typed import Typed
+from graphdb.values import NULL, Base
+from graphdb.writing.kept import Kept
+from graphdb.writing.literals import written
+from graphdb.writing.stages import Stage, is_empty_map, reads_of, refused, target_of
+from graphdb.writing.work import LITERAL, NO_TEXT, Work, union_all
+
+_TRIPLE = "label, subject, object"
+_EDGE = f"{_TRIPLE}, ordinal"
+
+Item = ast.SetItem | ast.LabelItem | ast.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    """What each row says a property of its ``target`` is: ``value``, or nothing."""
+
+    target: Typed
+    key: ast.KeyName
+    value: Typed
+
+
+def _items(stage: Stage) -> tuple[Item, ...]:
+    assert isinstance(stage.write, (ast.SetClause, ast.RemoveClause))
+    return stage.write.items
+
+
+class Change:
+    """One SET or REMOVE clause over rows."""
+
+    def __init__(self, work: Work, stage: Stage, kept: Kept) -> None:
+        self._work = work
+        self._stage = stage
+        self._kept = kept
+
+    @staticmethod
+    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+        """Refuse what is not written by sets, by the types of what is known of each row."""
+        for item in _items(stage):
+            target = target_of(item, text)
+            if values[target.name].type.base not in (Base.NODE, Base.EDGE, Base.NULL):
+                raise refused(f"changing {values[target.name].type} is not for SQL", text, target)
+        assignments = list(_assignments(stage, values, text))
+        for assignment in assignments:
+            written(assignment.value)
+        if any(map(_clears, _items(stage))) and len(_items(stage)) > 1:
+            raise NotSupportedError("setting all properties beside others is not for SQL")
+
+    def run(self) -> Kept:
+        """Change everything; return the rows."""
+        work, kept = self._work, self._kept
+        if kept.count:
+            text = work.context.text
+            assignments = list(_assignments(self._stage, kept.values, text))
+            self._refuse_rows(assignments, text)
+            assert self._stage.write is not None
+            work.naming.read(self._stage.write)
+            self._labels(text)
+            for base in (Base.NODE, Base.EDGE):
+                mine = [each for each in assignments if each.target.type.base is base]
+                cleared = [kept.values[target_of(i, text).name] for i in _items(self._stage) if _clears(i)]
+                cleared = [target for target in cleared if target.type.base is base]
+                if mine or cleared:
+                    (self._vertices if base is Base.NODE else self._edges)(mine, cleared)
+            work.flushed()
+        return kept.without([name for name in kept.values if name.startswith("#")])
+
+    def _refuse_rows(self, assignments: list[_Assignment], text: str) -> None:
+        """Refuse rows with values that are not written here, or that read what a row before them writes."""
+        source, values = self._kept.source, self._kept.values
+        self._work.refuse_unwritten(source, [(each.value, written(each.value)) for each in assignments])
+        maps_of = [
+            (values[target_of(item, text).name], values[self._stage.name_of(item.value)])
+            for item in _items(self._stage)
+            if isinstance(item, ast.SetItem)
+            and not isinstance(item.target, ast.Property)
+            and not is_empty_map(item.value)
+        ]
+        tests = [f"({target.sql} IS NOT NULL AND {value.sql} IS NULL)" for target, value in maps_of]
+        self._work.refuse_rows(source, tests, "a map of properties that is null is not for SQL")
+        if not isinstance(self._stage.write, ast.SetClause):
+            return
+        for read in set(reads_of(self._stage.write, text)):
+            reader, target = values.get(read.variable), values[read.target]
+            if reader is None or reader.type.base is not target.type.base:
+                continue
+            before = "g.at < b.at" if read.writer >= read.reader else "g.at <= b.at"
+            first = f"(SELECT {target.sql} AS id, min(b.at) AS at FROM {source} b GROUP BY ALL)"
+            if self._work.context.connection.rows(
+                f"SELECT 1 FROM {source} b JOIN {first} g ON g.id = {reader.sql} WHERE {before} LIMIT 1"
+            ):
+                raise NotSupportedError("some rows read what rows before them have set")
+
+    # --- labels
+
+    def _labels(self, text: str) -> None:
+        work, changed = self._work, []
+        nodes = []
+        for item in _items(self._stage):
+            target = self._kept.values[target_of(item, text).name]
+            if isinstance(item, ast.LabelItem) and target.type.base is Base.NODE:
+                nodes.append(target)
+                changed += [
+                    f"SELECT {target.sql} AS subject, {label}::BIGINT AS object FROM {self._kept.source} b"
+                    f" WHERE {target.sql} IS NOT NULL"
+                    for label in work.naming.labels(item.labels)
+                ]
+        if not changed:
+            return
+        type, hidden = work.hidden
+        there = f"(SELECT subject, object FROM _graphdb.triple WHERE label = {type})"
+        adds = isinstance(self._stage.write, ast.SetClause)
+        join = "ANTI JOIN" if adds else "SEMI JOIN"
+        table = work.tables.make(
+            f"SELECT DISTINCT {type}::BIGINT AS label, subject, object FROM ({union_all(changed)}) {join} {there}"
+            " USING (subject, object)"
+        )
+        count = work.tables.count(table)
+        if adds:
+            work.changes.labels_added += count
+            work.update.apply(None, table)
+            return
+        work.changes.labels_removed += count
+        keep = [
+            f"SELECT {type}::BIGINT AS label, {target.sql} AS subject, {hidden}::BIGINT AS object"
+            f" FROM {self._kept.source} b WHERE {target.sql} IS NOT NULL"
+            for target in nodes
+        ]
+        work.update.apply(table, work.tables.make(union_all(keep)))
+
+    # --- properties
+
+    def _written(self, assignments: list[_Assignment], owner: str, columns: str) -> tuple[str, str]:
+        """Return the tables of what properties are in the end, and of the numbers of these literals.
+
+        The first has the ``columns`` of their owner (``owner`` says how a row yields them, from ``t``), ``key``,
+        ``lexical`` and ``datatype``, which are NULL where a property goes.
+        """
+        work, selects = self._work, []
+        for i, each in enumerate(assignments):
+            text = written(each.value)
+            null = each.value.type == NULL
+            selects.append(
+                f"SELECT b.at * {len(assignments)} + {i} AS seq, {owner.format(t=each.target.sql)}, "
+                f"{work.naming.key(each.key)}::BIGINT AS key, {NO_TEXT if null else text.lexical} AS lexical, "
+                f"{NO_TEXT if null else text.datatype} AS datatype FROM {self._kept.source} b"
+                f" WHERE {each.target.sql} IS NOT NULL"
+            )
+        rows = work.tables.make(union_all(selects))
+        work.changes.properties_set += work.tables.count(rows)
+        pair = "struct_pack(lexical := lexical, datatype := datatype)"
+        last = (
+            f"SELECT {columns}, key, v.lexical AS lexical, v.datatype AS datatype FROM"
+            f" (SELECT {columns}, key, arg_max({pair}, seq) AS v FROM {rows} GROUP BY ALL)"
+        )
+        table = work.tables.make(last)
+        return table, work.literals(table)
+
+    def _vertices(self, assignments: list[_Assignment], cleared: list[Typed]) -> None:
+        work = self._work
+        type, hidden = work.hidden
+        added, removed = [], []
+        if assignments:
+            rows, literals = self._written(assignments, "{t} AS subject", "subject")
+            new = work.tables.make(
+                f"SELECT v.subject, v.key AS label, l.value AS object FROM {rows} v LEFT JOIN {literals} l ON {LITERAL}"
+            )
+            removed.append(
+                f"SELECT t.label, t.subject, t.object FROM _graphdb.triple t JOIN {new} n ON t.label = n.label"
+                f" AND t.subject = n.subject WHERE t.object >= {LITERAL_BASE} AND t.object IS DISTINCT FROM n.object"
+            )
+            added.append(f"SELECT {_TRIPLE} FROM {new} WHERE object IS NOT NULL")
+            added.append(
+                f"SELECT {type}::BIGINT AS label, subject, {hidden}::BIGINT AS object FROM {new} WHERE object IS NULL"
+            )
+        for target in cleared:
+            given = ", ".join(str(work.naming.key(each.key)) for each in assignments) or "-1"
+            gone = work.tables.make(
+                f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN (SELECT {target.sql} AS subject FROM"
+                f" {self._kept.source} b) USING (subject) WHERE object >= {LITERAL_BASE} AND label NOT IN ({given})"
+            )
+            work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT label, subject FROM {gone})")
+            removed.append(f"FROM {gone}")
+            added.append(f"SELECT {type}::BIGINT AS label, subject, {hidden}::BIGINT AS object FROM {gone}")
+        make = work.tables.make
+        work.update.apply(make(union_all(removed)), make(union_all(added)))
+
+    def _edges(self, assignments: list[_Assignment], cleared: list[Typed]) -> None:
+        work, make = self._work, self._work.tables.make
+        owner = '({t}).label AS label, ({t})."start" AS subject, ({t})."end" AS object, ({t}).ordinal AS ordinal'
+        targets = {each.target.sql for each in assignments} | {target.sql for target in cleared}
+        touched = make(
+            "SELECT DISTINCT label, subject, object FROM ("
+            + union_all(
+                [
+                    f"SELECT {owner.format(t=t)} FROM {self._kept.source} b WHERE {t} IS NOT NULL"
+                    for t in sorted(targets)
+                ]
+            )
+            + ")"
+        )
+        left, come = f"SELECT p.* FROM {properties_of(touched)} p", []
+        if assignments:
+            rows, literals = self._written(assignments, owner, _EDGE)
+            left += f" ANTI JOIN {rows} n USING ({_EDGE}, key)"
+            come.append(f"SELECT {_EDGE}, key, l.value FROM {rows} v JOIN {literals} l ON {LITERAL}")
+        for target in cleared:
+            given = ", ".join(str(work.naming.key(each.key)) for each in assignments) or "-1"
+            mine = f"(SELECT {owner.format(t=target.sql)} FROM {self._kept.source} b)"
+            gone = make(f"FROM {properties_of(touched)} SEMI JOIN {mine} USING ({_EDGE}) WHERE key NOT IN ({given})")
+            work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT {_EDGE}, key FROM {gone})")
+            left += f" ANTI JOIN {gone} g USING ({_EDGE}, key)"
+        properties = make(union_all([f"SELECT {_EDGE}, key, value FROM ({left})", *come]))
+        work.update.apply(None, None, touched, make(f"FROM {edges_of(touched)}"), properties)
+
+
+def _clears(item: Item) -> bool:
+    """Whether an item takes all properties away that it does not give."""
+    return isinstance(item, ast.SetItem) and not item.add and not isinstance(item.target, ast.Property)
+
+
+def _assignments(stage: Stage, values: Mapping[str, Typed], text: str) -> Iterator[_Assignment]:
+    """Yield what the items of a clause set, one property after the other."""
+    for item in _items(stage):
+        if isinstance(item, ast.LabelItem):
+            continue
+        target = values[target_of(item, text).name]
+        if not isinstance(item, ast.SetItem):
+            if not isinstance(item, ast.Property):
+                raise refused("removing what an expression yields is not for SQL", text, item)
+            yield _Assignment(target, item.key, Typed("NULL", NULL))
+            continue
+        if is_empty_map(item.value):
+            continue
+        value = values[stage.name_of(item.value)]
+        if isinstance(item.target, ast.Property):
+            yield _Assignment(target, item.target.key, value)
+            continue
+        if value.type.base is not Base.MAP:
+            raise refused(f"setting all properties by {value.type} is not for SQL", text, item.value)
+        for name, _ in value.type.fields:
+            yield _Assignment(target, key_named(name, item.value), maps.entry(value, name))

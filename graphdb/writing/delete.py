@@ -1,0 +1,74 @@
+"""DELETE by sets: edges, and vertices with what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphdb.grammar import syntax as ast
+from graphdb.storage.update import edges_of, facts, incident, properties_of
+from graphdb.typed import Typed
+from graphdb.values import Base
+from graphdb.writing.kept import Kept, of_elements
+from graphdb.writing.stages import Stage, refused, used_after
+from graphdb.writing.work import Work, union_all
+
+_TRIPLE = "label, subject, object"
+_EDGE = f"{_TRIPLE}, ordinal"
+
+
+class Delete:
+    """One DELETE clause over rows."""
+
+    def __init__(self, work: Work, stage: Stage, kept: Kept) -> None:
+        assert isinstance(stage.write, ast.DeleteClause)
+        self._work = work
+        self._clause = stage.write
+        self._kept = kept
+
+    @staticmethod
+    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+        """Refuse what is not deleted by sets, and later clauses that look at what is no more."""
+        assert isinstance(stage.write, ast.DeleteClause)
+        for node in stage.write.values:
+            assert isinstance(node, ast.Variable)
+            if values[node.name].type.base not in (Base.NODE, Base.EDGE, Base.NULL):
+                raise refused(f"deleting {values[node.name].type} is not for SQL", text, node)
+        stars = any(isinstance(part, ast.ReturnClause) and part.star for part in stage.later)
+        used = set(values) if stars else used_after(stage.later)
+        for name in used & values.keys():
+            if of_elements(values[name].type):
+                raise refused("naming vertices and edges after DELETE is not for SQL", text, stage.write.values[0])
+
+    def run(self) -> Kept:
+        """Delete everything; return the rows."""
+        work, make, source = self._work, self._work.tables.make, self._kept.source
+        values = [self._kept.values[node.name] for node in self._clause.values if isinstance(node, ast.Variable)]
+        nodes = [f"SELECT {v.sql} AS vertex FROM {source} b" for v in values if v.type.base is Base.NODE]
+        edges = [
+            f'SELECT ({v.sql}).label AS label, ({v.sql})."start" AS subject, ({v.sql})."end" AS object,'
+            f" ({v.sql}).ordinal AS ordinal FROM {source} b WHERE {v.sql} IS NOT NULL"
+            for v in values
+            if v.type.base is Base.EDGE
+        ]
+        type, _ = work.hidden
+        gone = None
+        if nodes:
+            gone = make(f"SELECT DISTINCT vertex FROM ({union_all(nodes)}) WHERE vertex IS NOT NULL")
+            work.changes.vertices_deleted += work.tables.count(gone)
+            if self._clause.detach:
+                edges.append(f"SELECT {_EDGE} FROM {edges_of(make(f'FROM {incident(gone, type)}'))}")
+            else:
+                work.left.append((gone, self._clause.span.start))
+        removed = [f"SELECT {_TRIPLE} FROM {facts(gone, type)}"] if gone is not None else []
+        touched = left = properties = None
+        if edges:
+            lost = make(f"SELECT DISTINCT {_EDGE} FROM ({union_all(edges)})")
+            work.changes.edges_deleted += work.tables.count(lost)
+            touched = make(f"SELECT DISTINCT {_TRIPLE} FROM {lost}")
+            left = make(f"FROM {edges_of(touched)} ANTI JOIN {lost} USING ({_EDGE})")
+            properties = make(f"FROM {properties_of(touched)} ANTI JOIN {lost} USING ({_EDGE})")
+            removed.append(f"SELECT {_TRIPLE} FROM {touched} ANTI JOIN {left} USING ({_TRIPLE})")
+        if removed:
+            work.update.apply(make(union_all(removed)), None, touched, left, properties)
+        work.flushed()
+        return self._kept

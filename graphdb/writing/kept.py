@@ -1,0 +1,90 @@
+"""The rows of a statement between two clauses, and the temporary tables that it makes on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from graphdb.connection import Connection
+from graphdb.relation import ORDER, Relation
+from graphdb.typed import Typed
+from graphdb.values import INTEGER, Base, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows that are there."""
+
+    source: str
+    """What stands after FROM; its column ``at`` numbers the rows from 0."""
+    count: int
+    values: Mapping[str, Typed] = field(default_factory=dict)
+    """The SQL of each name, over the alias ``b``: those of the user's variables, and ``#0 …`` of computed values."""
+
+    @property
+    def relation(self) -> Relation:
+        """The rows as those that later clauses start from, in their order."""
+        named = {name: value for name, value in self.values.items() if not name.startswith("#")}
+        return Relation(self.source, {**named, ORDER: Typed("b.at", INTEGER)})
+
+    def without(self, names: Collection[str]) -> Kept:
+        """Return the rows without some names."""
+        return Kept(self.source, self.count, {n: value for n, value in self.values.items() if n not in names})
+
+
+class Tables:
+    """Temporary tables of one statement."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._made: list[str] = []
+
+    def name(self) -> str:
+        """Return the name of a table that somebody else is about to make."""
+        name = f"temp.{self._connection.temporary()}"
+        self._made.append(name)
+        return name
+
+    def make(self, sql: str, parameters: Mapping[str, object] | None = None) -> str:
+        """Make a table of some SQL; return what names it."""
+        name = self.name()
+        with self._connection.guard() as raw:
+            raw.execute(f"CREATE TEMP TABLE {name.removeprefix('temp.')} AS {sql}", dict(parameters or {}))
+        return name
+
+    def number(self, sql: str) -> int:
+        """Return the one number that some SQL yields."""
+        ((found,),) = self._connection.rows(sql)
+        return int(found)
+
+    def count(self, relation: str) -> int:
+        """Return how many rows a relation has."""
+        return self.number(f"SELECT count(*) FROM {relation}")
+
+    def drop(self) -> None:
+        """Drop all of them."""
+        import duckdb
+
+        for name in self._made:
+            with suppress(duckdb.Error):  # a transaction that was aborted takes them away itself
+                self._connection.raw.execute(f"DROP TABLE IF EXISTS {name}")
+        self._made.clear()
+
+
+def of_elements(type: Type) -> bool:
+    """Whether values of a type are vertices, edges or paths, or have some in them."""
+    if type.base is Base.LIST:
+        return type.element is not None and of_elements(type.element)
+    if type.base is Base.MAP:
+        return any(of_elements(each) for _, each in type.fields)
+    return type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH)
+
+
+def unheld(type: Type) -> bool:
+    """Whether values of a type are known to SQL by a key, which is of one run."""
+    if type.base is Base.LIST:
+        return type.element is not None and unheld(type.element)
+    if type.base is Base.MAP:
+        return any(unheld(each) for _, each in type.fields)
+    return type.base is Base.ANY

@@ -1,0 +1,162 @@
+"""A statement that writes by sets, from its stages to its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import TypeAlias
+
+from graphdb.errors import ExecutionError, NotSupportedError, QueryTimeout
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.check import check
+from graphdb.interpret.context import Context
+from graphdb.interpret.naming import Naming
+from graphdb.paths.run import PathRun
+from graphdb.query import Prepared
+from graphdb.relation import Relation
+from graphdb.relational.program import Program
+from graphdb.result import Result
+from graphdb.state import State
+from graphdb.storage.catalog import in_transaction, transaction
+from graphdb.storage.terms import RDF_TYPE
+from graphdb.storage.update import Update, incident
+from graphdb.typed import Typed
+from graphdb.writing.change import Change
+from graphdb.writing.create import Create
+from graphdb.writing.delete import Delete
+from graphdb.writing.kept import Kept, Tables, unheld
+from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.work import Work
+
+NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
+"""Makes what runs one reading query, with these parameters and within so many seconds."""
+
+Prepare: TypeAlias = Callable[[PathRun, ast.Composite, Relation | None], Prepared | Program]
+"""Prepares a reading query, which may start from rows."""
+
+_CLAUSES: dict[type, type[Create] | type[Change] | type[Delete]] = {
+    ast.CreateClause: Create,
+    ast.SetClause: Change,
+    ast.RemoveClause: Change,
+    ast.DeleteClause: Delete,
+}
+"""Who runs each writing clause: ``check`` refuses by types before anything runs, ``run`` returns the rows."""
+
+
+class Writing:
+    """Runs one statement.
+
+    Raises
+    ------
+    NotSupportedError
+        It is for the interpreter; nothing is written then.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        query: ast.Composite,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        new_run: NewRun,
+        prepare: Prepare,
+    ) -> None:
+        self._state = state
+        self._text = text
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._new_run = new_run
+        self._prepare = prepare
+        run = new_run(arguments, timeout)
+        self._context = Context(state.snapshot, state.forget, run.executor, text, arguments, run.new_control)
+        check(query, self._context)
+        query, self._arguments = with_maps(query, arguments)
+        self.stages = stages_of(query, text)
+        self._tables = Tables(state.connection)
+
+    def run(self) -> Result:
+        """Run the statement: all of it, or nothing."""
+        started = time.perf_counter()
+        state, first = self._state, self.stages[0]
+        with ExitStack() as stack:
+            stack.callback(self._tables.drop)
+            with state.connection.guard() as raw:
+                if len(self.stages) > 1 and in_transaction(raw):  # whose owner alone may roll back
+                    raise NotSupportedError("several steps within a transaction are not for SQL")
+                kept = self._kept(first, None)
+                work = Work(self._context, self._tables, update := Update(raw), Naming(self._context, update))
+                result = None
+                try:
+                    with transaction(raw), state.connection.guard(self._left()):
+                        for stage in self.stages:
+                            if stage is not first and stage.write is not None:
+                                kept = self._kept(stage, kept)
+                            elif stage is not first:
+                                result = self._returned(stage, kept)
+                                break
+                            assert stage.write is not None
+                            kept = _CLAUSES[type(stage.write)](work, stage, kept).run()
+                            self._left()
+                        self._finish(work)
+                except BaseException:
+                    state.rolled_back()
+                    raise
+        state.changed(())
+        message = str(work.changes)
+        elapsed = time.perf_counter() - started
+        if result is None:
+            return Result(state, None, elapsed=elapsed, message=message)
+        result.message, result.elapsed = message, elapsed
+        return result
+
+    def _left(self) -> float | None:
+        """Return the seconds that are left."""
+        if self._deadline is None:
+            return None
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise QueryTimeout("the statement ran longer than its timeout")
+        return left
+
+    def _kept(self, stage: Stage, start: Kept | None) -> Kept:
+        """Run the reading of a stage; its rows."""
+        assert stage.write is not None
+        query = stage.query
+        with self._new_run(self._arguments, self._left()) as run:
+            prepared = self._prepare(run, query, None if start is None else start.relation)
+            columns = prepared.shaped.columns
+            values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+            for value in values.values():
+                if unheld(value.type):
+                    raise NotSupportedError("a value that SQL does not hold is not written by SQL")
+            _CLAUSES[type(stage.write)].check(stage, values, self._text)
+            with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
+                shaped = prepared.shaped
+                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
+                source = self._tables.make(sql, shaped.parameters)
+        return Kept(source, self._tables.count(source), values)
+
+    def _returned(self, stage: Stage, start: Kept) -> Result:
+        """Run the last clauses; what they return."""
+        with self._new_run(self._arguments, self._left()) as run:
+            prepared = self._prepare(run, stage.query, start.relation)
+            with _computing(prepared) as value_of:
+                table = run.run(prepared)
+        return Result(self._state, table, prepared.shaped.columns, value_of=value_of)
+
+    def _finish(self, work: Work) -> None:
+        """Refuse deleted vertices that still have edges."""
+        (type,) = work.naming.ids(RDF_TYPE) if work.left else (0,)
+        left = sum(self._tables.count(incident(gone, type)) for gone, _ in work.left)
+        if left:
+            raise ExecutionError(
+                f"a deleted vertex still has {left} edge{'s' if left > 1 else ''}",
+                text=self._text,
+                position=work.left[-1][1],
+                hint="delete them too, or write DETACH DELETE",
+            )
+
+
+def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:
+    return nullcontext() if prepared.computing is None else prepared.computing.run()

@@ -1,0 +1,294 @@
+"""A statement that writes, cut into stages: clauses that read, and the one that writes what they found.
+
+Everything here follows from the text (and the keys of maps among the parameters): what cannot be written by sets is
+refused before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from graphdb.errors import NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import parts_of, walk
+from graphdb.interpret.check import names_of
+from graphdb.pattern.free import SUBQUERIES, free_variables
+
+WriteClause: TypeAlias = ast.CreateClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
+
+_WRITES = (ast.CreateClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Clauses that read, and what is done with their rows."""
+
+    reads: tuple[ast.ClauseNode, ...]
+    write: WriteClause | None
+    """None at the end of a statement that returns rows: its RETURN is the last of ``reads`` then."""
+    names: tuple[str, ...] = ()
+    """The variables that the writing clause, or a later one, needs of the rows."""
+    computed: tuple[ast.Expression, ...] = ()
+    """What the writing clause needs to know of each row, in the order in which it stands there."""
+    later: tuple[ast.ClauseNode, ...] = ()
+    """The clauses after it."""
+
+    def name_of(self, node: ast.Expression) -> str:
+        """Return the name that an expression's value goes by: the very one, for 1 equals 1.0 and true."""
+        return next(f"#{i}" for i, each in enumerate(self.computed) if each is node)
+
+    @property
+    def query(self) -> ast.Composite:
+        """The query whose rows are kept."""
+        if self.write is None:
+            return ast.Composite((self.reads,))
+        items = [ast.ReturnItem(ast.Variable(name), name, name) for name in self.names]
+        items += [ast.ReturnItem(node, f"#{i}", f"#{i}") for i, node in enumerate(self.computed)]
+        items = items or [ast.ReturnItem(ast.Literal(1), "#", "#")]
+        return ast.Composite(((*self.reads, ast.ReturnClause(tuple(items), span=self.write.span)),))
+
+
+def stages_of(query: ast.Composite, text: str) -> list[Stage]:
+    """Cut a statement into stages.
+
+    Raises
+    ------
+    NotSupportedError
+        It cannot be written by sets.
+    """
+    if len(query.parts) != 1:
+        raise NotSupportedError("a UNION of what writes is not for SQL")
+    (clauses,) = query.parts
+    stages: list[Stage] = []
+    reads: list[ast.ClauseNode] = []
+    scope: list[str] = []
+    for number, clause in enumerate(clauses):
+        if isinstance(clause, ast.MergeClause):
+            raise NotSupportedError("MERGE is not for SQL", text=text, position=clause.span.start)
+        if not isinstance(clause, _WRITES):
+            reads.append(clause)
+            scope = list(dict.fromkeys(_scope_after(clause, scope)))
+            continue
+        later = tuple(clauses[number + 1 :])
+        stars = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(later))
+        needed = set(scope) if stars else free_variables(later)
+        for pattern in clause.patterns if isinstance(clause, ast.CreateClause) else ():
+            if pattern.variable is not None and (stars or pattern.variable.name in needed):
+                raise refused("a path that CREATE makes is not for SQL", text, pattern.variable)
+        computed = tuple(_values_of(clause, text))
+        needed |= _targets_of(clause, scope, text)
+        stages.append(Stage(tuple(reads), clause, tuple(n for n in scope if n in needed), computed, later))
+        reads = []
+        scope = list(dict.fromkeys(_scope_after(clause, scope)))
+    if reads:
+        stages.append(Stage(tuple(reads), None))
+    return stages
+
+
+def with_maps(query: ast.Composite, arguments: Mapping[str, object]) -> tuple[ast.Composite, dict[str, object]]:
+    """Return a statement with maps among the parameters written out where a clause sets properties by them.
+
+    Their values are parameters of their own, which the second part of what is returned has beside those given.
+    """
+    known = dict(arguments)
+
+    def written_out(node: ast.Expression) -> ast.Expression:
+        given = arguments.get(node.name) if isinstance(node, ast.Parameter) else None
+        if not isinstance(node, ast.Parameter) or not isinstance(given, dict):
+            return node
+        items = []
+        for key, value in given.items():
+            name = f"{node.name}.{key}"
+            known[name] = value
+            key_name = ast.KeyName((ast.Word(str(key), False, node.span),), node.span)
+            items.append((key_name, ast.Parameter(name, node.span)))
+        return ast.MapLiteral(tuple(items), node.span)
+
+    def of(clause: ast.ClauseNode) -> ast.ClauseNode:
+        match clause:
+            case ast.SetClause():
+                items = [
+                    replace(i, value=written_out(i.value)) if isinstance(i, ast.SetItem) else i for i in clause.items
+                ]
+                return replace(clause, items=tuple(items))
+            case ast.CreateClause():
+                return replace(clause, patterns=tuple(map(of_pattern, clause.patterns)))
+        return clause
+
+    def of_pattern(pattern: ast.PathPattern) -> ast.PathPattern:
+        nodes = tuple(map(of_element, pattern.nodes))
+        return replace(pattern, nodes=nodes, edges=tuple(map(of_element, pattern.edges)))
+
+    def of_element(element: ast.NodePattern | ast.EdgePattern | ast.Subpath):  # type: ignore[no-untyped-def]
+        if isinstance(element, ast.Subpath) or element.given is None:
+            return element
+        found = written_out(element.given)
+        if not isinstance(found, ast.MapLiteral):
+            return element
+        own = element.properties.items if element.properties is not None else ()
+        return replace(element, given=None, properties=ast.MapLiteral((*found.items, *own), found.span))
+
+    return replace(query, parts=tuple(tuple(map(of, part)) for part in query.parts)), known
+
+
+def _scope_after(clause: ast.ClauseNode, scope: Sequence[str]) -> Iterator[str]:
+    """Yield the variables there are after a clause."""
+    returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+    if isinstance(returns, ast.ReturnClause):
+        yield from scope if returns.star else ()
+        yield from (item.alias or item.text for item in returns.items)
+        return
+    yield from scope
+    if isinstance(clause, ast.UnwindClause):
+        yield clause.variable.name
+    if isinstance(clause, (ast.MatchClause, ast.CreateClause)):
+        for pattern in clause.patterns:
+            yield from names_of(pattern)
+
+
+# --- what a writing clause names -------------------------------------------------------------------------------
+
+
+def elements_of(clause: ast.CreateClause) -> Iterator[ast.NodePattern | ast.EdgePattern]:
+    """Yield the vertices and edges of a CREATE in the order in which they are made."""
+    for pattern in clause.patterns:
+        yield from pattern.nodes
+        for edge in pattern.edges:
+            assert isinstance(edge, ast.EdgePattern)
+            yield edge
+
+
+def _values_of(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
+    """Yield the expressions that a clause needs the values of."""
+    match clause:
+        case ast.CreateClause():
+            for element in elements_of(clause):
+                if element.given is not None:
+                    raise refused("such a map of properties is not for SQL", text, element.given)
+                for _, value in element.properties.items if element.properties is not None else ():
+                    if any(isinstance(part, SUBQUERIES) for part in walk(value)):
+                        raise refused(
+                            "a subquery among the properties of what CREATE makes is not for SQL", text, value
+                        )
+                    yield value
+        case ast.SetClause():
+            for item in clause.items:
+                if isinstance(item, ast.SetItem) and not is_empty_map(item.value):
+                    yield item.value
+
+
+def is_empty_map(node: ast.Expression) -> bool:
+    """Whether an expression is ``{}``, for which SQL has no type."""
+    return isinstance(node, ast.MapLiteral) and not node.items
+
+
+def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression, text: str) -> ast.Variable:
+    """Return the variable of the vertex or edge that an item of SET or REMOVE changes."""
+    target = item.target if isinstance(item, (ast.SetItem, ast.LabelItem)) else item
+    base = target.base if isinstance(target, ast.Property) else target
+    if not isinstance(base, ast.Variable):
+        raise refused("changing what an expression yields is not for SQL", text, base)
+    return base
+
+
+def _targets_of(clause: WriteClause, scope: Collection[str], text: str) -> set[str]:
+    """Return the variables of a clause's vertices and edges that are there before it."""
+    match clause:
+        case ast.CreateClause():
+            names = [element.variable for element in elements_of(clause)]
+            return {variable.name for variable in names if variable is not None and variable.name in scope}
+        case ast.SetClause() | ast.RemoveClause():
+            found = {target_of(item, text).name for item in clause.items}
+            if isinstance(clause, ast.SetClause):  # whether rows see each other's changes is asked of them
+                found |= {read.variable for read in reads_of(clause, text) if read.variable is not None}
+            return found
+        case ast.DeleteClause():
+            for value in clause.values:
+                if not isinstance(value, ast.Variable):
+                    raise refused("deleting what an expression yields is not for SQL", text, value)
+    return free_variables(clause.values)
+
+
+def refused(message: str, text: str, node: ast.Expression) -> NotSupportedError:
+    """Return the error that sends a statement to the interpreter."""
+    return NotSupportedError(message, text=text, position=node.span.start)
+
+
+# --- what SET reads of what it writes --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An item of SET reads a property that one of the clause writes, of a vertex or edge that may be the same."""
+
+    variable: str
+    reader: int
+    target: str
+    writer: int
+
+
+_ALL_PROPERTIES = {"properties", "keys"}
+
+
+def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
+    """Return what the items of a clause read that others write, or they themselves for another row.
+
+    Subqueries are not among it: they run before anything is written.
+
+    Raises
+    ------
+    NotSupportedError
+        What they read is not known, or it is what an earlier item has written for the same row.
+    """
+    found = []
+    labelled = any(isinstance(item, ast.LabelItem) for item in clause.items)
+    written = [
+        (number, target_of(item, text).name, _key_of(item))
+        for number, item in enumerate(clause.items)
+        if isinstance(item, ast.SetItem)
+    ]
+    for reader, item in enumerate(clause.items):
+        if not isinstance(item, ast.SetItem):
+            continue
+        for part in walk(item.value, SUBQUERIES):
+            name = part.name.lower() if isinstance(part, ast.FunctionCall) else ""
+            if labelled and (name == "labels" or isinstance(part, ast.LabelPredicate)):
+                raise refused("labels that the clause itself sets are not for SQL", text, item.value)
+            if name in _ALL_PROPERTIES or isinstance(part, (ast.Subscript, ast.MapProjection)):
+                raise refused("reading any properties while they are set is not for SQL", text, item.value)
+            if not isinstance(part, ast.Property):
+                continue
+            key = _local(part.key)
+            for writer, target, changed in written:
+                if changed is not None and changed != key:
+                    continue
+                if not isinstance(part.base, ast.Variable) or (part.base.name == target and writer < reader):
+                    raise refused("reading what an earlier item has set is not for SQL", text, item.value)
+                found.append(Read(part.base.name, reader, target, writer))
+    return found
+
+
+def _key_of(item: ast.SetItem) -> str | None:
+    """Return the local name of the key that an item sets; None where it sets any."""
+    return _local(item.target.key) if isinstance(item.target, ast.Property) else None
+
+
+def _local(key: ast.KeyName) -> str:
+    from graphdb.pattern.names import local_name
+
+    return local_name(key.words[-1].text)
+
+
+def used_after(clauses: Sequence[ast.ClauseNode]) -> set[str]:
+    """Return the variables that clauses name otherwise than to count them."""
+
+    def used(node: object) -> set[str]:
+        if isinstance(node, ast.Variable):
+            return {node.name}
+        if isinstance(node, ast.FunctionCall) and node.name.lower() == "count" and len(node.arguments) == 1:
+            return used(node.arguments) if not isinstance(node.arguments[0], ast.Variable) else set()
+        return set().union(*map(used, parts_of(node)))
+
+    return used(tuple(clauses))

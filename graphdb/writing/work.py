@@ -1,0 +1,69 @@
+"""What all writing clauses of a statement share, and the pieces that they write with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from graphdb.errors import NotSupportedError
+from graphdb.interpret.context import Context
+from graphdb.interpret.naming import Naming
+from graphdb.interpret.write import Changes
+from graphdb.storage.terms import RDF_TYPE, VERTEX
+from graphdb.storage.update import Update
+from graphdb.typed import Typed
+from graphdb.writing.kept import Tables
+from graphdb.writing.literals import Written
+
+NO_TEXT = "CAST(NULL AS VARCHAR)"
+
+
+@dataclass(slots=True)
+class Work:
+    """One statement's writing, within its transaction."""
+
+    context: Context
+    tables: Tables
+    update: Update
+    naming: Naming
+    changes: Changes = field(default_factory=Changes)
+    left: list[tuple[str, int]] = field(default_factory=list)
+    """Tables of vertices (``vertex``) that were deleted without their edges, and where in the text."""
+
+    @property
+    def hidden(self) -> tuple[int, int]:
+        """The label rdf:type, and the class that every created vertex has."""
+        type, hidden = self.naming.ids(RDF_TYPE, VERTEX)
+        return type, hidden
+
+    def flushed(self) -> None:
+        """What follows reads the graph as it is now."""
+        self.context.changed(self.update.changes)
+        self.context.forget_names()
+        self.update.changes = []
+
+    def literals(self, source: str) -> str:
+        """Return the table of the literals (``value``) of a relation with ``lexical`` and ``datatype``."""
+        into = self.tables.name()
+        terms = f"(SELECT lexical, datatype, {NO_TEXT} AS language FROM {source} WHERE lexical IS NOT NULL)"
+        self.update.literals_of(terms, into.removeprefix("temp."))
+        return into
+
+    def refuse_unwritten(self, source: str, values: Sequence[tuple[Typed, Written]]) -> None:
+        """Refuse rows of which some value has no literal here; nothing of the clause is written yet."""
+        tests = [f"({v.sql} IS NOT NULL AND {w.lexical} IS NULL)" for v, w in values if not w.total]
+        self.refuse_rows(source, tests, "such a value is not written by SQL")
+
+    def refuse_rows(self, source: str, tests: Sequence[str], why: str) -> None:
+        """Refuse rows that fulfil one of some tests."""
+        if tests and self.context.connection.rows(f"SELECT 1 FROM {source} b WHERE {' OR '.join(tests)} LIMIT 1"):
+            raise NotSupportedError(why)
+
+
+def union_all(selects: Sequence[str]) -> str:
+    """Return SQL for the rows of several SELECTs."""
+    return " UNION ALL ".join(selects)
+
+
+LITERAL = "l.lexical = v.lexical AND l.datatype IS NOT DISTINCT FROM v.datatype"
+"""That a row ``l`` of numbered literals is the value of a row ``v``."""
