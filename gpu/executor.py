@@ -1,10 +1,12 @@
-"""The CUDA executor: physical plans on one device, by the join or by the search.
+"""The CUDA executor: physical plans on one device, by the join, by the search, or where matches are counted, by sums.
 
 Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
+Sums (:mod:`graphdb.gpu.counter`) count without going through the matches.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol
@@ -12,17 +14,23 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.errors import MemoryLimitError
 from graphdb.execute.executor import Block, Control
-from graphdb.gpu.count import Counter
+from graphdb.gpu.counter import Counter
+from graphdb.gpu.distinct import reduces
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.program import partitions_of
+from graphdb.gpu.refine import DeviceRefiner
 from graphdb.gpu.search import Search
+from graphdb.gpu.spool import Spool
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refine import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 
-Hint = Literal["auto", "join", "search"]
+Ints = NDArray[np.int64]
+Hint = Literal["auto", "join", "search", "sums"]
 
 STEP = 2e-4
 """Seconds that the smallest step of a join takes: some launches, and two answers to wait for."""
@@ -66,7 +74,7 @@ class GpuExecutor:
     memory_limit
         Bytes that it may hold on the device; by default nine tenths of what is free.
     hint
-        Pins a strategy; ``"auto"`` chooses for each plan.
+        Pins a way for all plans that can go it, the join for others; ``"auto"`` chooses for each plan.
     """
 
     def __init__(self, number: int = 0, *, memory_limit: int | None = None, hint: Hint = "auto") -> None:
@@ -76,7 +84,10 @@ class GpuExecutor:
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
         self.strategies: dict[str, Strategy] = {}
-        self._counter = Counter(self.device, self.graph)
+        self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
+        self._reading: list[Spool] = []
+        """Searches whose rows are being read."""
+        self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph has room on the device beside the smallest run."""
@@ -84,10 +95,22 @@ class GpuExecutor:
         return needed < self.device.memory.budget * 3 // 4
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
-        """What runs a plan: the one that is pinned where it can, or the one that suits."""
-        if self.hint == "search" and plan.kept == len(plan.steps) and self._strategy("search").supports(plan):
-            return self._strategy("search")
-        return self._strategy("join")
+        """What goes through a plan's matches: the search where it is pinned and can, else the join."""
+        return self._strategy("search" if self.hint == "search" and not self._no_search(plan) else "join")
+
+    def _no_search(self, plan: PhysicalPlan) -> str:
+        """Why the search does not run a plan; empty where it does."""
+        if plan.kept < len(plan.steps):
+            return "a row stands for several matches"
+        return "" if self._strategy("search").supports(plan) else "a list is too long"
+
+    def off_hint(self, plan: PhysicalPlan, counting: bool) -> str:
+        """Why a run (or with ``counting``, a count) does not go the way that is pinned; empty where it does."""
+        if self.hint == "search":
+            return self._no_search(plan)
+        if self.hint != "sums" or "count" in self._ways(plan, counting):
+            return ""
+        return f"there are no sums for {'this count' if counting else 'these rows'}"
 
     @property
     def join(self) -> Join:
@@ -102,10 +125,16 @@ class GpuExecutor:
         return self.strategies[name]
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """The device, and how it runs the plan: by a strategy, or where matches are only counted, by sums."""
+        """The device, and how it runs the plan: by a strategy, or by sums where it only counts (all, or by vertex)."""
         way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
-        counted = "sums" if plan.clique is None else "cliques"
-        return f"{self.name} by {counted if way == 'count' else self.strategy(plan).name}"
+        by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
+        told = f"{self.name} by {by}"
+        why_not = self.off_hint(plan, plan.count_only)
+        if why_not:
+            return f"{told}, not by {self.hint}: {why_not}"
+        if way != "count" and self._counter.preparing(plan, plan.count_only):
+            return f"{told} while sums are compiled"
+        return told
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
@@ -113,16 +142,36 @@ class GpuExecutor:
         return ways[_trials(plan, counting).choose(ways)]
 
     def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, Expected]:
-        """What can be done, and what each is expected to take: ``"match"`` goes through the matches."""
+        """What each way is expected to take: ``"match"`` goes through the matches, ``"count"`` sums up."""
         copied, seconds = self.missing_bytes(plan) / LINK, STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
         if not counting and plan.steps:
             rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
         ways = {"match": Expected(seconds, copied)}
-        counted = self._counter.expected(plan) if counting and plan.limit is None else None
-        if counted is not None:
-            ways["count"] = counted
-        return ways
+        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
+        if counted is None:
+            return ways
+        return {"count": counted} if self.hint == "sums" else ways | {"count": counted}
+
+    def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
+        """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
+        self._counter.missed(plan, counting, seconds)
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine a pattern's candidates (:data:`graphdb.plan.refine.Refine`); None where the planner is quicker.
+
+        Raises
+        ------
+        DeviceError
+            Where the device fails.
+        """
+        if not self.refiner.pays(task):
+            return None
+        try:
+            with faults():
+                return self.refiner.refine(task)
+        except MemoryLimitError:
+            return None  # the host has room
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
@@ -146,13 +195,26 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
-        started, left = time.monotonic(), limit
+        started, left, taken = time.monotonic(), limit, 0.0
+        self._make_way(control)
+        counted = self._counted_by_vertex(plan, control) if limit is None else None
+        if counted is not None:
+            vertices, numbers = counted
+            control.seconds = time.monotonic() - started
+            cells = vertices.astype(plan.dtype)
+            yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
+            return
         found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
         try:
             while left != 0:
+                asked = time.monotonic()
                 with faults():
                     block = next(found, None)
+                taken += time.monotonic() - asked
                 if block is None:
+                    if limit is None and len(self._ways(plan, counting=False)) > 1:
+                        _trials(plan, False).note("match", taken)
+                        self._counter.missed(plan, False, taken)
                     break
                 control.check()
                 cells, rows, matches = block
@@ -175,8 +237,28 @@ class GpuExecutor:
         if plan.kept < len(plan.steps):
             yield from self.join.tallied(plan, control, limit)
             return
-        for cells, rows in self.strategy(plan).run(plan, control, limit):
-            yield cells, rows, None
+        if limit is None and self.hint != "search" and reduces(plan):
+            yield from self.join.grouped(plan, control)
+            return
+        strategy = self.strategy(plan)
+        blocks = strategy.run(plan, control, limit)
+        if strategy.name != "search":
+            for cells, rows in blocks:
+                yield cells, rows, None
+            return
+        spool = Spool(blocks, control.buffer_bytes)
+        self._reading.append(spool)
+        try:
+            for cells, rows in spool:
+                yield cells, rows, None
+        finally:
+            self._reading.remove(spool)
+
+    def _make_way(self, control: Control) -> None:
+        """Take the rows of searches that this thread is reading from the device, so that no kernel waits for it."""
+        for spool in [spool for spool in self._reading if spool.reader == threading.get_ident()]:
+            with faults():
+                spool.empty(control)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches; raises like :meth:`run`."""
@@ -185,17 +267,17 @@ class GpuExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
+        self._make_way(control)
         try:
             with faults():
                 counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
-            summed = self._counter.expected(plan) if limit is None else None
-            if summed is not None:
+            if limit is None and len(self._ways(plan, counting=True)) > 1:
                 taken = time.monotonic() - started
                 _trials(plan, True).note("match", taken)
-                self._counter.waited(plan, taken - summed.seconds)
+                self._counter.missed(plan, True, taken)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
@@ -210,6 +292,18 @@ class GpuExecutor:
         counted = self._counter.count(plan, control)
         if counted is not None:
             _trials(plan, True).note("count", time.monotonic() - started)
+        return counted
+
+    def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
+        """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
+        ways = self._ways(plan, counting=False)
+        if "count" not in ways or _trials(plan, False).choose(ways) != "count":
+            return None
+        started = time.monotonic()
+        with faults():
+            counted = self._counter.count_by_vertex(plan, control)
+        if counted is not None:
+            _trials(plan, False).note("count", time.monotonic() - started)
         return counted
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.executor import Control
+from graphdb.gpu.distinct import Distinct, Grouped
 from graphdb.gpu.filter import narrowed
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
@@ -94,6 +95,12 @@ class Join:
         run = _Run(self, plan, levels, control, counting=False, limit=limit)
         images = Images(self.module(plan.dtype), self.device, plan)
         yield from stream(self.device, run.tables(), images, control.buffer_bytes)
+
+    def grouped(self, plan: PhysicalPlan, control: Control) -> Iterator[Grouped]:
+        """The same where only different rows are wanted; and how often each came."""
+        run = _Run(self, plan, self._levels(plan, counting=False), control, counting=False, limit=None)
+        images = Images(self.module(plan.dtype), self.device, plan)
+        yield from Distinct(self.device, plan).rows_of(map(images.of, run.tables()))
 
     def tallied(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int, Any]]:
         """The same for a plan whose last steps make no row of their own; and how many matches each row stands for."""

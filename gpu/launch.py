@@ -9,8 +9,9 @@ of it.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -36,6 +37,7 @@ IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long 
 VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
 """All modules and the macros they are compiled with, for whoever compiles everything (tests, ``graphdb doctor``)."""
 
+_Key = tuple[str, tuple[str, ...], str]
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 
@@ -147,7 +149,9 @@ class Device:
         with self.memory.active():
             self.stream = cupy.cuda.Stream(non_blocking=True)
             self.copies = cupy.cuda.Stream(non_blocking=True)
-        self._modules: dict[tuple[str, tuple[str, ...], str], Module] = {}
+        self._modules: dict[_Key, Module] = {}
+        self._compiling: dict[_Key, Future[None]] = {}
+        self._lock = threading.Lock()
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -161,28 +165,34 @@ class Device:
         """A module compiled with the given macros, and where it is written per plan, that text.
 
         Nothing stops the compiler: a module that is new is compiled by a thread of its own while ``check`` is asked now
-        and then.  What that raises is raised here; the thread goes on, and the next who asks finds the module.
+        and then.  What that raises is raised here; the thread goes on, and the next who asks finds the module, or waits
+        for the same thread.
         """
         key = (name, defines(macros), plan)
         if key not in self._modules:
             if check is None:
                 self._modules[key] = Module(self, name, macros, plan)
-            else:
-                self._compile(key, name, macros, plan, check)
+                return self._modules[key]
+            with self._lock:
+                under_way = self._compiling.get(key) or self._compile(key, macros)
+            while not wait([under_way], COMPILER_PAUSE).done:
+                check()
+            under_way.result()
         return self._modules[key]
 
-    def _compile(self, key: Any, name: str, macros: Mapping[str, object], plan: str, check: Callable[[], None]) -> None:
+    def _compile(self, key: _Key, macros: Mapping[str, object]) -> Future[None]:
+        """Have a thread compile a module."""
+
         def compiled() -> None:
-            module = Module(self, name, macros, plan)
+            module = Module(self, key[0], macros, key[2])
             module.compile()
             self._modules[key] = module
 
         pool = ThreadPoolExecutor(1, "graphdb-compiler")
-        under_way = pool.submit(compiled)
+        under_way = self._compiling[key] = pool.submit(compiled)
+        under_way.add_done_callback(lambda _: self._compiling.pop(key, None))
         pool.shutdown(wait=False)
-        while not wait([under_way], COMPILER_PAUSE).done:
-            check()
-        under_way.result()
+        return under_way
 
     def offsets(self, lengths: Any) -> Any:
         """Where runs of the given lengths begin: int64 [n + 1], from int64 [n]."""

@@ -66,6 +66,8 @@ class DeviceMemory:
         self.pool.set_limit(size=self.budget)
         self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
         self._lock = threading.RLock()
+        self._building: dict[tuple[str, int], threading.RLock] = {}
+        """Who builds a copy holds its lock; others go on meanwhile."""
         self._streaming = 0
         """Kernels that wait for their matches to be taken away."""
 
@@ -113,14 +115,29 @@ class DeviceMemory:
         """The device copy ``what`` of a host object, built when it is first asked for."""
         key = (what, id(original))
         with self._lock:
-            held = self._kept.get(key)
-            if held is not None and held.original() is original:
-                self._kept.move_to_end(key)
-                found: S = held.copy
+            found: S | None = self._touched(key, original)
+            if found is not None:
                 return found
-            copy = build()
-            self._kept[key] = _Kept(copy, weakref.ref(original, lambda _: self._drop(key)))
-            return copy
+            building = self._building.setdefault(key, threading.RLock())
+        with building:
+            try:
+                found = self._touched(key, original)
+                if found is None:
+                    found = build()
+                    with self._lock:
+                        self._kept[key] = _Kept(found, weakref.ref(original, lambda _: self._drop(key)))
+                return found
+            finally:
+                self._building.pop(key, None)
+
+    def _touched(self, key: tuple[str, int], original: object) -> Any:
+        """What is kept, if it is, as the most recently used."""
+        with self._lock:
+            held = self._kept.get(key)
+            if held is None or held.original() is not original:
+                return None
+            self._kept.move_to_end(key)
+            return held.copy
 
     def kept(self, what: str, original: object) -> Any:
         """That copy, if it is on the device already; else None."""
@@ -165,6 +182,11 @@ class DeviceMemory:
         """So many more (or fewer) kernels run that wait for the host: until they end, no memory goes back."""
         with self._lock:
             self._streaming += more
+
+    @property
+    def streaming(self) -> bool:
+        """Whether some kernel waits for the host."""
+        return self._streaming > 0
 
     def evict(self, wanted: int | None) -> None:
         """Let go of the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""

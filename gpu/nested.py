@@ -26,7 +26,8 @@ class Specialised:
     Attributes
     ----------
     text
-        C++, after ``teams.cuh``; the kernel is called ``nested``.
+        C++, after ``teams.cuh``; the kernel is called ``nested``.  Its ``sums`` is one number, or where the part is
+        rooted, one for each rank.
     threads, shared
         Of a block; ``shared`` in bytes.
     scratch
@@ -119,6 +120,8 @@ class _Writer(Layout):
             % ("root_weight[x0]" if self.root_weighted else "1")
         )
         self._level(0)
+        if self.part.rooted:
+            say("own = warp_sum(own); if (LANE == 0 && own) atomicAdd(sums + x0, own); own = 0;")
         say("}")
         say("own = warp_sum(own); size = warp_sum(size);")
         say("if (LANE == 0 && own) atomicAdd(sums, own);")
@@ -296,14 +299,9 @@ class _Writer(Layout):
         say = self.lines.append
         ids, count = self._base(number)
         kind = "u32" if self.registers[number].type == "u32" else "u64"
-        first, step = (
-            (f"({team}::warp() + piece * {team}::warps())", f"{team}::warps() * pieces")
-            if deal
-            else (
-                f"{team}::warp()",
-                f"{team}::warps()",
-            )
-        )
+        first, step = f"{team}::warp()", f"{team}::warps()"
+        if deal:
+            first, step = f"({first} + piece * {step})", f"{step} * pieces"
         say(f"{{ const u32 entries = {count};")
         say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if deal else 'entries'});")
         say(f"for (u32 at = {first} * some; at < entries; at += {step} * some) {{")

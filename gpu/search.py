@@ -5,8 +5,9 @@ fill them in any order and say when one is complete, blocks are copied to the ho
 told how many are gone, by a copy behind theirs.  So a run needs no more memory than the ring, however many matches
 there are.  As the kernel waits for those who empty the ring, it leaves room on every processor for theirs.
 
-Work is dealt out by the second step's elements.  Where these are few, or little is known of what hangs on each, partial
-matches of a later step are put into a pool first, and dealt out anew in a second launch.
+Work is dealt out by the second step's elements.  Warps that find none take half of what others have left, within their
+block and across blocks (``kernels/steal.cuh``).  Where there are too few elements to begin with, partial matches of a
+later step are put into a pool first, and dealt out anew in a second launch: that spreads sooner than stealing does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.program import DeviceProgram, device_program, partitions_of
 from graphdb.gpu.specialise import search_text
+from graphdb.gpu.stealing import LEFT, LETTER, STEALS, Steal
 from graphdb.gpu.stream import Images, Table, stream
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -33,24 +35,30 @@ LEAST = 1
 """… unless they had fewer elements than this, …"""
 LARGE = 16
 """… or so many, which are dealt out more finely, to a quarter: then their work differs most."""
-ENOUGH = 1 << 20
-"""Partial matches that keep a device busy."""
+ENOUGH, FEW = 1 << 20, 1 << 13
+"""Partial matches of the second step that keep a device busy; and those that do where work is stolen."""
+RESIDENT = 4
+"""Blocks of 256 threads that a processor has room for at least: its registers are shared by as many."""
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
-SHARED = 200 << 10
-"""Bytes of shared memory that a block may take."""
+SHARED, PROCESSOR_SHARED = 200 << 10, 224 << 10
+"""Bytes of shared memory that a block may take, and all blocks of a processor."""
 
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
-_NEXT, _RESUMES = 13, 24
+_NEXT, _RESUMES, _DESK = 13, 24, 32
 """Cells of ``Run`` that differ between a search's two launches."""
-_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0)
-"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, and the
-second launch's next task."""
+_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0, 0, 0)
+"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, the
+second launch's next task, and what was stolen within and across blocks."""
 
-VARIANTS["search"] = tuple({"ID": name, "THREADS": str(BLOCK)} for name in IDS.values())
+_MACROS = {"THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)}
+VARIANTS["search"] = (
+    {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
+    {"ID": IDS[np.int64], **_MACROS},
+)
 
 
 class Search:
@@ -69,6 +77,11 @@ class Search:
     depth, pool_rows
         The step whose batches are dealt out anew, and how many partial matches that may be; by default the third where
         the second is not expected to have enough for all warps, and the plan goes on for long enough.
+    steal, left
+        Whether warps without work take from others (STMatch §V), and how little of the last step but one is still
+        divided.
+    resident
+        Blocks that a processor is to have room for, at least: with more, each thread has fewer registers.
     """
 
     name = "search"
@@ -87,14 +100,20 @@ class Search:
         motion: bool = True,
         depth: int | None = None,
         pool_rows: int = POOL_ROWS,
+        steal: Steal = "across",
+        left: int = LEFT,
+        resident: int = RESIDENT,
     ) -> None:
         self.device, self.graph = device, graph
         self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
-        self._depth = depth
+        self._depth, self.steal, self.left = depth, steal, left
+        self.resident = resident
         self.macros = {} if unroll == 32 else {"UNROLL": unroll}
         self.milliseconds = 0.0
         """After a run: the device's time."""
+        self.stolen = (0, 0)
+        """After a run: how often work was taken within blocks, and across them."""
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether no list, of neighbours or to be scanned, is too long for it."""
@@ -104,7 +123,7 @@ class Search:
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
-        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 512 * self.device.processors
+        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 1024 * self.device.processors
         ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
         ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
         return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
@@ -115,7 +134,8 @@ class Search:
         depth = self._depth
         if depth is None:
             # As early as will do: intersections that were kept for later steps are made anew for each that is pooled.
-            depth = 2 if last > 2 and plan.steps[1].estimate < ENOUGH else 0
+            enough = FEW if self.steal == "across" else ENOUGH
+            depth = 2 if last > 2 and plan.steps[1].estimate < enough else 0
         return depth if 1 < depth <= last else 0
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
@@ -161,16 +181,22 @@ class _Run:
         device = self._device = search.device
         second = plan.program.second
         depth = search.depth(plan) if limit is None else 0
-        text = search_text(plan, counting, second, search.motion, depth)
+        text = search_text(plan, counting, second, search.motion, depth, search.steal != "off")
+        steals = STEALS.index(search.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
         threads, room = BLOCK, SHARED if counting else SHARED // 2
         while threads > 32 and threads // 32 * text.room * width > room:
             threads //= 2
         warps, shared = threads // 32, threads // 32 * text.room * width
+        if steals:
+            shared += 4 * (warps * (4 * text.levels + 1) + 1)  # stacks, and which warps have no work
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            macros = {"ID": IDS[plan.dtype], "THREADS": threads, **search.macros}
+            resident = min(search.resident * BLOCK // threads, PROCESSOR_SHARED // max(shared, 1))
+            macros = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1), **search.macros}
+            if steals:
+                macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
             module = device.module("search", macros, text.plan, control.check)
             scan = program.scans[0]
             ends, elements = self._ends(module, program, scan, second)
@@ -193,6 +219,9 @@ class _Run:
             self._cells, self._taken = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * search.pool_rows, plan.dtype)
+            desks = empty((1 + (depth > 0), 2 + -(-blocks // 32) + LETTER * blocks * warps if steals else 0), np.uint32)
+            desks.fill(0)
+            mail = empty(blocks * warps * text.carried, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
             for step, values in program.scans.items():
                 scans[step] = address(values), len(values)
@@ -207,17 +236,18 @@ class _Run:
                 *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
                 *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
                 *(self._ready.ctypes.data, address(self._taken)),
+                *(address(desks), address(mail), cell + 56),
             ]
             resumed = given.copy()
-            resumed[_NEXT], resumed[_RESUMES] = cell + 48, 1
+            resumed[_NEXT], resumed[_RESUMES], resumed[_DESK] = cell + 48, 1, address(desks[-1:])
             first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
-            self._alive = (program, ends, shares, pool, tables, first, again)
+            self._alive = (program, ends, shares, pool, tables, desks, mail, first, again)
             self._stream = device.side_stream()
             self._stream.wait_event(device.event())
             with self._stream:
                 self._begin = device.event_on(self._stream)
-                tasks = max(-(-elements // piece), 1)
-                module.launch("search", min(blocks, tasks), first, threads=threads, shared=shared)
+                started = blocks if steals > 1 else min(blocks, max(-(-elements // piece), 1))
+                module.launch("search", started, first, threads=threads, shared=shared)
                 if depth:
                     module.launch("search", blocks, again, threads=threads, shared=shared)
                 self._end = device.event_on(self._stream)
@@ -284,4 +314,5 @@ class _Run:
             self._end.synchronize()
         else:
             self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
+            self._search.stolen = tuple(self._cells.get()[7:9].tolist())
         self._device.memory.streams(-int(not self._counting))

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphdb.gpu.reads import EDGES, FIRST_ROW, JOIN, SCAN, Reads, row_of
+from graphdb.gpu.stealing import carry_text
 from graphdb.plan.physical import Op, PhysicalPlan
 
-SCAN, JOIN, EDGES = 0, 1, 2
 WARP = 32
-_FIRST_ROW = -10
-
-
-def _row_of(share: int) -> int:
-    """What stands for the place of a share's partial match in its batch, among slots."""
-    return _FIRST_ROW - share
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +29,21 @@ class Text:
         Vertex ids that each warp keeps of shared intersections.
     pooled
         Vertex ids that a row of the pool has.
+    levels, carried
+        Where work can be stolen: the steps that have a stack, and the vertex ids of a batch that is given away.
     """
 
     plan: str
     room: int
     shares: int
     pooled: int
+    levels: int = 0
+    carried: int = 0
 
 
-def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = True, depth: int = 0) -> Text:
+def search_text(
+    plan: PhysicalPlan, counting: bool, second: int, motion: bool = True, depth: int = 0, steal: bool = False
+) -> Text:
     """Write a plan's steps.
 
     Parameters
@@ -56,125 +57,21 @@ def search_text(plan: PhysicalPlan, counting: bool, second: int, motion: bool = 
         lists are gone through wherever they are wanted.
     depth
         Batches of this step can be put into a pool, and dealt out anew in a second launch; 0: none.
+    steal
+        What is left of a step can be divided while later ones are gone through.  The first two are not where work is
+        dealt out by their lists, in pieces that are small already, nor is the last.
     """
-    return _Writer(plan, counting, second, motion, depth).write()
+    return _Writer(plan, counting, second, motion, depth, steal).write()
 
 
-class _Writer:
-    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int) -> None:
-        program = plan.program
-        self._depth = depth
-        self._plan, self._counting, self._second = plan, counting, second
-        self._steps: list[list[int]] = program.steps.tolist()
-        self._lists: list[list[int]] = program.lists.tolist()
-        self._checks: list[list[int]] = program.checks.tolist()
-        self._shares: list[list[int]] = program.shares.tolist()
-        self._outputs = [] if counting else program.outputs.tolist()
-        self._slots = [step[0] for step in self._steps]
+class _Writer(Reads):
+    """Writes the steps, line by line."""
+
+    def __init__(self, plan: PhysicalPlan, counting: bool, second: int, motion: bool, depth: int, steal: bool) -> None:
+        super().__init__(plan, counting, motion, depth)
+        self._counting, self._second = counting, second
+        self._stolen = range(1 if second < 0 else 2, len(plan.steps) - 1) if steal else range(0)
         self._lines: list[str] = []
-        self._made = self._shares_made() if motion else {}
-        self._live = [self._live_after(k) for k in range(len(self._steps))]
-
-    # --- what later steps read
-
-    def _shares_made(self) -> dict[int, int]:
-        """The shared intersections of two lists and more that are made, and the step whose batch they belong to."""
-        wanted = {self._lists[r][1] for step in self._steps for r in range(step[2], step[3]) if self._lists[r][0] == -2}
-        for share in sorted(wanted, reverse=True):
-            parent = self._shares[share][0]
-            while parent >= 0:
-                wanted.add(parent)
-                parent = self._shares[parent][0]
-        made = {}
-        for share in sorted(wanted):
-            slots = [slot for _, slot in self._chain(share)]
-            if len(slots) > 1:
-                # What leaves a warp for the pool leaves its intersections behind: they are made after that.
-                made[share] = max(self._depth, *(self._slots.index(slot) for slot in slots))
-        return made
-
-    def _chain(self, share: int) -> list[tuple[int, int]]:
-        """The lists that a share is made of: (partition, slot)."""
-        found = []
-        while share >= 0:
-            share, partition, slot = self._shares[share]
-            found.append((partition, slot))
-        return found
-
-    def _shares_read(self, k: int) -> set[int]:
-        """The shares that are read while a batch of step ``k - 1`` is extended."""
-        if self._steps[k][1] != JOIN:
-            return set()
-        rows = range(self._steps[k][2], self._steps[k][3])
-        found = {self._lists[row][1] for row in rows if self._lists[row][0] == -2}
-        found = {share for share in found if self._made.get(share, k) < k}
-        parents = {self._shares[share][0] for share, level in self._made.items() if level == k - 1}
-        return found | {parent for parent in parents if parent in self._made}
-
-    def _lists_of(self, k: int) -> list[tuple[int, int, int]]:
-        """A join's lists: (row of the table, partition, or -1 for constants, or -2 for a share, and its slot)."""
-        found: list[tuple[int, int, int]] = []
-        for row in range(self._steps[k][2], self._steps[k][3]):
-            partition, slot = self._lists[row][:2]
-            if partition == -2 and self._made.get(slot, k) >= k:
-                found += [(row, of, vertex) for of, vertex in self._chain(slot)]
-            else:
-                found.append((row, partition, slot))
-        return found
-
-    def _checks_of(self, k: int) -> tuple[range, range]:
-        """(restrictions, other checks) of a step, as rows of the table."""
-        _, _, _, _, first, other, last = self._steps[k][:7]
-        return range(first, other), range(other, last)
-
-    def _slots_of_check(self, row: int) -> list[int]:
-        check = self._checks[row]
-        match Op(check[0]):
-            case Op.ABOVE | Op.UNEQUAL:
-                return check[1:3]
-            case Op.NOT_BOTH_EQUAL:
-                return check[1:5]
-            case Op.EDGES_DIFFER:
-                return check[1:7]
-            case Op.CANDIDATE_SEARCH | Op.CANDIDATE_BIT | Op.SIGNATURE:
-                return [check[1]]
-            case Op.EDGE | Op.NO_EDGE:
-                return check[2:4]
-            case Op.EDGE_COUNT:
-                return check[2:4] + [int(slot) for slot in self._plan.program.uncertain[check[5] : check[6]]]
-            case _:
-                return []
-
-    def _read_by(self, k: int) -> set[int]:
-        step = self._steps[k]
-        found = {slot for _, partition, slot in self._lists_of(k) if partition >= 0}
-        for share, level in self._made.items():
-            if level == k - 1:
-                found.update(
-                    slot for _, slot in (self._chain(share) if self._parent(share) < 0 else self._chain(share)[:1])
-                )
-        found |= {_row_of(share) for share in self._shares_read(k)}
-        if step[1] == EDGES:
-            found |= {step[9], step[10]}
-        for rows in self._checks_of(k):
-            for row in rows:
-                found.update(self._slots_of_check(row))
-        return found
-
-    def _live_after(self, k: int) -> list[int]:
-        """The slots bound by step ``k`` that are read after it."""
-        later = set(self._outputs)
-        for j in range(k + 1, len(self._steps)):
-            later |= self._read_by(j)
-        rows = [_row_of(share) for share, level in self._made.items() if level < k]
-        return [slot for slot in (*self._slots[: k + 1], *rows) if slot in later]
-
-    def _parent(self, share: int) -> int:
-        """The share that a share is made from; -1 where it is made from two lists."""
-        parent = self._shares[share][0]
-        return parent if parent in self._made else -1
-
-    # --- text
 
     def write(self) -> Text:
         """All steps, the last first."""
@@ -202,7 +99,24 @@ class _Writer:
             self._extend(k)
         self._start()
         self._resume()
-        return Text("\n".join(self._lines) + "\n", at or 1, kept, len(self._pooled))
+        carried = 0
+        if self._stolen:
+            carried = self._carry()
+        levels = last if self._stolen else 0
+        return Text("\n".join(self._lines) + "\n", at or 1, kept, len(self._pooled), levels, carried)
+
+    def _carry(self) -> int:
+        """``carry``: what a batch needs where it is gone on with; how many ids in all but intersections."""
+        last = len(self._steps) - 1
+        rows, lists = {}, {}
+        for k in self._stolen:
+            rows[k] = [self._rooms[k - 1] + WARP * i for i in range(len(self._live[k - 1]))]
+            read = set().union(*(self._shares_read(j) for j in range(k, last + 1)))
+            found = [share for share in sorted(read) if self._made[share] < k]
+            lists[k] = [(self._lengths[share], self._keeps[share], self._capacity(share)) for share in found]
+        text, most = carry_text(rows, lists)
+        self._lines.append(text)
+        return WARP * most
 
     def _capacity(self, share: int) -> int:
         return max(int(self._plan.program.share_capacity[share]), 1)
@@ -211,9 +125,9 @@ class _Writer:
         """What a slot is bound to, where step ``k`` is tested: ``lane`` holds what came before."""
         if slot == self._slots[k]:
             return f"(i64){own}"
-        if slot <= _FIRST_ROW and self._made[_FIRST_ROW - slot] == k - 1:
+        if slot <= FIRST_ROW and self._made[FIRST_ROW - slot] == k - 1:
             return lane
-        if slot <= _FIRST_ROW or slot in self._slots[:k]:
+        if slot <= FIRST_ROW or slot in self._slots[:k]:
             return f"(i64)search.room[{self._rooms[k - 1] + WARP * self._live[k - 1].index(slot)} + {lane}]"
         return f"run.constants[{slot}]"
 
@@ -254,9 +168,16 @@ class _Writer:
             + (", i64 low, i64 high) {" if clipped else ") {")
         )
         say("const Run &run = search.run; (void)run;")
-        for share, level in self._made.items():
-            if level == k - 1:
-                self._make(share, k)
+        made = [share for share, level in self._made.items() if level == k - 1]
+        if self._stolen and k <= self._stolen[-1]:
+            # What was stolen goes through the steps before its own, and brings what they have made.
+            say(f"const bool rows = on; on = on && search.step <= {k}; (void)rows;")
+            say(f"if (search.step < {k}) {{")
+        else:
+            say("{")
+        for share in made:
+            self._make(share, k)
+        say("}")
         lists = self._lists_of(k) if step[1] == JOIN else []
         kind = "i64" if step[1] == EDGES else "ID"
         say(f"const {kind} *ids = nullptr; u32 count = 0;")
@@ -278,10 +199,16 @@ class _Writer:
             say("}")
             return
         say("u32 total; const u32 first = exclusive_sum(count, total);")
+        begin = "0"
+        if k in self._stolen:
+            begin = "begins"
+            say("u32 begins = 0;")
+            say(f"if (search.step == {k}) {{")
+            say("begins = search.low; total = min(total, search.high); search.step = 0; }")
         if last:
             say("for (u32 at = 0, end; at < total; at = end) {")
         else:
-            say("for (u32 at = 0, end, kept = 0;;) {")
+            say(f"for (u32 at = {begin}, end, kept = 0;;) {{")
             say("for (; at < total && kept < WARP; at = end) {")
         say("if (search.poll()) return;")
         say("end = round_end(first, at, total);")
@@ -312,7 +239,7 @@ class _Writer:
 
     def _kept(self, share: int, k: int) -> str:
         """A share's list for the lane's partial match, where step ``k`` is opened."""
-        row = self._value(_row_of(share), k, "LANE")
+        row = self._value(row_of(share), k, "LANE")
         ids = f"search.shares + {self._keeps[share]} + ({row}) * {self._capacity(share)}"
         return f"{{{ids}, (u32)search.room[{self._lengths[share]} + {row}]}}"
 
@@ -393,8 +320,8 @@ class _Writer:
         """With a limit: stop when enough have been found."""
         self._lines.append("if (run.limit >= 0) report(search);")
 
-    def _leave(self, k: int) -> None:
-        """Count or write what has passed the last step."""
+    def _leave(self, k: int, what: str = "") -> None:
+        """Count or write what has passed the last step; ``what`` is given back where the search is over."""
         say = self._lines.append
         if self._counting:
             say("if (LANE == 0) search.found += __popc(mask);")
@@ -410,7 +337,7 @@ class _Writer:
         for column, slot in enumerate(self._outputs):
             say(f"out[{column} * run.block_rows + at_row] = (ID)({self._value(slot, k, 'owner')});")
         say("}")
-        say("written(search, row); if (search.over) return; }")
+        say(f"written(search, row); if (search.over) return {what}; }}")
 
     def _collect(self, k: int) -> None:
         """Keep what has passed until a batch is full, and extend that."""
@@ -419,13 +346,22 @@ class _Writer:
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("if (ok) { const u32 to = kept + before(mask); values[to] = x; owners[to] = (unsigned char)owner; }")
         say("kept += __popc(mask); }")
+        through = f"search.step > {k}" if self._stolen and k < self._stolen[-1] else ""
+        if through:
+            say(f"if ({through}) kept = WARP;")
         say("if (!kept) break;")
         say("const u32 taken = kept < WARP ? kept : WARP;")
         say("__syncwarp();")
-        say(f"form_{k}(search, taken);")
-        pooled = f"if (!(run.pool && !run.resumes && put_{k}(search, taken))) " if k == self._depth else ""
-        say(f"{pooled}extend_{k + 1}(search, (u32)LANE < taken);")
+        say(f"{f'if (!({through})) ' if through else ''}form_{k}(search, taken);")
+        if k in self._stolen:
+            say(f"open(search, {k}, at, total, on);")
+        pooled = f"run.pool && !run.resumes && {f'!({through}) && ' if through else ''}put_{k}(search, taken)"
+        pooled = f"if (!({pooled})) " if k == self._depth else ""
+        given = f"{through} ? rows : (u32)LANE < taken" if through else "(u32)LANE < taken"
+        say(f"{pooled}extend_{k + 1}(search, {given});")
         say("if (search.over) return;")
+        if k in self._stolen:
+            say(f"total = close({k});")
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("__syncwarp();")
         say("const ID moved = values[WARP + LANE]; const unsigned char from = owners[WARP + LANE];")
@@ -461,25 +397,27 @@ class _Writer:
         self._lines[at:at] = text
 
     def _start(self) -> None:
-        """``start``: the first step's batch."""
+        """``start``: the first step's batch; and ``extend``, all that comes after it."""
         say = self._lines.append
         _, checks = self._checks_of(0)
-        say("__device__ __forceinline__ void start(Search &search, bool on, ID x, i64 low, i64 high) {")
-        say("const Run &run = search.run; (void)run, (void)low, (void)high;")
+        say("__device__ __forceinline__ bool start(Search &search, bool on, ID x) {")
+        say("const Run &run = search.run; (void)run;")
         if checks:
             say(f"if (on) on = {' && '.join(self._test(row, 0, 'LANE') for row in checks)};")
         if len(self._steps) == 1:
             say("const u32 mask = __ballot_sync(FULL, on); const int owner = LANE; (void)owner;")
-            self._leave(0)
-            say("}")
+            self._leave(0, "false")
         else:
             say("__syncwarp();")
             for i, slot in enumerate(self._live[0]):
                 assert slot == self._slots[0]
                 say(f"search.room[{self._rooms[0] + WARP * i} + LANE] = x;")
             say("__syncwarp();")
+        say("return on; }")
+        say("__device__ __forceinline__ void extend(Search &search, bool on, i64 low, i64 high) {")
+        if len(self._steps) > 1:
             say("extend_1(search, on, low, high);")
-            say("}")
+        say("}")
 
     def _resume(self) -> None:
         """``resume``: go on with a batch from the pool."""

@@ -262,7 +262,15 @@ class _Builder(Patterns, Expressions):
         return tuple(children)
 
     def order_item(self, meta: Meta, children: list[Any]) -> s.OrderItem:
-        return s.OrderItem(children[0], False, span_of(meta))
+        expression, nulls_first = children
+        return s.OrderItem(expression, False, bool(nulls_first), span_of(meta))
 
     def descending(self, meta: Meta, children: list[Any]) -> s.OrderItem:
-        return s.OrderItem(children[0], True, span_of(meta))
+        expression, nulls_first = children
+        return s.OrderItem(expression, True, nulls_first is not False, span_of(meta))
+
+    def nulls_first(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    def nulls_last(self, meta: Meta, children: list[Any]) -> bool:
+        return False

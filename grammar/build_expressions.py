@@ -77,10 +77,14 @@ class Expressions(Base):
     def property_(self, meta: Meta, children: list[Any]) -> s.Property:
         return s.Property(children[0], children[1], span_of(meta))
 
-    def call(self, meta: Meta, children: list[Any]) -> s.FunctionCall:
+    def call(self, meta: Meta, children: list[Any]) -> s.FunctionCall | s.Subquery:
         function, quantifier, arguments = children
         name = self._function(function, meta.start_pos)
-        return s.FunctionCall(name, arguments or (), quantifier == "DISTINCT", span_of(meta))
+        match arguments:
+            case (s.PatternPredicate() as predicate,) if name.lower() == "exists":  # how EXISTS { … } was written once
+                match = s.MatchClause((predicate.pattern,), span=predicate.span)
+                return s.Subquery("exists", s.Composite(((match,),), span=predicate.span), span_of(meta))
+        return s.FunctionCall(name, arguments or (), quantifier == "DISTINCT", quantifier, span_of(meta))
 
     def call_star(self, meta: Meta, children: list[Any]) -> s.CountStar:
         name = self._function(children[0], meta.start_pos)

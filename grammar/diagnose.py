@@ -30,7 +30,6 @@ _CLAUSES = {
     "EXCEPT": "EXCEPT is",
     "INTERSECT": "INTERSECT is",
     "OTHERWISE": "OTHERWISE is",
-    "NULLS": "NULLS FIRST and NULLS LAST are",
     "USE": "USE is",
 }
 _CREATED = {

@@ -158,11 +158,13 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """``name([DISTINCT] a, b)``; the name as written, dots included."""
+    """``name([DISTINCT | ALL] a, b)``; the name as written, dots included."""
 
     name: str
     arguments: tuple[Expression, ...]
     distinct: bool = False
+    quantifier: str | None = field(default=None, compare=False)
+    """``DISTINCT`` or ``ALL``, where one is written: aggregates take them, other functions do not."""
     span: Span = field(default=_HERE, compare=False)
 
 
@@ -532,10 +534,11 @@ def is_plain_key(expression: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
-    """``expression [ASC | DESC]``."""
+    """``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``: null counts as the largest value if nothing is said."""
 
     expression: Expression
     descending: bool = False
+    nulls_first: bool = False
     span: Span = field(default=_HERE, compare=False)
 
 

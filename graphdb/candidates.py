@@ -30,6 +30,7 @@ from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.changes import Changes
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.sets import both, each_once
 from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
@@ -104,7 +105,7 @@ class Candidates:
         info = bound.vertices[number]
         sets = [self._members(labels) for labels in info.labels]
         sets += [self._constant(constant) for constant in info.iris]
-        known = reduce(_intersect, sets) if sets else None
+        known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
         for key, conditions in grouped.items():
             try:
@@ -120,7 +121,7 @@ class Candidates:
         sets += [self._matches_of(predicate) for predicate in info.exists]
         return PatternVertex(
             info.name,
-            reduce(_intersect, sets) if sets else None,
+            reduce(both, sets) if sets else None,
             self._words(info),
             labels=tuple(sorted({label for labels in info.labels for label in self._certain(labels)})),
         )
@@ -154,9 +155,9 @@ class Candidates:
         match labels:
             case ast.LabelChain():
                 found = [names.vertex_label(name, self._text) for name in names.chains(labels.words)]
-                return reduce(_intersect, [self._of_class(label.id) for label in found])
+                return reduce(both, [self._of_class(label.id) for label in found])
             case ast.LabelAnd():
-                return reduce(_intersect, map(self._members, labels.operands))
+                return reduce(both, map(self._members, labels.operands))
             case ast.LabelOr():
                 return reduce(np.union1d, map(self._members, labels.operands))
             case ast.LabelNot():
@@ -218,9 +219,9 @@ class Candidates:
         others = []
         for condition in info.conditions:
             parts = list(walk(condition))
-            properties = {part.key for part in parts if isinstance(part, ast.Property)}
+            own = [part.key for part in parts if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable)]
+            properties, direct = {*own}, len(own)
             uses = sum(isinstance(part, ast.Variable) for part in parts)
-            direct = sum(isinstance(part, ast.Property) for part in parts)
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
             strict = not any(map(_knows_null, parts)) and not calls & {
                 "coalesce",
@@ -287,7 +288,7 @@ class Candidates:
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        return np.unique(self._snapshot.store.to_vertices(found))
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     # --- words for EXPLAIN
 
@@ -318,10 +319,6 @@ def _knows_null(part: object) -> bool:
     if isinstance(part, ast.Boolean):
         return not all(any(isinstance(inner, ast.Property) for inner in walk(side)) for side in part.operands)
     return isinstance(part, _NOT_STRICT)
-
-
-def _intersect(left: Ids, right: Ids) -> Ids:
-    return np.intersect1d(left, right, assume_unique=True)
 
 
 def take_snapshot(

@@ -8,7 +8,9 @@ A triple may stand for several parallel edges, and edges have properties, which 
 - after the match, for a block of rows at a time (:class:`Chooser`), the edges of each triple are found by their ends.
   A row comes once for each choice among parallel edges, or with as many more matches where only these are counted; two
   pattern edges that must differ may bind one triple, but not one of its edges; and the properties that the query names
-  become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``.
+  become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``;
+- where only their number matters, and a match would take longer, parallel edges are weights of a count without it
+  (:func:`with_weights`).
 
 Executors know nothing of it: the same triples are settled the same way, whichever found them.
 """
@@ -31,9 +33,11 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wanted
+from graphdb.plan.counting import WORTH, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
 from graphdb.rows import Parameters, Rows
+from graphdb.storage.sets import both, each_once
 from graphdb.storage.sketch import IN, OUT
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NULL
@@ -174,7 +178,7 @@ def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
         if choice.fulfil is not None:
             left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"
             yield f"edges of {bound.edges[number].name} before the match: {choice.words} leaves {left}"
-        if choice.parallel and plan.scan is None:
+        if choice.parallel and plan.scan is None and plan.weighed is None:
             yield f"edges of {bound.edges[number].name} after the match: each of parallel ones"
 
 
@@ -188,11 +192,11 @@ def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
         if len(chosen) * _SELECTIVE > len(choice.fulfil):
             continue
         edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
-        starts, ends = (np.unique(side[chosen]).astype(np.int64) for side in (table.starts, table.ends))
+        starts, ends = (each_once(side[chosen], snapshot.graph.vertices) for side in (table.starts, table.ends))
         if not edge.directed:
             starts = ends = np.union1d(starts, ends)
         for vertex, ids in ((edge.source, starts), (edge.target, ends)):
-            found[vertex] = np.intersect1d(found[vertex], ids, assume_unique=True) if vertex in found else ids
+            found[vertex] = both(found[vertex], ids) if vertex in found else ids
     return found
 
 
@@ -223,6 +227,22 @@ def with_scan(snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, pl
         for end, direction in ((edge.source, OUT), (edge.target, IN))
     )
     return replace(plan, scan=EdgeScan(edges, source, target))
+
+
+def with_weights(
+    snapshot: Snapshot, bound: BoundPattern, needs: Wanted, pattern: PatternGraph, plan: PhysicalPlan
+) -> PhysicalPlan:
+    """Return a plan that counts parallel edges as weights, where only their number matters and a search costs more."""
+    counts = needs.count_only or needs.duplicates == "count"
+    if not counts or needs.edges or needs.facts or plan.count_only or plan.cost < WORTH:
+        return plan
+    choices = bound.choices.values()
+    if not any(choice.parallel for choice in choices) or any(choice.fulfil is not None for choice in choices):
+        return plan
+    outputs = tuple(bound.vertices[vertex].name for vertex in needs.vertices)
+    duplicates: Duplicates = "count" if outputs else "keep"
+    counted = replace(pattern, outputs=outputs, count_only=not outputs, limit=None, duplicates=duplicates)
+    return replace(plan, weighed=weighing_plan(counted, snapshot.graph, plan))
 
 
 def _implied(snapshot: Snapshot, labels: tuple[int, ...], vertex: PatternVertex, direction: int) -> bool:

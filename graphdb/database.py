@@ -12,7 +12,8 @@ The story of one query::
 
 A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of
 which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot type is interpreted
-(:mod:`graphdb.interpret`), row by row after the match.
+(:mod:`graphdb.interpret`), row by row after the match.  What writes is cut into such queries, and SQL over their rows
+that makes of them what comes and goes (:mod:`graphdb.writing`).
 
 What is not a pattern query is DuckDB's SQL, on the same connection and the same file.
 """
@@ -54,7 +55,8 @@ def connect(
         The DuckDB file, or ``":memory:"``.
     device
         Where patterns are matched: ``"cpu"``; ``"cuda"`` or ``"cuda:0"`` for a CUDA device; ``"auto"`` takes the CPU
-        but for queries that a device, where one can be used, is expected to answer sooner.
+        but for queries that a device, where one can be used, is expected to answer sooner.  ``"cuda:0 by join"``, ``"by
+        search"`` and ``"by sums"`` pin a way for whatever can go it; EXPLAIN says why something does not.
     memory_limit
         Bytes, or text such as ``"4GB"``; by default four fifths of the machine's memory.
     threads
@@ -317,8 +319,8 @@ def _check_device(device: str) -> None:
     """Raise now what the first query would: a name that means no device, or a device that cannot be used."""
     if device in ("auto", "cpu"):
         return
-    from graphdb.execute.choose import device_number, require_device
+    from graphdb.execute.choose import device_named, require_device
 
-    number = device_number(device)
-    assert number is not None
-    require_device(number)
+    named = device_named(device)
+    assert named is not None
+    require_device(named[0])

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Node
+from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
 from graphdb.temporal import Duration
-from graphdb.values import Base, Type, tidied
+from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,10 +168,15 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             fields = enumerate(type.fields)
             rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            if type.sparse:
+                maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
         case Base.DURATION:
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
             return [None if part[0] is None else Duration(*part) for part in parts]
+        case Base.MOMENT:
+            texts = zip(column.field("lexical").to_pylist(), column.field("datatype").to_pylist(), strict=True)
+            return [None if text is None else python_value_of(text, datatype) for text, datatype in texts]
         case Base.ANY if (value_of := terms.value_of) is not None:
             return [None if key is None else value_of(key) for key in column.to_pylist()]
         case Base.DECIMAL | Base.ZONED | Base.VALUE:
@@ -197,10 +203,11 @@ def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
 def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
-    labels, which = distinct(codes >> 1)
+    of = codes >> 1 & LABEL_OF
+    labels, which = distinct(of)
     types, backwards = known.written(labels.tolist()), codes & 1 == 1
     ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
-    facts = known.facts(np.array([codes >> 1, *ends, np.zeros(len(codes), np.int64)]))  # no path has parallel edges
+    facts = known.facts(np.array([of, *ends, codes >> CODE_BITS]))
     return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
 
 

@@ -63,6 +63,33 @@ def written(node: ast.Expression) -> Duration | None:
     return None
 
 
+def text(sql: str) -> str:
+    """Return SQL of a duration's text, ISO 8601: all parts of its time have the sign of the whole."""
+    back = f"{sql}.seconds < 0"
+    behind = f"{back} AND {sql}.nanoseconds > 0"  # -1 s and half a billion nanoseconds are half a second back
+    seconds = f"(abs({sql}.seconds) - CASE WHEN {behind} THEN 1 ELSE 0 END)"
+    nanoseconds = f"(CASE WHEN {behind} THEN {_BILLION} - {sql}.nanoseconds ELSE {sql}.nanoseconds END)"
+    sign = f"CASE WHEN {back} THEN '-' ELSE '' END"
+
+    def part(amount: str, unit: str, sign: str = "''") -> str:
+        return f"CASE WHEN {amount} <> 0 THEN {sign} || {amount} || '{unit}' ELSE '' END"
+
+    date = [part(f"({sql}.months // 12)", "Y"), part(f"({sql}.months % 12)", "M"), part(f"{sql}.days", "D")]
+    fraction = f"CASE WHEN {nanoseconds} > 0 THEN '.' || rtrim(lpad({nanoseconds}::VARCHAR, 9, '0'), '0') ELSE '' END"
+    some = f"{seconds} % 60 > 0 OR {nanoseconds} > 0"
+    last = f"CASE WHEN {some} THEN {sign} || {seconds} % 60 || {fraction} || 'S' ELSE '' END"
+    time = [part(f"({seconds} // 3600)", "H", sign), part(f"({seconds} // 60 % 60)", "M", sign), last]
+    none = f"{sql}.months = 0 AND {sql}.days = 0 AND {sql}.seconds = 0 AND {sql}.nanoseconds = 0"
+    begun = f"CASE WHEN {sql}.seconds <> 0 OR {sql}.nanoseconds > 0 THEN 'T' ELSE '' END"
+    written = f"CASE WHEN {none} THEN 'PT0S' ELSE 'P' || {' || '.join([*date, begun, *time])} END"
+    return f"CASE WHEN {sql} IS NOT NULL THEN {written} END"
+
+
+def text_of(c: Compiler, value: Typed) -> str:
+    """Return SQL of the text of any expression that is a duration."""
+    return _bound(c, value, text)
+
+
 # --- making ----------------------------------------------------------------------------------------------------
 
 _MONTHS = {"years": 12, "quarters": 3, "months": 1}

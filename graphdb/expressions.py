@@ -534,7 +534,9 @@ class Compiler:
             return f"coalesce({self.rows.iri(value.sql).sql}, {text})"
         if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
             raise self.mismatch(f"expected a string, found {value.type}", node)
-        if base in (Base.ZONED, Base.DURATION):
+        if base is Base.DURATION:
+            return durations.text_of(self, value)
+        if base is Base.ZONED:
             raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
         if base is not Base.VALUE:
             return _text(value.sql, base)
@@ -557,8 +559,8 @@ class Compiler:
             if any(isinstance(part, ast.FunctionCall) and part.name.lower() == "rand" for part in walk(node)):
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
             return aggregate(self.within(replace(self.scope, aggregates=False)), node)
-        if node.distinct:
-            raise BindError(f"{node.name} takes no DISTINCT", text=self.text, position=node.span.start)
+        if node.quantifier is not None:
+            raise BindError(f"{node.name} takes no {node.quantifier}", text=self.text, position=node.span.start)
         function = functions.FUNCTIONS.get(name)
         if function is None:
             raise functions.unknown(self.text, node)

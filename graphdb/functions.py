@@ -16,10 +16,12 @@ from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import (
     BOOLEAN,
+    CODE_BITS,
     DURATION,
     EDGE,
     FLOAT,
     INTEGER,
+    LABEL_OF,
     MEMBERS,
     NODE,
     NULL,
@@ -28,6 +30,7 @@ from graphdb.values import (
     VALUE,
     Base,
     Type,
+    edge_number_sql,
     list_of,
     sql_type,
 )
@@ -240,11 +243,15 @@ def _coalesce(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
-    if value.type.base not in (Base.NODE, Base.TERM):
-        raise c.mismatch(f"{node.name} needs a vertex, found {value.type}", node.arguments[0])
+    if value.type.base is Base.EDGE:
+        number = edge_number_sql(value.sql)
+    elif value.type.base in (Base.NODE, Base.TERM):
+        number = f"CAST({value.sql} AS BIGINT)"
+    else:
+        raise c.mismatch(f"{node.name} needs a vertex or an edge, found {value.type}", node.arguments[0])
     if node.name.lower() == "elementid":
-        return Typed(f"CAST({value.sql} AS VARCHAR)", STRING)
-    return Typed(f"CAST({value.sql} AS BIGINT)", INTEGER)
+        return Typed(f"CAST({number} AS VARCHAR)", STRING)
+    return Typed(number, INTEGER)
 
 
 def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -302,7 +309,8 @@ def edges_of(path: str) -> Typed:
     """Return the list of a path's edges."""
     ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
     start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
-    edge = f'struct_pack(label := code >> 1, "start" := {start}, "end" := {end}, ordinal := 0::BIGINT)'
+    label, ordinal = f"(code >> 1) & {LABEL_OF}::BIGINT", f"code >> {CODE_BITS}"
+    edge = f'struct_pack(label := {label}, "start" := {start}, "end" := {end}, ordinal := {ordinal})'
     return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
 
 

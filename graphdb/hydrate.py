@@ -213,7 +213,7 @@ def presented(snapshot: Snapshot, table: pa.Table, columns: tuple[Column, ...]) 
     """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
     import pyarrow as pa
 
-    nested = (Base.LIST, Base.PATH, Base.MAP)
+    nested = (Base.LIST, Base.PATH, Base.MAP, Base.DURATION, Base.MOMENT)
     if any(column.type.base in nested or table.column(i).null_count for i, column in enumerate(columns)):
         return None
     if any(column.type.base in _GRAPH for column in columns) and not snapshot.lookup.ready():

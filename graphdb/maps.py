@@ -1,13 +1,14 @@
 """Maps in SQL: structs, where the text of a query says what their keys are.
 
 A map that is written out, or made of a vertex by naming its properties, has a field per key (``f0 …``: keys differ by
-case, DuckDB's fields do not) whose type is known.  All of a vertex's properties, and maps whose keys only the data
-knows, are computed (:mod:`graphdb.computed`).
+case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where these are few
+and plain; a key that is null is not in it.  Maps whose keys only the data knows are computed (:mod:`graphdb.computed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import NotSupportedError
@@ -29,6 +30,12 @@ def made_of(entries: Sequence[tuple[str, Typed]]) -> Typed:
     return Typed(f"struct_pack({packed})", Type(Base.MAP, fields=fields))
 
 
+def _properties(c: Compiler, element: Typed) -> Typed:
+    """Return the map of all properties of a vertex or edge."""
+    packed = made_of(list(c.rows.every_value(element, c.names).items()))
+    return Typed(f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END", replace(packed.type, sparse=True))
+
+
 def entry(map: Typed, key: str) -> Typed:
     """Return what a key leads to: null where it is not there."""
     for i, (name, type) in enumerate(map.type.fields):
@@ -39,6 +46,8 @@ def entry(map: Typed, key: str) -> Typed:
 
 def equal(c: Compiler, left: Typed, right: Typed) -> str:
     """Maps are equal if they have the same keys, and these lead to equal values; an unknown one makes that unknown."""
+    if left.type.sparse or right.type.sparse:
+        raise NotSupportedError("whether all properties are equal is not supported in SQL")
     keys, others = dict(left.type.fields), dict(right.type.fields)
     either = f"{left.sql} IS NULL OR {right.sql} IS NULL"
     if keys.keys() != others.keys():
@@ -48,10 +57,15 @@ def equal(c: Compiler, left: Typed, right: Typed) -> str:
 
 
 def sort_keys(c: Compiler, value: Typed) -> list[str]:
-    """Return what orders maps: the values of their keys, in the order of the keys."""
+    """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
     keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
-    for key in sorted(dict(value.type.fields)):
-        field = entry(value, key)
+    fields = {key: entry(value, key) for key in sorted(dict(value.type.fields))}
+    later = [f"{field.sql} IS NOT NULL" for field in fields.values()]
+    for field in fields.values():
+        there = later.pop(0)
+        if value.type.sparse:
+            others = f"WHEN {' OR '.join(later)} THEN 2 " if later else ""
+            keys.append(f"CASE WHEN {there} THEN 1 {others}ELSE 0 END")
         if field.type.base is not Base.NULL:
             keys += c.sort_keys(field)
     return keys
@@ -79,10 +93,12 @@ def _literal(c: Compiler, node: ast.MapLiteral) -> Typed:
 
 def _projection(c: Compiler, node: ast.MapProjection) -> Typed:
     base = c.compile(node.base)
+    if node.items == (None,) and base.type.base in (Base.NODE, Base.EDGE):
+        return _properties(c, base)
     entries = []
     for item in node.items:
         if item is None:
-            if base.type.base is not Base.MAP:
+            if base.type.base is not Base.MAP or base.type.sparse:
                 raise NotSupportedError("all properties of a vertex are not known to SQL", position=node.span.start)
             entries += [(key, entry(base, key)) for key, _ in base.type.fields]
         else:
@@ -100,6 +116,8 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.MapLiteral: _li
 
 def _map(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
+    if value.type.base in (Base.NODE, Base.EDGE):
+        return _properties(c, value)
     if value.type.base in (Base.NULL, Base.MAP):
         return value
     raise NotSupportedError(f"{node.name} of {value.type} is not supported in SQL", position=node.span.start)
@@ -107,6 +125,14 @@ def _map(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 def _keys(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = _map(c, node)
+    if value.type.sparse:
+        name = c.fresh()
+        there = ", ".join(
+            f"CASE WHEN {entry(value, key).sql} IS NOT NULL THEN {c.constant(key, node).sql} END"
+            for key, _ in value.type.fields
+        )
+        found = f"list_filter([{there}], lambda {name}: {name} IS NOT NULL)"
+        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", list_of(STRING))
     names = c.constant([key for key, _ in value.type.fields], node) if value.type.fields else Typed("[]", NULL)
     return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
 

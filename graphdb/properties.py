@@ -14,14 +14,14 @@ from graphdb.connection import Connection
 from graphdb.storage.catalog import EdgeLabel, in_transaction
 from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.values import EXACT_ONLY, VALUE, Type, list_of, literal_sql, type_of_kinds
+from graphdb.values import EXACT_ONLY, VALUE, ZONED, Type, list_of, literal_sql, type_of_kinds
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
-_SMALL = 2_000_000
+SMALL = 2_000_000
 """Values up to which a property may be held in memory as arrays."""
 
 
@@ -61,7 +61,8 @@ class Properties:
             return found
         single = self.type_of(label)
         many = label.max_values > 1
-        subquery = property_relation(label, literal_sql("l", single))
+        written = ", l.lexical, l.datatype" if single == ZONED and not many else ""
+        subquery = property_relation(label, literal_sql("l", single), written)
         type = list_of(single) if many else single
         with self._connection.guard() as raw:
             if in_transaction(raw):  # its ROLLBACK would take the table away
@@ -75,7 +76,7 @@ class Properties:
         """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
         if label.kinds & EXACT_ONLY:
             return False
-        return 0 < label.triples <= _SMALL and label.max_values == 1 and self.type_of(label) != VALUE
+        return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) != VALUE
 
     def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
         """Return the vertices that have a property, sorted (int64), and its values in the same order."""
@@ -107,11 +108,14 @@ class Properties:
         self._arrays.clear()
 
 
-def property_relation(label: EdgeLabel, value_sql: str) -> str:
-    """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table."""
+def property_relation(label: EdgeLabel, value_sql: str, also: str = "") -> str:
+    """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table.
+
+    ``also`` are further columns, of a property that has one value at most.
+    """
     many = label.max_values > 1
     value = f"list({value_sql} ORDER BY l.lexical ASC, l.id ASC)" if many else value_sql
     return (
-        f"SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
+        f"SELECT t.subject, {value} AS value{also} FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
         f"WHERE t.label = {int(label.id)} AND t.object >= {LITERAL_BASE}{' GROUP BY t.subject' if many else ''}"
     )

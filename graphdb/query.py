@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
-from graphdb.choices import Chooser, ends_of, settle, with_scan
+from graphdb.choices import Chooser, ends_of, settle, with_scan, with_weights
 from graphdb.computed import Computing
 from graphdb.errors import NotSupportedError
+from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
+from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.pieces import Piece
 from graphdb.plan.passes import make_plan, without_matches
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
@@ -34,6 +38,7 @@ from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
+from graphdb.storage.sets import both, each_once
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
 
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
+T = TypeVar("T")
 
 _STREAM = 16 << 20
 """Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
@@ -70,6 +76,8 @@ class QueryRun:
     bindings_bytes
         What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
         which DuckDB may spill, block by block.
+    threads
+        How many threads count what executors do not know of.
     timeout
         Seconds from now.
     cancelled
@@ -86,6 +94,7 @@ class QueryRun:
         arguments: Mapping[str, object],
         *,
         bindings_bytes: int,
+        threads: int = 1,
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
         progress: Progress | None = None,
@@ -96,10 +105,13 @@ class QueryRun:
         self._text = text
         self._arguments = arguments
         self._bindings_bytes = bindings_bytes
+        self._threads = threads
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._lazy_stack: ExitStack | None = None
         self._views = 0
+        self._numbered: dict[str, pa.Table] = {}
+        """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
@@ -120,6 +132,11 @@ class QueryRun:
         """Bind, find candidates, plan, and write the SQL after the match."""
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
+        if len(apart(query.matches)) > 1:
+            try:
+                return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
+            except NotSupportedError:
+                pass
         bound = bind(query.matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._arguments, self._text)
@@ -137,7 +154,7 @@ class QueryRun:
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window)
+            shaped = shaper.shape(query.returns, items, window, written=True)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
@@ -158,7 +175,7 @@ class QueryRun:
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
-                replace(step, plan=self._made(step.pattern, step.bound))
+                replace(step, plan=self._made(step.pattern, step.bound, step.needs))
                 if isinstance(step, Step) and not step.given
                 else step
                 for step in program.steps
@@ -181,6 +198,8 @@ class QueryRun:
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
                     empty = self._empty(step.needs, step.bound)
+                    if step.numbered:
+                        empty = empty.append_column("rowid", empty.column(0))
                     if step.needs.nothing:
                         empty = empty.append_column("one", empty.column("n"))
                     stack.enter_context(self._snapshot.connection.view(step.view, empty))
@@ -202,10 +221,14 @@ class QueryRun:
 
     def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         pattern = self._pattern(bound, needs)
-        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
 
-    def _made(self, pattern: PatternGraph, bound: BoundPattern) -> PhysicalPlan:
-        return with_scan(self._snapshot, bound, pattern, make_plan(pattern, self._snapshot.graph))
+    def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        plan = make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+        if not bound.choices:
+            return plan
+        plan = with_scan(self._snapshot, bound, pattern, plan)
+        return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         candidates = Candidates(
@@ -350,14 +373,15 @@ class QueryRun:
                     self.controls.append((step, None, self.control))
                     continue
                 plan = step.plan or self._plan_from(step)
-                stack.enter_context(self._bindings(plan, step.needs, step.bound, step.view, shares))
+                found = self._bindings(plan, step.needs, step.bound, step.view, shares, numbered=step.numbered)
+                stack.enter_context(found)
                 self.controls.append((step, plan, self.control))
             yield
 
     def _step(
-        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
     ) -> PathStep:
-        """Return the step that searches for a path; ``beside`` are the other edges of its clause."""
+        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause."""
         raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
@@ -386,13 +410,17 @@ class QueryRun:
         for one, ids in zip(step.given, given, strict=True):
             vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
-            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound)
+            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
         step.former.keep(given, plan)
         return plan
 
     def _given(self, given: Given) -> Ids:
-        found = self._snapshot.connection.columns(f"SELECT DISTINCT id FROM ({given.sql})", given.parameters)["id"]
-        return np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
+        rows = self._numbered.get(given.column[0]) if given.column is not None else None
+        if rows is not None and given.column is not None:
+            found = rows.column(given.column[1]).to_numpy()
+        else:
+            found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
     def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
@@ -422,9 +450,19 @@ class QueryRun:
 
     @contextmanager
     def _bindings(
-        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+        self,
+        plan: PhysicalPlan,
+        needs: Wanted,
+        bound: BoundPattern,
+        view: str = BINDINGS,
+        shares: int = 1,
+        *,
+        numbered: bool = False,
     ) -> Iterator[None]:
-        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait."""
+        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
+
+        ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
+        """
         connection = self._snapshot.connection
         if needs.count_only:
             self.control = control = self.new_control()
@@ -445,8 +483,13 @@ class QueryRun:
                 finally:
                     raw.execute(f"DROP VIEW {view}")
             return
-        with self._gathered(plan, needs, bound, view, shares) as gathered, self._visible(gathered, view):
-            yield
+        with self._gathered(plan, needs, bound, view, shares) as gathered:
+            if numbered and gathered is not None:
+                gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
+                self._numbered[view] = gathered
+            with self._visible(gathered, view):
+                yield
+            self._numbered.pop(view, None)
 
     @contextmanager
     def _visible(self, gathered: pa.Table | None, view: str = BINDINGS) -> Iterator[None]:
@@ -491,6 +534,13 @@ class QueryRun:
         if not chooser:
             yield from self.executor.run(plan, control)
             return
+        if plan.weighed is not None and plan.weighed.root >= 0:
+            counted = self._weighed(partial(count_by_vertex, plan.weighed), control)
+            if counted is not None:
+                vertices, matches = counted
+                name = bound.vertices[plan.weighed.root].name
+                yield Block({name: vertices.astype(plan.dtype)}, len(vertices), matches)
+                return
         left, started = needs.limit, time.monotonic()
         blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
         for block in blocks:
@@ -505,12 +555,24 @@ class QueryRun:
         """The number of a pattern's matches."""
         if plan.count_only:
             return self.executor.count(plan, control)
+        if plan.weighed is not None and plan.weighed.root < 0:
+            weighed = self._weighed(partial(count_matches, plan.weighed), control)
+            if weighed is not None:
+                return weighed
         counted = replace(needs, count_only=True)
         total = 0
         for block in self._blocks(plan, counted, bound, control):
             assert block.matches is not None
             total += int(block.matches.sum())
         return total
+
+    def _weighed(self, count: Callable[[Control, int, int], T], control: Control) -> T:
+        """Count parallel edges as weights; these no device counts."""
+        started = time.monotonic()
+        try:
+            return count(control, self._threads, self._bindings_bytes)
+        finally:
+            control.seconds = time.monotonic() - started
 
     def _empty(self, needs: Wanted, bound: BoundPattern) -> pa.Table:
         """The table of no bindings."""
@@ -567,7 +629,7 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
 def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
     """Return a pattern vertex that must also be one of some sorted vertices."""
     if vertex.candidates is not None:
-        ids = np.intersect1d(vertex.candidates, ids, assume_unique=True)
+        ids = both(vertex.candidates, ids)
     return replace(vertex, candidates=ids)
 
 

@@ -10,17 +10,21 @@ import re
 from collections.abc import Sequence
 
 from graphdb.edges import Edges
+from graphdb.errors import NotSupportedError
 from graphdb.pattern.names import Names
-from graphdb.properties import Properties, property_relation
+from graphdb.properties import SMALL, Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.typed import Typed
-from graphdb.values import NODE, NULL, STRING, VALUE, Type, list_of, literal_sql
+from graphdb.values import AS_WRITTEN, EDGE, MOMENT, NODE, NULL, STRING, VALUE, ZONED, Type, list_of, literal_sql
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
 
 NAMES_VIEW = "_graphdb_names"
 """The registered view (id, name) with the written names of edge and vertex labels."""
+
+_KEYS = 24
+"""Properties that are joined to rows all at once, at most."""
 
 _WRITTEN = f"lexical := l.lexical, datatype := l.datatype, kind := l.kind, value := {literal_sql('l', VALUE)}"
 """A literal as a struct: its text, what that is, and its value."""
@@ -62,6 +66,15 @@ class Rows:
         alias = self._join(("property", id_sql, label.id), join)
         return Typed(f"{alias}.value", column.type, column.many)
 
+    def moment(self, id_sql: str, label: EdgeLabel) -> Typed | None:
+        """The value of a zoned property as it was written; None for any other property."""
+        value = self.value(id_sql, label)
+        if value.type != ZONED:
+            return None
+        alias = value.sql.removesuffix(".value")
+        parts = f"moment := {value.sql}, lexical := {alias}.lexical, datatype := {alias}.datatype"
+        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
+
     def edge_value(self, edge_sql: str, key: int) -> Typed:
         """The value of a property of an edge; NULL where it has none."""
         column = self.edges.column(key)
@@ -92,6 +105,28 @@ class Rows:
             f"JOIN _graphdb.literal l ON l.id = t.object JOIN {NAMES_VIEW} n ON n.id = t.label "
             f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END"
         )
+
+    def every_value(self, element: Typed, names: Names) -> dict[str, Typed]:
+        """The values of all properties there are, by their written names; NULL where a vertex or edge has none.
+
+        Raises
+        ------
+        NotSupportedError
+            They are not all plain, or too many: :meth:`properties` has them.
+        """
+        found: dict[str, Typed] = {}
+        if element.type == EDGE:
+            for iri, key in self.edges.keys.items():
+                if not self.edges.plain(key) or self.edges.column(key).type == ZONED:
+                    raise NotSupportedError("such properties are not supported in SQL all at once")
+                found[names.written(iri)] = self.edge_value(element.sql, key)
+        else:
+            labels = [label for label in names.edge_labels.values() if label.kinds]
+            plain = all(self._properties.in_memory(label) and not label.kinds & AS_WRITTEN for label in labels)
+            if not plain or len(labels) > _KEYS or sum(label.triples for label in labels) > SMALL:
+                raise NotSupportedError("such properties are not supported in SQL all at once")
+            found = {names.written(label.iri): self.value(element.sql, label) for label in labels}
+        return dict(sorted(found.items()))
 
     def edge_properties(self, edge_sql: str, names: Names) -> str:
         """All properties of an edge, as :meth:`properties` has those of a vertex."""

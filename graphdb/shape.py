@@ -2,8 +2,8 @@
 
 The bindings are a relation with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
 where equal bindings come once with their number.  What a clause makes of them is a relation again.  The shaped
-query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which :func:`presented` turns into what a
-user of SQL sees (vertices as their IRIs).
+query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which :mod:`graphdb.presented` turns into
+what a user of SQL sees (vertices as their IRIs).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
-from graphdb.rows import NAMES_VIEW, Parameters, Rows
+from graphdb.rows import Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import Base, Column, Type, single_kind
+from graphdb.values import MOMENT, ZONED, Base, Column, Type, single_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +215,7 @@ class Shaper:
         *,
         also: Sequence[ast.Expression] = (),
         groups: str | None = None,
+        written: bool = False,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
 
@@ -225,6 +226,8 @@ class Shaper:
         groups
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
+        written
+            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
         """
         rows, relation = self._rows(), self._relation
         ordered = relation.variables.get(ORDER)
@@ -247,6 +250,11 @@ class Shaper:
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
         of_group = "" if relation.groups is None else f", {relation.groups} AS g"
         if not (aggregated or returns.distinct):
+            told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+            columns, chosen = (
+                self._columns(told),
+                ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(told)),
+            )
             known = {item.alias: value for item, value in compiled if item.alias}
             seen = Scope({**self._variables, **known}, relation.known)
             where += [self._compiler(rows, seen).kept(condition) for condition in also]
@@ -259,7 +267,8 @@ class Shaper:
                 source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
             sql = f"SELECT {chosen}{of_group} FROM {source} b {rows.joins}{_where(where)}"
             sql += self._ordered(order, window, relation.groups)
-            direct = None if where or order or self._bound is None else self._direct(self._bound, items)
+            plain = not (where or order or any(value.type == MOMENT for _, value in told))
+            direct = self._direct(self._bound, items) if plain and self._bound is not None else None
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
@@ -407,6 +416,15 @@ class Shaper:
             return compiler.value_of(value)
         return value
 
+    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: Typed) -> Typed:
+        """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
+        node = item.expression
+        if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
+            return value
+        base = compiler.compile(node.base)
+        label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
+        return value if label is None else compiler.rows.moment(base.sql, label) or value
+
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
     ) -> str:
@@ -423,6 +441,8 @@ class Shaper:
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
+            if order.nulls_first is not order.descending:
+                keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
             keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
@@ -516,78 +536,3 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
         return value
 
     return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
-
-
-# --- what a user of SQL sees -----------------------------------------------------------------------------------
-
-
-def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
-    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written.
-
-    With ``ordered`` its rows come as they are in the relation: a sort, which a table without an order does not need.
-    """
-    chosen, joins = [], []
-    for i, column in enumerate(columns):
-        sql, join = _presented(f"q.c{i}", column.type, i)
-        joins += join
-        chosen.append(f"{sql} AS {quoted(column.sql_name)}")
-    if not joins:
-        return f"SELECT {', '.join(chosen)} FROM {relation} q"
-    if not ordered:
-        return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
-    # The joins must not disturb the order of the rows.
-    source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
-    return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
-
-
-def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
-    resource = f"LEFT JOIN _graphdb.resource r{i} ON r{i}.id = {sql}"
-    literal = f"LEFT JOIN _graphdb.literal l{i} ON l{i}.id = {sql}"
-    match type.base:
-        case Base.NODE:
-            return f"r{i}.iri", [resource]
-        case Base.TERM:
-            return f"coalesce(r{i}.iri, l{i}.lexical)", [resource, literal]
-        case Base.EDGE:
-            return (
-                f'CASE WHEN {sql} IS NOT NULL THEN struct_pack("type" := n{i}.name, "start" := s{i}.iri, '
-                f'"end" := coalesce(t{i}.iri, l{i}.lexical)) END',
-                [
-                    f"LEFT JOIN {NAMES_VIEW} n{i} ON n{i}.id = ({sql}).label",
-                    f'LEFT JOIN _graphdb.resource s{i} ON s{i}.id = ({sql})."start"',
-                    f'LEFT JOIN _graphdb.resource t{i} ON t{i}.id = ({sql})."end"',
-                    f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
-                ],
-            )
-        case Base.PATH:
-            step = "':' || n.name || ']"
-            forward = "u.code & 1 = 0 OR u.vertex = u.before"
-            return (
-                "(SELECT string_agg(CASE WHEN u.code IS NULL THEN '(' || r.iri || ')' "
-                f"WHEN {forward} THEN '-[' || {step}->(' || r.iri || ')' ELSE '<-[' || {step}-(' || r.iri || ')' END, "
-                f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
-                f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
-                f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
-                f"LEFT JOIN {NAMES_VIEW} n ON n.id = u.code >> 1)",
-                [],
-            )
-        case Base.MAP:
-            shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
-            pairs = zip(type.fields, shown, strict=True)
-            packed = ", ".join(f"{quoted(key)} := {value}" for (key, _), (value, _) in pairs)
-            return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({packed}) END", [j for _, js in shown for j in js]
-        case Base.LIST if type.element is not None and type.element.base in (
-            Base.NODE,
-            Base.TERM,
-            Base.EDGE,
-            Base.PATH,
-            Base.LIST,
-            Base.MAP,
-        ):
-            inner, joins = _presented("u.item", type.element, 0)
-            return (
-                f"(SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM (SELECT unnest({sql}) AS item, "
-                f"generate_subscripts({sql}, 1) AS at) u {' '.join(joins)})",
-                [],
-            )
-    return sql, []

@@ -18,7 +18,7 @@ def made_in_python(type: Type) -> bool:
     if type.base is Base.LIST:
         return type.element is not None and made_in_python(type.element)
     if type.base is not Base.MAP:
-        return type.base in (Base.ANY, Base.DURATION)
+        return type.base is Base.ANY
     names = {key.lower() for key, _ in type.fields}
     return len(names) < len(type.fields) or any(made_in_python(field) for _, field in type.fields)
 

@@ -241,7 +241,7 @@ class State:
     def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         """Return a result's table as a user of SQL sees it."""
         from graphdb import hydrate
-        from graphdb.shape import presented
+        from graphdb.presented import presented
 
         with self.hold(), self.at_home():
             found = hydrate.presented(self.snapshot(), table, columns)

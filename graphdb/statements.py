@@ -37,12 +37,12 @@ from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
 from graphdb.paths.run import PathRun
 from graphdb.paths.selected import Selected
+from graphdb.presented import presented
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
 from graphdb.report import Explanation
 from graphdb.result import Counted, Result
-from graphdb.shape import presented
 from graphdb.shown import made_in_python
 from graphdb.state import State
 
@@ -258,6 +258,7 @@ class Statements:
             text,
             arguments,
             bindings_bytes=self._state.budget.bindings,
+            threads=self._threads,
             timeout=timeout,
             cancelled=self._cancelled,
             progress=self._told,

@@ -1,14 +1,15 @@
 """The types of values: what an expression yields, and how DuckDB stores it.
 
 Structure comes out of the match as ids (:attr:`Base.NODE`, :attr:`Base.TERM`), a path as those of its vertices with the
-codes of its edges (``label * 2``, and 1 more where an edge is passed against its direction), literal values as DuckDB's
-own types.
+codes of its edges (``label * 2``, and 1 more where an edge is passed against its direction; above :data:`CODE_BITS` the
+ordinal of an edge that has parallel ones), literal values as DuckDB's own types.
 A property whose values have several types is a :attr:`Base.VALUE`: a DuckDB union with one member per type, so that
 no value is bent to fit its neighbours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,6 +17,32 @@ from enum import Enum
 
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
+
+CODE_BITS = 44
+"""Bits of the code of a path's edge that say its label and direction; its ordinal among parallel ones is above them."""
+
+LABEL_OF = (1 << (CODE_BITS - 1)) - 1
+"""What is left of half a code when the ordinal is taken away: the label."""
+
+
+_PRIME, _FACTOR = (1 << 61) - 1, 0x9E3779B97F4A7C1
+"""Modulus and factor of the numbers of edges."""
+
+
+def edge_number(parts: Iterable[int]) -> int:
+    """Return what ``id`` of an edge is, of its label, start, end and ordinal: a polynomial of them modulo 2**61 - 1."""
+    number = 0
+    for part in parts:
+        number = (number * _FACTOR + part) % _PRIME
+    return number
+
+
+def edge_number_sql(edge: str) -> str:
+    """Return SQL for :func:`edge_number` of an edge."""
+    number = "0::HUGEINT"
+    for part in ("label", '"start"', '"end"', "ordinal"):
+        number = f"(({number} * {_FACTOR} + ({edge}).{part}) % {_PRIME})"
+    return f"CAST({number} AS BIGINT)"
 
 
 class Base(Enum):
@@ -30,6 +57,7 @@ class Base(Enum):
     DATE = "a date"
     DATETIME = "a date and time"
     ZONED = "a date and time with zone"
+    MOMENT = "a date and time as written"
     TIME = "a time"
     DURATION = "a duration"
     VALUE = "a value of several types"
@@ -44,12 +72,16 @@ class Base(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to."""
+    """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to.
+
+    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.
+    """
 
     base: Base
     element: Type | None = None
     scale: int = 18
     fields: tuple[tuple[str, Type], ...] = ()
+    sparse: bool = False
 
     def __str__(self) -> str:
         return self.base.value
@@ -64,6 +96,8 @@ STRING = Type(Base.STRING)
 DATE = Type(Base.DATE)
 DATETIME = Type(Base.DATETIME)
 ZONED = Type(Base.ZONED)
+MOMENT = Type(Base.MOMENT)
+"""A zoned property on its way to the user, with the offset that it was written with."""
 TIME = Type(Base.TIME)
 DURATION = Type(Base.DURATION)
 VALUE = Type(Base.VALUE)
@@ -200,6 +234,8 @@ def sql_type(type: Type) -> str:
         return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
     if type.base is Base.DURATION:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
+    if type.base is Base.MOMENT:
+        return "STRUCT(moment TIMESTAMP WITH TIME ZONE, lexical VARCHAR, datatype VARCHAR)"
     if type.base is Base.ANY:
         return "BLOB"
     if type.base is Base.NULL:

@@ -14,18 +14,19 @@ the table ``reifier`` keeps which resource it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage import statistics
+from graphdb.storage import statistics, tally
 from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
-from graphdb.storage.dictionary import Numbering
+from graphdb.storage.dictionary import Numbering, term_counts
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ _COLUMNS = {
 }
 """Tables of staged rows."""
 
+_QUAD = "graph, label, subject, object"
+"""What quads are sorted by."""
+
 _IN_DEFAULT = """
 INSERT INTO temp._graphdb_quad BY NAME
 WITH named AS (
@@ -99,6 +103,12 @@ plain AS (
 SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
 """
 
+_SHARE = 10
+"""Counting all triples costs as much as counting what this part of them changes."""
+
+_ROOM = 40
+"""Bytes that there must be for each new triple, for DuckDB to have the memory to count what it changes."""
+
 _TEXT = 64 << 20
 """Bytes of texts that are numbered at a time."""
 
@@ -106,10 +116,19 @@ Ids = NDArray[np.int64]
 
 
 class Appender:
-    """Appends triples in the transaction that is open on ``connection``; one at a time."""
+    """Appends triples in the transaction that is open on ``connection``; one at a time.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    Parameters
+    ----------
+    folder, memory
+        Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
+        without a folder, all is left to DuckDB.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path | None = None, memory: int = 0) -> None:
         self._connection = connection
+        self._folder = folder
+        self._memory = memory
         self._windows = Windows(connection)
         self.terms = Numbering(connection, self._windows)
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
@@ -125,10 +144,13 @@ class Appender:
         for triples in batch.rows():
             self.add_ids(*(ids.of(column) for column in triples.T))
         for kept in batch.others:
-            others = kept.get()
-            reified = others[:, 4] >= 0
-            self.add_quads(*(ids.of(column) for column in others[~reified, :4].T))
-            self.add_reifiers(*(ids.of(column) for column in others[reified][:, [4, 0, 1, 2]].T))
+            self.add_others(kept.get(), ids.of)
+
+    def add_others(self, others: Ids, ids: Callable[[Ids], Ids]) -> None:
+        """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``ids`` gives the ids of codes."""
+        reified = others[:, 4] >= 0
+        self.add_quads(*map(ids, others[~reified, :4].T))
+        self.add_reifiers(*map(ids, others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
@@ -178,26 +200,54 @@ class Appender:
         elif "triple" in self._staged and self._has("reifier"):
             self._take_properties()
         if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
-            self._append_graphs()
+            self._name_default()
+            self._connection.execute(
+                "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
+                " WHERE graph <> $default",
+                {"default": DEFAULT_GRAPH},
+            )
+            self._append("quad", _QUAD)
         new = self._append_triples()
         self._windows.close()
         return new
 
+    def append_others(self) -> None:
+        """Append named graphs and edges to a graph that has no triples yet; forget the staged triples themselves."""
+        if "reifier" in self._staged:
+            self._staged.remove("reifier")
+            self._append_edges()
+        if "quad" in self._staged:
+            self._name_default()
+            self._append("quad", _QUAD)
+        for table in self._staged:
+            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        self._staged.clear()
+        self._windows.close()
+
     def count(self) -> None:
-        """The second half of :meth:`finish`: bring the statistics of the labels up to date."""
-        if self._new is not None:
-            literals = True
-            if self._new <= MOST:
-                rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
-                columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
-                self.changes = Changes(np.empty((0, 3), np.int64), columns)
-                literals = bool((columns[:, 2] >= LITERAL_BASE).any())
+        """The second half of :meth:`finish`: bring the statistics up to date."""
+        few = self._new is not None and self._new <= MOST
+        self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if few else None
+        if self._folder is not None and self._much_new():
+            tally.recount(self._connection, self._folder, self._memory)
+        elif self._new is not None:
+            literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
-            self._connection.execute("DROP TABLE temp._graphdb_new")
         else:
             statistics.refresh(self._connection, self._labels)
+        if self._new is not None:
+            self._connection.execute("DROP TABLE temp._graphdb_new")
         self._new = None
         self._labels = np.empty(0, np.int64)
+
+    def _much_new(self) -> bool:
+        """Whether it is quicker to count all triples than what the new ones change."""
+        if self._new is None:
+            much = bool(len(self._labels))
+        else:
+            [(count,)] = self._connection.execute("SELECT count(*) FROM _graphdb.triple").fetchall()
+            much = self._new * _SHARE >= count or self._new * _ROOM > self._memory
+        return much and max(term_counts(self._connection)) < LITERAL  # an id is a code then
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
         """Keep rows of ids for :meth:`finish`."""
@@ -214,17 +264,12 @@ class Appender:
         with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
-    def _append_graphs(self) -> None:
-        """Note which triples are in which graphs, and make those of named graphs triples like all others."""
+    def _name_default(self) -> None:
+        """Note which of the triples of named graphs are in the default graph, too."""
         for table in ("triple", "quad"):
             self._stage(table, ())
-        self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
-        self._connection.execute(
-            "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
-            " WHERE graph <> $default",
-            {"default": DEFAULT_GRAPH},
-        )
-        self._append("quad", "graph, label, subject, object")
+        if has_rows(self._connection, "temp._graphdb_triple") or self._has("triple"):
+            self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
 
     def _append_edges(self) -> None:
         """Give each new reifier an edge of its own, and the edges their properties."""

@@ -95,6 +95,15 @@ def spread(keys: Keys, subjects: Ints, objects: Ints) -> None:
 
 
 @kernel
+def codes(subjects: Ints, labels: Ints, objects: Ints, triples: Codes) -> None:
+    """Write ids as triples of codes (uint32[n, 3]): what :func:`spread` undoes."""
+    for i in range(len(subjects)):
+        triples[i, 0], triples[i, 1] = np.uint32(subjects[i]), np.uint32(labels[i])
+        found = objects[i]
+        triples[i, 2] = np.uint32(found - _BASE + _LITERAL if found >= _BASE else found)
+
+
+@kernel
 def targets(keys: Keys, objects: Codes) -> None:
     """Write the objects of keys."""
     for i in range(len(keys)):

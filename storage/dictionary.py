@@ -148,6 +148,15 @@ _SAME_LITERAL = (
 )
 
 
+def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+    """Return how many resources and literals there are."""
+    [(resources, literals)] = connection.execute(
+        "SELECT (SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource),"
+        f" (SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal)"
+    ).fetchall()
+    return int(resources), int(literals)
+
+
 class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 

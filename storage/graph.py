@@ -74,6 +74,9 @@ class TripleSource(Protocol):
     def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects and objects of all edges between resources other than ``rdf:type``, in any order."""
 
+    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
+        """Labels, subjects and objects of some labels (None: as :meth:`any_edges`), each of parallel edges a row."""
+
     def statistics(self, label: int) -> LabelStatistics:
         """Statistics of one label; cheap, for planning.  Zeros if unknown."""
 
@@ -139,6 +142,14 @@ class ArraySource:
         if self.type_label is not None:
             keep &= p != self.type_label
         return p[keep], s[keep], o[keep]
+
+    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
+        """The same of some labels: no two edges are parallel."""
+        if labels is None:
+            return self.any_edges()
+        keep = np.isin(self._triples[0], labels)
+        p, s, o = (column[keep] for column in self._triples)
+        return p, s, o
 
     def statistics(self, label: int) -> LabelStatistics:
         """Statistics of one label, counted on the first call."""
@@ -257,8 +268,13 @@ class DataGraph:
         """Bytes that the derived structures hold now."""
         return self._cached_bytes
 
-    def partition(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
-        """The partition of a set of edge labels; None is any edge between resources other than ``rdf:type``."""
+    def partition(self, labels: tuple[int, ...] | None, direction: Direction, *, parallel: bool = False) -> Partition:
+        """The partition of a set of edge labels; None is any edge between resources other than ``rdf:type``.
+
+        With ``parallel``, each of parallel edges has a code: their number is how many edges join a pair.
+        """
+        if parallel:
+            return self._cached(("parallel", labels, direction), lambda: self._build_parallel(labels, direction))
         return self._cached(("partition", labels, direction), lambda: self._build(labels, direction))
 
     def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
@@ -363,6 +379,12 @@ class DataGraph:
             s = np.concatenate([run[1] for run in runs]) if runs else np.empty(0, np.int64)
             o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
             found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
+        return self._derive(
+            len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
+        )
+
+    def _build_parallel(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
+        found, s, o = self.source.parallel_edges(labels)
         return self._derive(
             len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
         )

@@ -17,15 +17,33 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Cache(FunctionCache):
+    """Numba's cache on disk, asked first of all.
+
+    Numba would import all that it can compile before it looks there, for an eighth of a second; compiling does that
+    again, and nothing else needs it but the runtime.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the machine code for a signature; None where there is none yet."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` on its first call, to run without the GIL; the machine code is kept on disk."""
-    return cast("Callable[P, R]", njit(nogil=True, cache=True)(function))
+    made: Any = njit(nogil=True)(function)
+    made._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    return cast("Callable[P, R]", made)
 
 
 def _load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:

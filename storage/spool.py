@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import mmap
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,3 +151,23 @@ def merged(runs: Sequence[Kept], room: int) -> Iterator[Array]:
             if not len(windows[number]):
                 windows[number] = runs[number].part(read[number], read[number] + size)
                 read[number] += len(windows[number])
+
+
+def vast(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: int) -> NDArray[Any]:
+    """Return zeros, which are in a file where they are more bytes than that."""
+    size = count * np.dtype(dtype).itemsize
+    if size <= memory:
+        return np.zeros(count, dtype)
+    try:
+        with open(path, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)  # no room is an error here, and a signal when it is written to
+    except OSError as error:
+        raise StorageError(f"cannot spill to '{path.parent}': {error.strerror}") from error
+    return np.memmap(path, dtype, "r+", shape=(count,))
+
+
+def unmap(*arrays: NDArray[Any]) -> None:
+    """Let go of the memory that arrays in a file were read into; the system reads them again."""
+    for array in arrays:
+        if isinstance(array, np.memmap):
+            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]

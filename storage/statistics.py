@@ -12,9 +12,9 @@ Per edge label, direction and vertex label (``label_pair``): how many edges star
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
 
 Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
-before and what they have now, and adds the difference.  So a first load, a later one and a recount are the same few
-queries.  What a difference does not tell (whether somebody else has as many, now that the largest has fewer) is counted
-anew, for the labels where that can be.
+before and what they have now, and adds the difference.  What a difference does not tell (whether somebody else has as
+many, now that the largest has fewer) is counted anew, for the labels where that can be.  Where much is new,
+:mod:`.tally` counts all triples instead.
 """
 
 from __future__ import annotations
@@ -297,7 +297,12 @@ def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: di
             " FROM _graphdb.label_pair ORDER BY edges DESC, label ASC, class ASC, direction ASC LIMIT $most)",
             {"most": PAIRS},
         )
-        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
+        note_pairs(connection)
+
+
+def note_pairs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Note how many triples there are where not all pairs are kept."""
+    connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
 
 
 _COUNTED = "pairs_counted"

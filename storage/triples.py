@@ -88,6 +88,21 @@ class TripleStore:
         )
         return rows["label"], rows["subject"], rows["object"]
 
+    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ids, Ids, Ids]:
+        """Labels, subjects, objects of the edges of some labels (None: as :meth:`any_edges`), parallel ones apart."""
+        where, values = "t.object < $base AND t.label <> $type", {"base": LITERAL_BASE, "type": -1}
+        if labels is not None:
+            where, values = f"t.label IN ({', '.join(str(int(label)) for label in labels) or 'NULL'})", {}
+        elif self.type_label is not None:
+            values["type"] = self.type_label
+        rows = self._query(
+            "SELECT t.label, t.subject, t.object FROM _graphdb.triple t "
+            "LEFT JOIN _graphdb.edge e ON e.label = t.label AND e.subject = t.subject AND e.object = t.object "
+            f"WHERE {where}",
+            dict(values),
+        )
+        return rows["label"], rows["subject"], self.to_vertices(rows["object"])
+
     def to_vertices(self, terms: Ids) -> Ids:
         """Vertex ids of term ids."""
         return np.where(terms >= LITERAL_BASE, terms - LITERAL_BASE + self.resources, terms)

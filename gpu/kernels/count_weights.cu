@@ -54,3 +54,10 @@ add_up(const u64 *values, i64 vertices, u64 *sums, double *sizes) {
   if (LANE == 0 && own) atomicAdd(sums, own);
   if (LANE == 0 && size != 0) atomicAdd(sizes, size);
 }
+
+// Add a part's numbers by vertex to those of all parts.
+extern "C" __global__ void __launch_bounds__(256)
+add_scaled(const u64 *values, i64 factor, i64 vertices, i64 *out) {
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i < vertices) out[i] += factor * (i64)values[i];
+}

@@ -5,7 +5,8 @@
 // sets are worked on at once (STMatch §VI).  What passes is collected until a batch is full, which is then extended
 // before the search goes on here.  So a list may be of any length, and nothing but batches is ever stored.
 //
-// Work is dealt in pieces of the second step's lists, of equal numbers of elements: hubs are shared by many warps.
+// Work is dealt in pieces of the second step's lists, of equal numbers of elements: hubs are shared by many warps.  Where
+// STEAL says so, warps without work take half of what others have left (steal.cuh).
 
 #include "checks.cuh"
 
@@ -16,7 +17,17 @@
 #ifndef UNROLL
 #define UNROLL WARP
 #endif
+#ifndef RESIDENT
+#define RESIDENT 1
+#endif
+#ifndef STEAL
+#define STEAL 0
+#define LEVELS 1
+#define LEFT 2
+#endif
 #define LANE ((int)(threadIdx.x % WARP))
+
+extern __shared__ ID batches[];
 
 // What a run reads and writes; an array of 64-bit cells in the order of gpu/search.py.
 struct Run {
@@ -46,12 +57,23 @@ struct Run {
   u32 *filled;                 // per block of the ring: rows written
   volatile u64 *ready;         // per block of the ring, the host's: 1 + the number of the last block that is complete
   const volatile u64 *taken;   // blocks that have been taken: a copy behind theirs writes it
+  // Stealing: who is at work, letters, the batches that come with them, and how often within and across blocks.
+  u32 *desk;
+  ID *mail;
+  u64 *stolen;
 };
 
 struct Elements {
   const ID *ids;
   u32 count;
 };
+
+// Of steal.cuh.
+struct Search;
+__device__ void open_desk(const Run &run);
+__device__ bool steal(Search &search, bool &on);
+__device__ void open(Search &search, int step, u32 at, u32 end, bool on);
+__device__ u32 close(int step);
 
 // What a warp knows.
 struct Search {
@@ -63,10 +85,17 @@ struct Search {
   u32 turn;
   i64 asked;        // when the host's flag was last read
   bool over;
+  const Run *given;
+  u32 step = 0, low = 0, high = 0;  // stolen: the step to go on with, and which of its elements; 0: none
+  u32 looked = 0;                   // the turn when marks of blocks were last looked at
 
   // Now and then: whether to stop.
   __device__ __forceinline__ bool poll() {
     if (++turn & 63) return over;
+    return stopped();
+  }
+
+  __device__ __forceinline__ bool stopped() {
     u32 stop = 0;
     if (LANE == 0) {
       // One warp asks the host often, and the others seldom: it lies far away, and one who asks waits for those before.
@@ -158,6 +187,7 @@ __device__ __forceinline__ i64 place(Search &search, u32 mask) {
       stop = turn % 4096 == 4095 && *run.stop;  // seldom: the host's memory is far away
     }
   if (__shfl_sync(FULL, stop, 0)) {
+    if (LANE == 0) atomicExch(run.halt, 1u);
     search.over = true;
     return -1;
   }
@@ -230,6 +260,10 @@ __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, cons
 
 #include "plan.cuh"
 
+#if STEAL
+#include "steal.cuh"
+#endif
+
 // How many elements each root has in a partition.
 extern "C" __global__ void degrees(const Partition *partition, const ID *scan, i64 roots, i64 *out) {
   i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
@@ -238,43 +272,55 @@ extern "C" __global__ void degrees(const Partition *partition, const ID *scan, i
   out[i] = span.end - span.begin;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) search(const Run *given) {
-  extern __shared__ ID batches[];
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) search(const Run *given) {
   const Run run = *given;
+  const i64 warps = gridDim.x * (i64)(blockDim.x / WARP);
   Search search = {run, {run.partitions, run.uncertain, run.resources, run.type_label},
                    batches + (threadIdx.x / WARP) * ROOM,
-                   run.shares + (blockIdx.x * (i64)(blockDim.x / WARP) + threadIdx.x / WARP) * run.share_ids, 0, 0, clock64(), false};
+                   run.shares + (blockIdx.x * (i64)(blockDim.x / WARP) + threadIdx.x / WARP) * run.share_ids, 0, 0, clock64(),
+                   false, given};
+  if constexpr (STEAL > 0) open_desk(run);
   const i64 waiting = run.resumes ? (i64)min(*run.pooled, *run.pool_end) : 0;
-  const i64 warps = gridDim.x * (i64)(blockDim.x / WARP);
   const i64 some = max(min(waiting / (warps * 32), (i64)WARP), (i64)1);  // of the pool, per task
-  i64 tasks = run.resumes ? (waiting + some - 1) / some : (run.elements + run.piece - 1) / run.piece;
+  const i64 tasks = run.resumes ? (waiting + some - 1) / some : (run.elements + run.piece - 1) / run.piece;
+  i64 begin = 0, end = 0, root = run.roots;  // of a task: its elements, and which root comes next
   while (!search.over) {
-    search.turn = 63;
-    if (search.poll()) break;
-    i64 task = 0;
-    if (LANE == 0) task = (i64)atomicAdd(run.next, 1ull);
-    task = __shfl_sync(FULL, task, 0);
-    if (task >= tasks) break;
-    if (run.resumes) {
-      resume(search, task * some, (u32)min(some, waiting - task * some));
-      continue;
-    }
-    i64 begin = task * run.piece, end = min(begin + run.piece, run.elements);
-    // The roots whose elements these are, a batch at a time.
-    i64 root = run.ends ? find(run.ends, 0, run.roots, begin + 1) : begin;
-    while (root < run.roots && !search.over) {
-      i64 mine = root + LANE;
-      i64 low = 0, high = 0;
-      if (mine < run.roots) {
-        low = run.ends ? (mine ? run.ends[mine - 1] : 0) : mine;
-        high = run.ends ? run.ends[mine] : mine + 1;
+    bool on = false;
+    i64 low = 0, high = 0;  // of each root's list, where the task begins and ends
+    if (root >= run.roots) {
+      search.turn = 63;
+      if (search.poll()) break;
+      i64 task = 0;
+      if (LANE == 0) task = (i64)atomicAdd(run.next, 1ull);
+      task = __shfl_sync(FULL, task, 0);
+      if (task >= tasks) {
+        if constexpr (STEAL > 0) {
+          if (!steal(search, on)) break;
+        } else {
+          break;
+        }
+      } else if (run.resumes) {
+        resume(search, task * some, (u32)min(some, waiting - task * some));
+        continue;
+      } else {
+        begin = task * run.piece, end = min(begin + run.piece, run.elements);
+        root = run.ends ? find(run.ends, 0, run.roots, begin + 1) : begin;
       }
-      bool on = mine < run.roots && low < end && high > begin;
-      if (!__ballot_sync(FULL, on)) break;
-      ID value = on ? __ldg(run.scan + mine) : 0;
-      start(search, on, value, max(begin - low, (i64)0), min(end, high) - low);
-      root += WARP;
     }
+    if (root < run.roots) {
+      // The roots whose elements these are, a batch at a time.
+      const i64 mine = root + LANE;
+      i64 from = 0, to = 0;
+      if (mine < run.roots) {
+        from = run.ends ? (mine ? run.ends[mine - 1] : 0) : mine;
+        to = run.ends ? run.ends[mine] : mine + 1;
+      }
+      on = mine < run.roots && from < end && to > begin;
+      root = __ballot_sync(FULL, on) ? root + WARP : run.roots;
+      low = max(begin - from, (i64)0), high = min(end, to) - from;
+      on = start(search, on, on ? __ldg(run.scan + mine) : 0);
+    }
+    extend(search, on, low, high);
   }
   u64 sum = search.found;
   for (int step = WARP / 2; step; step >>= 1) sum += __shfl_xor_sync(FULL, sum, step);

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.executor import Block, Control, Executor
@@ -22,6 +22,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refine import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 from graphdb.plan.twins import CHOICE
 
@@ -39,7 +40,9 @@ SMALL = 2e-3
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
-_DEVICE = re.compile(r"cuda(?::(\d+))?")
+Hint = Literal["auto", "join", "search", "sums"]
+_DEVICE = re.compile(r"cuda(?::(\d+))?(?: by (join|search|sums))?")
+_DEVICES = "'auto', 'cpu', 'cuda:0', or 'cuda:0 by join', 'by search' or 'by sums'"
 _FAILURES = (DeviceError, MemoryLimitError)
 _log = logging.getLogger("graphdb")
 
@@ -49,11 +52,10 @@ def choose_executor(
     *,
     threads: int | None = None,
     memory_limit: int | None = None,
-    hint: Literal["auto", "join", "search"] = "auto",
 ) -> Executor:
     """Return the executor for ``device``: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:0"`` and so on.
 
-    ``hint`` pins the strategy on a device; ``memory_limit`` is the host's.
+    ``"cuda:0 by search"`` pins a way on a device (:data:`Hint`); ``memory_limit`` is the host's.
 
     Raises
     ------
@@ -62,23 +64,29 @@ def choose_executor(
     GraphDBError
         For a name that means no device.
     """
-    number = device_number(device)
-    if number is not None:
-        return open_device(number, hint)
+    named = device_named(device)
+    if named is not None:
+        return open_device(*named)
     host = HostExecutor(threads, memory_limit=memory_limit)
-    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0, hint))
+    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0))
 
 
-def device_number(device: str) -> int | None:
-    """The number of a CUDA device by its name, or None for ``"auto"`` and ``"cpu"``; raises for other names."""
+def device_named(device: str) -> tuple[int, Hint] | None:
+    """A CUDA device's number, and the way that is pinned on it; None for ``"auto"`` and ``"cpu"``.
+
+    Raises
+    ------
+    GraphDBError
+        For a name that means no device.
+    """
     if not isinstance(device, str):
-        raise GraphDBError(f"device must be text, found {device!r}", hint="use 'auto', 'cpu' or 'cuda:0'")
+        raise GraphDBError(f"device must be text, found {device!r}", hint=f"use {_DEVICES}")
     if device in ("auto", "cpu"):
         return None
     found = _DEVICE.fullmatch(device)
     if found is None:
-        raise GraphDBError(f"unknown device {device!r}", hint="use 'auto', 'cpu' or 'cuda:0'")
-    return int(found.group(1) or 0)
+        raise GraphDBError(f"unknown device {device!r}", hint=f"use {_DEVICES}")
+    return int(found.group(1) or 0), cast(Hint, found.group(2) or "auto")
 
 
 def require_device(number: int) -> None:
@@ -91,7 +99,7 @@ def require_device(number: int) -> None:
         raise DeviceError(f"there is no device 'cuda:{number}'", hint=f"there is {known}")
 
 
-def open_device(number: int, hint: Literal["auto", "join", "search"] = "auto") -> GpuExecutor:
+def open_device(number: int, hint: Hint = "auto") -> GpuExecutor:
     """Open a CUDA device; raises :class:`graphdb.errors.DeviceError` where that is not possible."""
     require_device(number)
     try:
@@ -170,6 +178,15 @@ class ChoosingExecutor:
             told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
         return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
 
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine a pattern's candidates on the device once it is open, where that is quicker than to plan without."""
+        device = self._device
+        try:
+            return None if device is None else device.refine(task)
+        except _FAILURES as error:
+            self._give_up(error)
+        return None
+
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
         known: _Known | None = plan.spare.get("where run")
@@ -227,6 +244,8 @@ class ChoosingExecutor:
         asked = seconds > SMALL / 2 or known.here >= SMALL or known.trials.runs
         if asked and (control is None or control.limit is None):
             known.trials.note(ran.name, seconds)
+            if ran is self.host and self._device is not None:
+                self._device.missed(plan, counting, seconds)
 
     def _known(self, plan: PhysicalPlan, counting: bool) -> _Known:
         """What is known of a plan's runs: kept with it, since the smallest take microseconds."""

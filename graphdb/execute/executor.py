@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphdb.errors import ExecutionError, QueryTimeout
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refine import Refinement, Sets
 
 _NO_ROWS = np.zeros(0, np.int64)
 
@@ -115,6 +116,9 @@ class Executor(Protocol):
 
     def describe(self, plan: PhysicalPlan) -> str:
         """Where the plan runs, and how: a few words for EXPLAIN."""
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine a pattern's candidates while it is planned; None where the planner is to do that itself."""
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan, and give its matches block by block; the same rows in the same order every time."""

@@ -84,6 +84,91 @@ def flood(
 
 
 @kernel
+def flood_each(
+    partition: Ints,
+    neighbours: NDArray[Any],
+    starts: Ints,
+    low: int,
+    rounds: bool,
+    longest: int,
+    wanted: NDArray[np.bool_],
+    members: int,
+    depths: Depths,
+    queue: Ints,
+    state: Ints,
+    counts: Ints,
+    ends: Ints,
+    lengths: Depths,
+    budget: int,
+) -> bool:
+    """Go on with searches from one start after the other, each to its end; return whether all have ended.
+
+    Parameters
+    ----------
+    low, rounds
+        0 takes each start as an end, of no edge; else ``rounds`` says that one is where an edge leads back to it.
+    wanted, members
+        bool [vertices]: which may be ends, and how many of them there are; or empty, for all.
+    state
+        int64 [6]: which start is next, how many of ``queue`` are done and are in it, the length of the way back to the
+        start (0: none was met), how many of ``ends`` are filled, and how many that are wanted are missing.
+    counts
+        int64 [starts]: how many ends each has.
+    ends, lengths
+        int64 and int32: where they are written; a search begins only where there is room for all vertices.
+    """
+    vertices = len(depths)
+    at, head, tail, back, filled, missing = state[0], state[1], state[2], state[3], state[4], state[5]
+    work = 0
+    every = len(wanted) == 0
+    while at < len(starts) and work <= budget:
+        start = starts[at]
+        if tail == 0:
+            if filled + vertices + 1 > len(ends):
+                break
+            depths[start] = 0
+            queue[0] = start
+            head, tail, back = 0, 1, 0
+            missing = vertices + 1 if every else members - int(wanted[start] and (low == 0 or not rounds))
+        while missing > 0 and head < tail and depths[queue[head]] < longest and work <= budget:
+            vertex = queue[head]
+            head += 1
+            depth = depths[vertex] + 1
+            begin, end = neighbours_of(partition.ctypes.data, 0, vertex)
+            work += end - begin + 1
+            for entry in range(begin, end):
+                other = neighbours[entry]
+                if depths[other] < 0:
+                    depths[other] = depth
+                    queue[tail] = other
+                    tail += 1
+                    missing -= every or wanted[other]
+                elif other == start and back == 0:
+                    back = depth
+                    missing -= rounds and low > 0 and not every and wanted[start]
+        if missing > 0 and head < tail and depths[queue[head]] < longest:
+            break
+        begun = filled
+        if (every or wanted[start]) and (low == 0 or (rounds and back > 0)):
+            ends[filled] = start
+            lengths[filled] = 0 if low == 0 else back
+            filled += 1
+        for i in range(1, tail):
+            if every or wanted[queue[i]]:
+                ends[filled] = queue[i]
+                lengths[filled] = depths[queue[i]]
+                filled += 1
+        for i in range(tail):
+            depths[queue[i]] = -1
+        work += tail + 1
+        counts[at] = filled - begun
+        at += 1
+        tail = 0
+    state[0], state[1], state[2], state[3], state[4], state[5] = at, head, tail, back, filled, missing
+    return bool(at == len(starts))
+
+
+@kernel
 def forget(depths: Depths, queue: Ints, count: int) -> None:
     """Take the first ``count`` vertices of a queue out of ``depths``."""
     for i in range(count):

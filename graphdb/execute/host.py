@@ -23,6 +23,7 @@ from graphdb.execute.search import Sizes, recount
 from graphdb.execute.trees import count_along_tree
 from graphdb.execute.twins import count_twins
 from graphdb.plan.physical import PhysicalPlan, TreeCount
+from graphdb.plan.refine import Refinement, Sets
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20
@@ -71,6 +72,10 @@ class HostExecutor:
     def describe(self, plan: PhysicalPlan) -> str:
         """The CPU: there is one way."""
         return self.name
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Nothing: the planner is on the CPU itself."""
+        return None
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes of the workers' intersection buffers and output blocks, or of the vectors that count."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refine import Refinement, Sets, refined
 
 
 class MirrorExecutor:
@@ -28,6 +29,14 @@ class MirrorExecutor:
     def describe(self, plan: PhysicalPlan) -> str:
         """Where the two run it."""
         return f"{self.first.describe(plan)} and {self.second.describe(plan)}"
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """What the first leaves; raises AssertionError where either leaves other candidates than the planner does."""
+        own = refined(task).fits
+        for executor in (self.first, self.second):
+            same = np.array_equal(refined(task, executor.refine).fits, own)
+            assert same, f"{executor.name} refines otherwise than the planner"
+        return self.first.refine(task)
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that the two need together."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.count_run import CountRun
 from graphdb.plan.loops import Bundle, Part, Weight
+from graphdb.storage.sets import both
 
 Ints = NDArray[np.int64]
 
@@ -41,7 +42,7 @@ class Weights:
 
     def _candidates(self, weight: Weight) -> Ints:
         sets = sorted((self._run.plan.filters[number] for number in weight.filters), key=len)
-        return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
+        return reduce(both, sets)
 
     def values(self, weight: Weight, support: Ints | None, modulus: int) -> Ints:
         """The weight of every vertex (of the support, where there is one): int64 [vertices]; empty for 1."""

@@ -144,7 +144,10 @@ class Projection:
         # What is returned is a column: after DISTINCT and aggregates nothing else is there.
         returned = {expression: ast.Variable(name, expression.span) for name, expression in self.items}
         for order in self.clause.order_by:
-            keys.append((self._compiler.compile(replaced(order.expression, returned)), order.descending))
+            key = self._compiler.compile(replaced(order.expression, returned))
+            if order.nulls_first is not order.descending:
+                keys.append((_is_null(key), order.nulls_first))
+            keys.append((key, order.descending))
         scopes = [{**old, **new} for new, old in pairs]
         ranks = [[sort_key(key(scope)) for key, _ in keys] for scope in scopes]
 
@@ -175,6 +178,10 @@ class Projection:
                 position=node.span.start,
             )
         return value
+
+
+def _is_null(value: Evaluate) -> Evaluate:
+    return lambda row: value(row) is None
 
 
 def contains_aggregate(node: object) -> bool:

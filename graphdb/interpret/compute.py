@@ -222,7 +222,8 @@ class Computation:
             case Base.LIST:
                 return [self._read(item, type.element or ANY) for item in value]
             case Base.MAP:
-                return {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
+                found = {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
+                return {key: one for key, one in found.items() if one is not None} if type.sparse else found
             case Base.DURATION:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
@@ -269,10 +270,10 @@ def _flat(array: pa.Array) -> list[pa.Array]:
 
 
 def _exactly(value: Any) -> Any:
-    """Return what is equal for the same input only: 0.0 is not -0.0, and 1 not 1.0."""
+    """Return what is equal for the same input only: 0.0 is not -0.0, and 1 neither 1.0 nor true."""
     if isinstance(value, dict):
-        return tuple(value.values())
-    return value.hex() if isinstance(value, float) else value
+        return tuple(map(_exactly, value.values()))
+    return value.__class__, value.hex() if isinstance(value, float) else value
 
 
 def _one_of(values: list[Any]) -> Any:

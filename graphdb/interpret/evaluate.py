@@ -491,7 +491,7 @@ class Compiler:
         if name == "coalesce":
             arguments = [self.compile(argument) for argument in node.arguments]
             return lambda row: next((v for v in (argument(row) for argument in arguments) if v is not None), None)
-        if name == "exists" and len(node.arguments) == 1 and not isinstance(node.arguments[0], ast.PatternPredicate):
+        if name == "exists" and len(node.arguments) == 1:
             value = self.compile(node.arguments[0])
             return lambda row: value(row) is not None
         function = functions.FUNCTIONS.get(name)

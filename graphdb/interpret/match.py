@@ -369,7 +369,7 @@ class Match:
             False,
             None,
         )
-        return bound, make_plan(graph, snapshot.graph)
+        return bound, make_plan(graph, snapshot.graph, refine=context.executor.refine)
 
 
 def _as_conditions(subject: ast.Variable, properties: ast.MapLiteral | None) -> list[ast.Expression]:

@@ -294,9 +294,6 @@ class StaticTypes:
 
     def _functioncall(self, node: ast.FunctionCall, scope: Scope) -> Static:
         name = node.name.lower()
-        if name == "exists" and len(node.arguments) == 1 and isinstance(node.arguments[0], ast.PatternPredicate):
-            self.condition(node.arguments[0], scope)
-            return BOOLEAN
         if name in AGGREGATES:
             self._count_arguments(node, *((2, 2) if name.startswith("percentile") else (1, 1)))
             types = [self.of(argument, scope) for argument in node.arguments]
@@ -308,6 +305,8 @@ class StaticTypes:
             near = nearest(node.name, [*FUNCTIONS, *AGGREGATES, *FACETS])
             hint = f"did you mean {near[0]}()?" if near else None
             raise self._checker.error(BindError, f"unknown function '{node.name}'", node, hint)
+        if node.quantifier is not None:
+            raise self._checker.error(BindError, f"{node.name} takes no {node.quantifier}", node)
         self._count_arguments(node, function.least, function.most)
         types = [self.of(argument, scope) for argument in node.arguments]
         if name in FACETS and types[0].base not in _OPEN and not isinstance(node.arguments[0], ast.Property):

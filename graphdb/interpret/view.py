@@ -19,7 +19,7 @@ from graphdb.interpret.values import Edge, Several, Vertex
 from graphdb.literals import value_of
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.temporal import from_python
-from graphdb.values import EXACT_ONLY, VALUE, literal_sql, tidied
+from graphdb.values import EXACT_ONLY, VALUE, edge_number, literal_sql, tidied
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -232,7 +232,7 @@ class View:
 
     def edge_id(self, edge: Edge) -> int:
         """Return a number that is this edge's alone while the data stays as it is."""
-        return hash((edge.label, edge.start, edge.end, edge.ordinal)) & (1 << 62) - 1
+        return edge_number((edge.label, edge.start, edge.end, edge.ordinal))
 
     # --- changes
 

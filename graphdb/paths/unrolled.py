@@ -18,6 +18,7 @@ from graphdb.paths.base import (
     Part,
     PathBase,
     PreparedPaths,
+    code_of,
     items_of,
     unnamed,
 )
@@ -90,7 +91,7 @@ class UnrolledRun(PathBase):
             selects.append(sql)
         source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
         shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
-        shaped = shaper.shape(returns, items, window)
+        shaped = shaper.shape(returns, items, window, written=True)
         return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
 
     def _part(
@@ -168,13 +169,7 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
 
 def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> str:
     """SQL for a path whose vertices and edges are bindings."""
-    codes = []
-    for name, before in zip(trace.edges, trace.vertices, strict=False):
-        number = bound.edge_of[name]
-        code = f"CAST(b.e{number} AS BIGINT)"
-        choice = bound.choices.get(number)
-        if choice is not None and choice.parallel:
-            raise NotSupportedError("paths of parallel edges as values are not supported in SQL")
-        codes.append(code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)")
+    between = zip(trace.edges, trace.vertices, strict=False)
+    codes = [code_of(bound, bound.edge_of[name], before) for name, before in between]
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

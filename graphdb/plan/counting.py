@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternEdge, PatternGraph
 from graphdb.plan.counting_costs import CountingCosts
+from graphdb.plan.distinct import distinctness
 from graphdb.plan.loops import Bundle, Part, Through, Weight
 from graphdb.plan.parts import MOST_CORE, MOST_LARGE_CORE, parts_of
 from graphdb.plan.physical import Check, PhysicalPlan, Relation, VertexStep
@@ -178,7 +179,7 @@ def counting_plan(
     plan = CountingPlan(
         terms=tuple(terms),
         filters=tuple(expansion.filters),
-        partitions={r: graph.partition(r.labels, r.direction) for r in relations},
+        partitions={r: graph.partition(r.labels, r.direction, parallel=r.parallel) for r in relations},
         oriented={r: graph.oriented(r.labels) for part in planned if part.clique for r in _relations(part)},
         vertices=graph.vertices,
         dtype=graph.dtype,
@@ -188,6 +189,23 @@ def counting_plan(
     )
     cost += VECTOR * plan.shared_bytes / 8
     return replace(plan, cost=cost) if always or cost <= instead_of else None
+
+
+def weighing_plan(
+    pattern: PatternGraph, graph: DataGraph, search: PhysicalPlan, *, always: bool = False
+) -> CountingPlan | None:
+    """Plan to count a pattern of which some edges may be parallel, each of them; None as :func:`counting_plan`.
+
+    ``search`` is the plan that enumerates: it binds triples, whose edges would be told apart after it.
+    """
+    if pattern.edge_tests or any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
+        return None
+
+    def simple(edge: PatternEdge) -> bool:
+        return graph.partition(edge.labels, "out" if edge.directed else "both").simple
+
+    checks = distinctness(pattern, graph.type_label, simple, parallel=True)
+    return counting_plan(pattern, graph, checks, search, always=always)
 
 
 def counts_along_edges(pattern: PatternGraph) -> bool:

@@ -18,18 +18,25 @@ from graphdb.plan.physical import Check, EdgesDiffer, Never, NotBothEqual, Unequ
 Pair = tuple[int, int]
 
 
-def distinctness(pattern: PatternGraph, type_label: int | None, simple: Callable[[PatternEdge], bool]) -> list[Check]:
-    """Return the checks; ``simple(edge)`` says that two bound ends leave no choice of data edge."""
+def distinctness(
+    pattern: PatternGraph, type_label: int | None, simple: Callable[[PatternEdge], bool], *, parallel: bool = False
+) -> list[Check]:
+    """Return the checks; ``simple(edge)`` says that two bound ends leave no choice of data edge.
+
+    Two pattern edges that may each take one of parallel edges are told apart after the match; ``parallel`` asks for
+    what says of them, too, that they differ.
+    """
     unequal = unequal_vertices(pattern)
     checks: list[Check] = []
     by_ends: list[frozenset[Pair]] = []
     by_codes: list[tuple[int, int, list[frozenset[Pair]]]] = []
     for i, j in _comparable(pattern):
         first, second = pattern.edges[i], pattern.edges[j]
-        if not _overlap(first.labels, second.labels, type_label):
+        alike = first.parallel and second.parallel
+        if (alike and not parallel) or not _overlap(first.labels, second.labels, type_label):
             continue
         ways = coincidences(first, second)
-        if _ends_decide(first, second, type_label) and simple(first) and simple(second):
+        if not alike and _ends_decide(first, second, type_label) and simple(first) and simple(second):
             by_ends += ways
         else:
             by_codes.append((i, j, ways))
@@ -61,8 +68,7 @@ def unequal_vertices(pattern: PatternGraph) -> set[Pair]:
 def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
     """Pairs of edges of one clause that could bind one data edge.
 
-    Where all vertices of the clause differ, only those between the same two vertices could.  Two that may each take one
-    of parallel edges are told apart after the match.
+    Where all vertices of the clause differ, only those between the same two vertices could.
     """
     for number, clause in enumerate(pattern.clauses):
         if clause.mode is MatchMode.REPEATABLE_ELEMENTS:
@@ -75,9 +81,7 @@ def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
         for e, ends in own:
             alike[ends if apart else frozenset()].append(e)
         for group in alike.values():
-            for i, j in combinations(group, 2):
-                if not (pattern.edges[i].parallel and pattern.edges[j].parallel):
-                    yield i, j
+            yield from combinations(group, 2)
 
 
 def _pair(a: int, b: int) -> Pair:

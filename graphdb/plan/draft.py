@@ -18,6 +18,7 @@ from graphdb.plan.physical import (
     TreeCount,
 )
 from graphdb.plan.quotients import Quotient
+from graphdb.plan.refine import Refine
 from graphdb.plan.sample import Forecast, best_order, modelled
 from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
@@ -40,6 +41,8 @@ class Draft:
     counting: Literal["auto", "always", "never"] = "auto"
     sampled: bool = True
     """Whether a dear search is looked at by random walks; False leaves it to the model."""
+    refine: Refine | None = None
+    """Refines candidates elsewhere, if it takes them."""
     space: CandidateSpace | None = None
     """The candidates as refined and joined, where that pays, …"""
     tree: TreeCount | None = None

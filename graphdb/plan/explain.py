@@ -126,8 +126,8 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         return _scan_text(plan, plan.scan, control)
     if plan.twins is not None:
         return _twins_text(plan, plan.twins, control)
-    if plan.counting is not None:
-        return _counting_text(plan, plan.counting, control)
+    if (counting := plan.weighed or plan.counting) is not None:
+        return _counting_text(plan, counting, control)
     if plan.tree is not None:
         return _tree_text(plan, plan.tree, control)
     profiled = control is not None and len(control.rows) == len(plan.steps)

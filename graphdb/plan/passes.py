@@ -29,6 +29,7 @@ from graphdb.plan.physical import (
     Unequal,
 )
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
+from graphdb.plan.refine import Refine
 from graphdb.plan.sample import modelled, walked_order
 from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
@@ -45,20 +46,28 @@ DEAR = 1e7
 
 
 def make_plan(
-    pattern: PatternGraph, graph: DataGraph, *, counting: Literal["auto", "always", "never"] = "auto"
+    pattern: PatternGraph,
+    graph: DataGraph,
+    *,
+    counting: Literal["auto", "always", "never"] = "auto",
+    refine: Refine | None = None,
 ) -> PhysicalPlan:
     """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing.
 
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
-    through them.
+    through them; ``refine``, an executor's, refines candidates where that is quicker than here.
     """
     # Nobody looks at samples for a search that gives way to counting whatever they say.
     draft = Draft(
-        pattern, graph, counting, sampled=counting != "auto" or not pattern.count_only or pattern.limit is not None
+        pattern,
+        graph,
+        counting,
+        sampled=counting != "auto" or not pattern.count_only or pattern.limit is not None,
+        refine=refine,
     )
     plan = _plan(draft)
     if draft.unsure and plan.counting is None:
-        again = Draft(pattern, graph, counting, counted=draft.counted)
+        again = Draft(pattern, graph, counting, refine=refine, counted=draft.counted)
         again.plain, again.modelled = draft.plain, draft.modelled
         plan = _plan(again)
     if plan.tree is None and plan.counting is None and plan.clique is None:
@@ -115,7 +124,7 @@ def without_matches(pattern: PatternGraph) -> PatternGraph | None:
 def refine_candidates(draft: Draft) -> None:
     """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
     if not draft.linear:
-        draft.space = candidate_space(draft.pattern, draft.graph, lambda: draft.searched.cost)
+        draft.space = candidate_space(draft.pattern, draft.graph, lambda: draft.searched.cost, draft.refine)
 
 
 def choose_order(draft: Draft) -> None:

@@ -39,6 +39,8 @@ class Relation:
     pair: tuple[int, int] | None = None
     """From candidates of the first pattern vertex to those of the second, in a partition of the plan's own, which
     stands for all that joins the two (:mod:`graphdb.plan.space`)."""
+    parallel: bool = False
+    """Whether each of parallel edges has a code: only what counts reads such partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +366,8 @@ class PhysicalPlan:
     """What a count without a limit runs before all others: by twins, which are linear."""
     tree: TreeCount | None = field(default=None, repr=False)
     """The same for large patterns, over their candidate space."""
+    weighed: CountingPlan | None = field(default=None, repr=False)
+    """How to count all parallel edges, of which the steps know one: instead of settling what a search finds."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
     spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

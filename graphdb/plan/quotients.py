@@ -46,11 +46,13 @@ class Member:
     labels: tuple[int, ...] | None
     direction: Direction
     weighted: bool
+    parallel: bool = False
+    """Whether it multiplies by parallel edges too."""
 
     @property
     def relation(self) -> Relation:
         """The partition it reads, from the first vertex's side."""
-        return Relation(self.labels, self.direction)
+        return Relation(self.labels, self.direction, parallel=self.parallel)
 
     def reversed(self) -> Member:
         """The same, seen from the other vertex."""
@@ -203,6 +205,10 @@ class Expansion:
         for a, b in condition.merged:
             vertices = _merge(vertices, a, b)
         if condition.kept >= 0:
+            # Two directed edges may meet by way of an undirected one: then their ends do.
+            one, other = (self._pattern.edges[edges[e]] for e in (condition.kept, condition.dropped))
+            if one.directed and other.directed:
+                vertices = _merge(_merge(vertices, one.source, other.source), one.target, other.target)
             edges = _merge(edges, condition.kept, condition.dropped, self._directed_first)
         if condition.test >= 0:
             tests = tests | {condition.test}
@@ -275,8 +281,9 @@ class Expansion:
 
     def _member(self, edge: PatternEdge | EdgeTest, weighs: bool) -> Member:
         direction: Direction = "out" if edge.directed else "both"
-        weighted = weighs and not self._graph.partition(edge.labels, direction).simple
-        return Member(edge.labels, direction, weighted)
+        parallel = weighs and isinstance(edge, PatternEdge) and edge.parallel
+        weighted = parallel or (weighs and not self._graph.partition(edge.labels, direction).simple)
+        return Member(edge.labels, direction, weighted, parallel)
 
 
 def loop_free(graph: DataGraph, labels: tuple[int, ...] | None) -> bool:

@@ -22,6 +22,7 @@ from graphdb.plan.bits import members
 from graphdb.plan.cost import Estimates
 from graphdb.plan.distinct import unequal_vertices
 from graphdb.plan.physical import Relation
+from graphdb.plan.refine import Refine, Refinement, Sets, refined
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 
@@ -38,8 +39,6 @@ CHEAP = 3_000_000.0
 """Neighbours that may be looked at without asking whether it pays: some milliseconds."""
 PASSES = 6
 """Later passes seldom find anything."""
-_SLICE = 1 << 20
-"""Neighbours that are looked at between two questions whether to go on: some milliseconds."""
 MOST_CELLS = 1 << 25
 """Cells of the offset layers together (one per data vertex, joined pair and direction; few are ever touched)."""
 
@@ -110,7 +109,9 @@ class CandidateSpace:
         return Estimates(tuple(sizes), tuple(map(tuple, links)))
 
 
-def candidate_space(pattern: PatternGraph, graph: DataGraph, expected: Callable[[], float]) -> CandidateSpace | None:
+def candidate_space(
+    pattern: PatternGraph, graph: DataGraph, expected: Callable[[], float], refine: Refine | None = None
+) -> CandidateSpace | None:
     """Refine and join the candidates of a pattern; None where that does not pay.
 
     Parameters
@@ -118,6 +119,8 @@ def candidate_space(pattern: PatternGraph, graph: DataGraph, expected: Callable[
     expected
         A function that says how many elements a search without it is expected to go through: asked only where
         refining is not cheap.
+    refine
+        Refines candidates elsewhere, if it takes them.
     """
     conditions = sum(vertex.candidates is not None for vertex in pattern.vertices)
     count = len(pattern.vertices)
@@ -135,7 +138,7 @@ def candidate_space(pattern: PatternGraph, graph: DataGraph, expected: Callable[
     work = _work(pattern, graph, links)
     if work > CHEAP and (work > expected() or 64 * work > graph.memory_budget_bytes):
         return None
-    return _build(pattern, graph, links)
+    return _build(pattern, graph, links, work, refine)
 
 
 def _work(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | EdgeTest]) -> float:
@@ -151,7 +154,13 @@ def _work(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Edg
     return sum(work.values())
 
 
-def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | EdgeTest]) -> CandidateSpace:
+def _build(
+    pattern: PatternGraph,
+    graph: DataGraph,
+    links: list[PatternEdge | EdgeTest],
+    work: float,
+    refine: Refine | None,
+) -> CandidateSpace:
     from graphdb.plan import space_kernels as kernels
 
     count = len(pattern.vertices)
@@ -176,24 +185,14 @@ def _build(pattern: PatternGraph, graph: DataGraph, links: list[PatternEdge | Ed
             apart.add(pair)
         near[a] |= 1 << b
         near[b] |= 1 << a
-    sets = [_initial(pattern, graph, v, held, towards) for v in range(count)]
-    sizes = np.array([len(found) for found in sets], np.int64)
-    starts = np.cumsum(sizes) - sizes
-    candidates = np.concatenate(sets) if sets else np.empty(0, np.int64)
-    fits = np.zeros(graph.vertices, np.int64)
-    for v, found in enumerate(sets):
-        fits[found] |= 1 << v
+    sets = tuple(_initial(pattern, graph, v, held, towards) for v in range(count))
     arcs, groups, first_arc = _arcs(pattern, sets, towards)
+    needs = (arcs, first_arc, groups, np.array(near, np.int64))
+    task = Refinement(sets, tuple(held), *needs, graph.vertices, graph.dtype, PASSES, work, graph.check)
+    found = refined(task, refine)
+    candidates, starts, sizes, fits = found.flat, found.starts, found.sizes, found.fits
     table = np.array([partition.row for partition in held], np.int64).reshape(-1, 6)
-    like = np.dtype(graph.dtype).type(0)
-    address = table.ctypes.data
-    order = np.argsort(sizes, kind="stable")
-    fixed = (address, first_arc, arcs, groups, np.array(near, np.int64), order, candidates, starts, sizes, fits)
-    state = np.array([(1 << count) - 1, 0, 0, 0, 0, 0], np.int64)
-    while not kernels.refine(*fixed, state, PASSES, _SLICE, like):
-        graph.check()
-    if not sizes.all():
-        sizes[:] = 0  # nothing can match
+    like, address = np.dtype(graph.dtype).type(0), table.ctypes.data
     pairs = sorted(between)
     flat = [r for pair in pairs for r in sorted(between[pair])]
     ends = np.cumsum([len(between[pair]) for pair in pairs])
@@ -245,7 +244,7 @@ def _initial(
     return min(keys, key=len) if keys else graph.universe()
 
 
-def _arcs(pattern: PatternGraph, sets: list[Ints], towards: dict[tuple[int, int], int]) -> tuple[Ints, Ints, Ints]:
+def _arcs(pattern: PatternGraph, sets: Sets, towards: dict[tuple[int, int], int]) -> tuple[Ints, Ints, Ints]:
     """The tables ``arcs``, ``groups`` and ``first_arc`` of :func:`graphdb.plan.space_kernels.refine`.
 
     ``towards`` says to which vertices (as bits) the edges of a vertex lead that are in a partition (its row).

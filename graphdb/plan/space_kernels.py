@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.plan.refine import FEW
 from graphdb.storage.jit import kernel, load
 from graphdb.storage.pcsr_kernels import LONG, PARTITION_BYTES, neighbours_of
 
@@ -19,8 +20,6 @@ Ints = NDArray[np.int64]
 
 MOST_GROUPS = 64
 """Groups of one arc; there is at most one per pattern vertex."""
-FEW = 64
-"""A pass that drops less than one of so many candidates is the last."""
 
 
 @kernel

@@ -3,6 +3,7 @@
 Estimates err by factors; a plan that runs again (a prepared query) need not.  What a way needs first (copies on a
 device, a compiled kernel) is paid for once others have taken longer by that much without it, as one buys skis
 when what was paid for hired ones would have bought them: never more than twice what knowing the future would cost.
+What can get ready beside runs of other ways (a thread compiles) is not paid for by any run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class Expected:
 
     seconds: float
     first: float = 0.0
+    beside: bool = False
+    """It can get ready beside runs of other ways: it is gone once it is, or where even waiting for that is sooner."""
 
 
 ENOUGH = 2
@@ -46,7 +49,7 @@ class Trials:
         missed = self.missed.get(best, 0.0) + seconds[now] - seconds[best]
         if best != now and runs:
             self.missed[best] = missed
-        return best if missed >= ways[best].first else now
+        return best if missed >= ways[best].first and not ways[best].beside else now
 
     def taken(self, way: str) -> float | None:
         """Seconds that a way takes; None while too little is known."""

@@ -22,6 +22,7 @@ from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.physical import Check, Relation, Unequal
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
+from graphdb.storage.sets import both
 
 Ints = NDArray[np.int64]
 
@@ -127,7 +128,7 @@ def _count(
     partitions = tuple(graph.partition(relation.labels, relation.direction) for _, relation in links)
     sets = sorted((partition.keys for partition in partitions), key=len)
     candidates = pattern.vertices[twins[0]].candidates
-    roots = reduce(_intersect, sets if candidates is None else [candidates, *sets])
+    roots = reduce(both, sets if candidates is None else [candidates, *sets])
     choices = np.ones(len(roots))
     for partition in partitions if len(roots) else ():
         choices *= partition.lengths()[np.searchsorted(partition.keys, roots)]
@@ -139,10 +140,3 @@ def _count(
         marks.append(None if wanted is None else np.isin(np.arange(graph.vertices), wanted, assume_unique=True))
     ends = np.append(0, np.cumsum(choices)).astype(np.int64)
     return TwinCount(twins, differ, roots, ends, partitions, tuple(marks), graph.vertices, graph.dtype)
-
-
-def _intersect(a: Ints, b: Ints) -> Ints:
-    if not len(b):
-        return b
-    kept: Ints = a[b[np.minimum(np.searchsorted(b, a), len(b) - 1)] == a]
-    return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 KEPT = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
 
+_COLUMN = re.compile(r"b\.\w+")
+
 PatternOf = Callable[[BoundPattern, Wanted], PatternGraph]
 
 
@@ -48,6 +51,8 @@ class Joins:
         self._steps: list[Step | Searched | Rows] = []
         self._lists: dict[str, pa.Table] = {}
         self._named = 0
+        self._numbered: set[str] = set()
+        """The views of bindings that are rows as they are."""
         self._clauses: object = ()
         """The part of the query under way."""
 
@@ -113,7 +118,9 @@ class Joins:
                 columns |= {edge.target: ends[1 if edge.directed else 0 :]}
             for vertex, found in columns.items():
                 selects = [f"SELECT {sql} AS id FROM {left.source} b WHERE {sql} IS NOT NULL" for sql in found]
-                yield Given(vertex, " UNION ".join(selects), {})
+                plain = len(found) == 1 and left.source in self._numbered and _COLUMN.fullmatch(found[0])
+                column = (left.source, found[0][2:]) if plain else None
+                yield Given(vertex, " UNION ".join(selects), {}, column)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
         """Yield what the rows say of vertices whose property must be equal to something of theirs."""
@@ -142,10 +149,26 @@ class Joins:
             return relation
         kept = {*keep, *free_variables(waiting), *KEPT}
         names = [name for name in relation.variables if name in kept]
+        if not ready and self._number(relation, names):
+            return replace(relation, variables={name: relation.variables[name] for name in names})
         if any(name.startswith("#") and name not in KEPT and not name.startswith(OF_PATHS) for name in names):
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql), where=waiting)
+
+    def _number(self, relation: Relation, names: Sequence[str]) -> bool:
+        """Have the bindings of a match be rows as they are, where all that is kept of them are columns."""
+        if relation.source in self._numbered:
+            return True
+        columns = [*(relation.variables[name] for name in names), *relation.known.values()]
+        if not names or relation.matches is not None or not all(_COLUMN.fullmatch(column.sql) for column in columns):
+            return False
+        for i, step in enumerate(self._steps):
+            if isinstance(step, Step) and step.view == relation.source and not step.given:
+                self._steps[i] = replace(step, numbered=True)
+                self._numbered.add(step.view)
+                return True
+        return False
 
     def _kept(self, sql: str) -> str:
         """Return the name of a table that is made of some SQL when what comes before it has run."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.candidates import Snapshot
@@ -18,10 +19,12 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.lists import common
+from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
+from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
@@ -58,6 +61,8 @@ class Lowering(Searches):
         """All names in the part under way, but for those that WITH brings in."""
         self._groups: str | None = None
         """SQL of the groups that the subquery under way runs for (column ``g``)."""
+        self._within = False
+        """Whether it is a subquery that is under way."""
 
     def query(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Lower a query, which may start from rows that are there.
@@ -79,10 +84,11 @@ class Lowering(Searches):
         return parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
-        around = self._names, self._clauses, self._groups
+        around = self._names, self._clauses, self._groups, self._within
+        self._within = True
         self._groups = None if start is UNIT else f"SELECT b.g FROM {start.source} b"
         shaped = self._parts(query, start)
-        self._names, self._clauses, self._groups = around
+        self._names, self._clauses, self._groups, self._within = around
         return shaped
 
     # --- clauses
@@ -94,12 +100,15 @@ class Lowering(Searches):
         while True:
             clause = rest[0]
             if isinstance(clause, ast.ReturnClause):
-                return self._project(relation, clause)
+                return self._project(relation, clause, written=not self._within)
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
-                fresh = relation is UNIT and not clause.optional
-                relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
+                groups = [matches] if clause.optional else apart(matches)
+                for i, group in enumerate(groups):
+                    then = [*chain.from_iterable(groups[i + 1 :]), *rest]
+                    fresh = relation is UNIT and not clause.optional
+                    relation = self._first(group, then) if fresh else self._match(relation, group, then)
                 continue
             rest = rest[1:]
             if isinstance(clause, ast.UnwindClause):
@@ -135,12 +144,20 @@ class Lowering(Searches):
             found[GROUP] = Typed("b.g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
-    def _project(self, relation: Relation, returns: ast.ReturnClause, also: Sequence[ast.Expression] = ()) -> Shaped:
+    def _project(
+        self,
+        relation: Relation,
+        returns: ast.ReturnClause,
+        also: Sequence[ast.Expression] = (),
+        *,
+        written: bool = False,
+    ) -> Shaped:
         items = self._items(returns, relation)
         expressions = (*[item.expression for item in items], *returns.order_by)
         relation = self._with_subqueries(relation, expressions, free_variables((*expressions, *also)))
         window = window_of(returns, self._arguments, self._text)
-        return self._shaper(relation).shape(returns, items, window, also=also, groups=self._groups)
+        shaper = self._shaper(relation)
+        return shaper.shape(returns, items, window, also=also, groups=self._groups, written=written)
 
     def _items(self, returns: ast.ReturnClause, relation: Relation) -> tuple[ast.ReturnItem, ...]:
         items = returns.items
@@ -380,14 +397,15 @@ def _starred(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> 
     clause = rest[0]
     if matches[0].optional or not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
         return rest
-    nodes = {node.variable for match in matches for path in match.patterns for node in path.nodes}
+    paths = [path for match in matches for path in match.patterns]
+    never = {ast.Variable(name) for path in paths for name in names_of(path, *path.nodes)}
 
     def change(part: object) -> object:
         if isinstance(part, SUBQUERIES):
             return part
         if not isinstance(part, ast.FunctionCall) or part.name.lower() != "count" or part.distinct:
             return None
-        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in nodes else None
+        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in never else None
 
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     returns = replace(returns, items=rewritten(returns.items, change), order_by=rewritten(returns.order_by, change))

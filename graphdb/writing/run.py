@@ -34,9 +34,6 @@ from graphdb.writing.work import Work
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
 """Makes what runs one reading query, with these parameters and within so many seconds."""
 
-Check: TypeAlias = Callable[[dict[str, Typed]], None]
-"""Refuses rows by the types of what is known of each."""
-
 Prepare: TypeAlias = Callable[[PathRun, ast.Composite, Relation | None], Prepared | Program]
 """Prepares a reading query, which may start from rows."""
 
@@ -80,25 +77,27 @@ class Writing:
         query, self._arguments = with_maps(query, arguments)
         self.stages = stages_of(query, text)
         self._tables = Tables(state.connection)
-        self._told: list[list[str]] | None = None
+        self._told: dict[int, list[str]] | None = None
         """How the rows of each stage were read, where somebody wants to know."""
 
     def explain(self, profile: bool) -> list[str]:
         """Return what is done in lines, how long it took with ``profile``, which runs it."""
-        self._told = []
+        self._told = {}
         result = self.run() if profile else None
         if result is None:
+            first = self.stages[0]
             with self._new_run(self._arguments, self._left()) as run:
-                first = self.stages[0]
-                prepared, _ = self._prepared(run, first.query, None, self._check_of(first))
-                self._told.append(_explained(run, prepared, self._state))
+                prepared, _ = self._prepared(run, first.query, None, first)
+                self._told[id(first)] = _explained(run, prepared, self._state)
         lines = ["written by sets: what is read runs as plans and SQL, each writing clause as SQL over its rows"]
-        for i, stage in enumerate(self.stages):
-            lines += [f"  {line}" for line in self._told[i]] if i < len(self._told) else []
-            later = i >= len(self._told) and stage.write is not None
-            clauses = (*(stage.reads if later or stage.write is None else ()), *([stage.write] if stage.write else []))
-            clauses = clauses if stage.made is None else ()  # what MERGE sets stands in its own text
-            lines += [" ".join(self._text[c.span.start : c.span.end].split()) for c in clauses]
+        for stage in self.stages:
+            told = self._told.get(id(stage))
+            lines += [f"  {line}" for line in told or ()]
+            clauses = (*(stage.reads if told is None else ()), *([stage.write] if stage.write is not None else []))
+            if stage.made is None:
+                lines += [" ".join(self._text[c.span.start : c.span.end].split()) for c in clauses]
+            else:
+                lines.append("ON CREATE" if stage.made else "ON MATCH")
             if isinstance(stage.write, ast.SetClause) and reads_of(stage.write, self._text):
                 lines.append("  unless a row reads what one before it has set: then the statement is interpreted")
         if result is not None:
@@ -151,51 +150,42 @@ class Writing:
             raise QueryTimeout("the statement ran longer than its timeout")
         return left
 
-    def _prepared(
-        self, run: PathRun, query: ast.Composite, start: Relation | None, check: Check
-    ) -> tuple[Prepared | Program, dict[str, Typed]]:
-        """Prepare a query, which may start from rows; what its rows will be, if ``check`` does not refuse it."""
-        prepared = self._prepare(run, query, start)
-        columns = prepared.shaped.columns
-        values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
-        for value in values.values():
-            if unheld(value.type):
-                raise NotSupportedError("a value that SQL does not hold is not written by SQL")
-        check(values)
-        return prepared, values
-
-    def _check_of(self, stage: Stage) -> Check:
-        """Return what refuses the rows of a stage by their types."""
-        assert stage.write is not None
-        check = _CLAUSES[type(stage.write)].check
-        return lambda values: check(stage, values, self._text)
-
     def _kept(self, stage: Stage, start: Kept | None) -> Kept:
         """Run the reading of a stage; its rows."""
-        if self._told is not None:
-            self._told.append([])
-        return self._read(stage.query, None if start is None else start.relation, self._check_of(stage))
+        return self._read(stage.query, None if start is None else start.relation, stage)
 
     def _set_merged(self, work: Work, stage: Stage, kept: Kept) -> None:
         """Run what a MERGE sets for some of its rows."""
         chosen = kept.where(f"{kept.values[MADE].sql} = {stage.made}")
         if self._tables.count(chosen.source):
             Change(work, stage, self._kept(stage, chosen)).run()
-        elif self._told is not None:
-            self._told.append([])
         self._left()
 
-    def _read(self, query: ast.Composite, start: Relation | None, check: Check = lambda _: None) -> Kept:
-        """Run a query, which may start from rows; its rows."""
+    def _prepared(
+        self, run: PathRun, query: ast.Composite, start: Relation | None, stage: Stage | None
+    ) -> tuple[Prepared | Program, dict[str, Typed]]:
+        """Prepare a query, which may start from rows; what is known of each row, if its stage takes it."""
+        prepared = self._prepare(run, query, start)
+        columns = prepared.shaped.columns
+        values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+        for value in values.values():
+            if unheld(value.type):
+                raise NotSupportedError("a value that SQL does not hold is not written by SQL")
+        if stage is not None:
+            _CLAUSES[type(stage.write)].check(stage, values, self._text)
+        return prepared, values
+
+    def _read(self, query: ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
+        """Run a query, which may start from rows; its rows, for a stage or for what that looks up."""
         with self._new_run(self._arguments, self._left()) as run:
-            prepared, values = self._prepared(run, query, start, check)
+            prepared, values = self._prepared(run, query, start, stage)
             with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.make(sql, shaped.parameters)
             kept = Kept(source, self._tables.count(source), values)
-            if self._told is not None:
-                self._told[-1] += [*_explained(run, prepared, self._state), f"{kept.count:,} rows"]
+            if self._told is not None and stage is not None:
+                self._told[id(stage)] = [*_explained(run, prepared, self._state), f"{kept.count:,} rows"]
         return kept
 
     def _returned(self, stage: Stage, start: Kept) -> Result:

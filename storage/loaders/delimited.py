@@ -65,7 +65,7 @@ def check_lines(path: str, name: str) -> None:
         With the number of the line.
     """
     with open(path, "rb") as file:
-        streams.refuse_utf16(file.read(2), name)
+        streams.refuse_utf16(file.read(4), name)
         size = os.fstat(file.fileno()).st_size
         if size <= streams.LONGEST_ROW:
             return

@@ -12,57 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.loaders import ntriples_kernels as kernels
-from graphdb.storage.loaders import scan_kernels as scan
+from graphdb.storage.loaders.faults import MESSAGES
+from graphdb.storage.loaders.scan_kernels import SPANS
 from graphdb.storage.loaders.streams import BadLine
 from graphdb.storage.terms import DATATYPE
 
 _XSD_STRING = np.frombuffer(b"http://www.w3.org/2001/XMLSchema#string", np.uint8)
-
-_MESSAGES: dict[int, tuple[str, str | None]] = {
-    scan.SUBJECT: ("expected a subject: an IRI <…> or a blank node _:…", None),
-    scan.LITERAL_SUBJECT: (
-        "expected a subject: an IRI <…> or a blank node _:…",
-        "a literal can only be an object",
-    ),
-    scan.DIRECTIVE: (
-        "expected a subject: an IRI <…> or a blank node _:…",
-        "N-Triples has no directives; is this a Turtle file?",
-    ),
-    scan.PREDICATE: ("expected a predicate: an IRI <…>", None),
-    scan.PREDICATE_NOT_IRI: ("expected a predicate: an IRI <…>", "only an IRI can be a predicate"),
-    scan.OBJECT: (
-        'expected an object: an IRI <…>, a blank node _:… or a literal "…"',
-        None,
-    ),
-    scan.DOT: ("expected '.' after the object", "in N-Triples each line is one triple"),
-    scan.LINE_END: ("expected the end of the line or a comment after '.'", "in N-Triples each line is one triple"),
-    scan.IRI_CHARACTER: (
-        "this character cannot stand in an IRI",
-        'write it percent-encoded; spaces, < " { } | ^ ` and control characters are not allowed',
-    ),
-    scan.IRI_END: ("the IRI has no closing '>'", None),
-    scan.IRI_RELATIVE: ("expected an absolute IRI, with a scheme such as http:", None),
-    scan.IRI_ESCAPE: (r"in an IRI only the escapes \uXXXX and \UXXXXXXXX are allowed", None),
-    scan.IRI_ESCAPED: ("this escape stands for a character that cannot stand in an IRI", "write it percent-encoded"),
-    scan.STRING_ESCAPE: (
-        "unknown escape in a literal",
-        r"the escapes are \t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX",
-    ),
-    scan.STRING_END: ("the literal has no closing '\"'", r"a line break within a literal is written \n"),
-    scan.HEXADECIMAL: (r"expected hexadecimal digits: four after \u, eight after \U", None),
-    scan.CODE_POINT: ("this escape stands for no character: a surrogate, or beyond U+10FFFF", None),
-    scan.BAD_TAG: ("expected a language tag such as en or de-AT after '@'", None),
-    scan.DATATYPE_IRI: ("expected a datatype: ^^ and an IRI <…>", None),
-    scan.LABEL: ("expected a blank node label after '_:'", "it begins with a letter, a digit or _"),
-    scan.FOURTH: ("expected '.' after the object", "a fourth term names a graph: this may be an N-Quads file (.nq)"),
-    scan.REIFIES: (
-        "a triple term can only be the object of rdf:reifies here",
-        "say it as <reifier> <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( … )>>",
-    ),
-    scan.NESTED: ("a triple term within a triple term is not supported", None),
-    scan.TERM_END: ("expected ')>>' after the triple term", None),
-    scan.UTF8: ("these bytes are not UTF-8", "convert the file to UTF-8"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +63,7 @@ class Parser:
         self._prefix = np.empty(0, np.uint8)
         self._source = ""
         self._state = np.zeros(7, np.int64)
-        self._spans = np.empty((2, scan.SPANS), np.int64)
+        self._spans = np.empty((2, SPANS), np.int64)
         self._errors = np.empty((1 if stop else 4096, 5), np.int64)
         self._rows = np.empty((1 << 15, 4), np.int32)
         self._terms = np.empty((1 << 15, 4), np.int64)
@@ -173,7 +128,7 @@ class Parser:
 
     def _describe(self, block: bytes | memoryview, row: list[int], first: bool) -> BadLine:
         line, start, end, place, error = row
-        message, hint = _MESSAGES[error]
+        message, hint = MESSAGES[error]
         before = bytes(block[start:place]).decode("utf-8", "replace")
         if first and line == 1 and bytes(block[start : start + 3]) == b"\xef\xbb\xbf" and place == start:
             hint = "the file begins with a byte order mark; remove it"

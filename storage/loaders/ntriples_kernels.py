@@ -12,21 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.jit import copy, kernel, load, mix, store, word
+from graphdb.storage.loaders.faults import OK
 from graphdb.storage.loaders.scan_kernels import (
     AGAIN,
-    ECHAR,
     GRAPH_AT,
     NOTE_AT,
     OBJECT_AT,
-    OK,
     PREDICATE_AT,
     SUBJECT_AT,
     TERM_AT,
-    byte,
-    line_end,
     scan_line,
-    uchar,
 )
+from graphdb.storage.loaders.terminal_kernels import ECHAR, byte, line_end, uchar
 from graphdb.storage.terms import BLANK, DATATYPE, IRI, LANGUAGE, PLAIN, TYPED
 
 Bytes = NDArray[np.uint8]

@@ -223,8 +223,9 @@ def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
 
 
 def refuse_utf16(head: bytes, name: str) -> None:
-    """Refuse text that begins as UTF-16 does."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Refuse text that begins as UTF-16 does: with its byte order mark, or two characters with a zero in each."""
+    zeros = tuple(not byte for byte in head[:4])
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or zeros in ((False, True) * 2, (True, False) * 2):
         raise LoadError(f"'{name}' is text in UTF-16", hint="convert the file to UTF-8")
 
 

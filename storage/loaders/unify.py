@@ -42,7 +42,7 @@ def entries(table: Ints, spool: Spool) -> list[Kept]:
 
 
 class Union:
-    """Batches with :attr:`~.Batch.entries` as one batch, without what is in no default graph.
+    """Batches with :attr:`~.Batch.entries` as one batch.
 
     Raises `LoadError` for more terms than there are codes.
     """
@@ -92,6 +92,11 @@ class Union:
         """The triples."""
         return [kept for batch in self._batches for kept in batch.triples]
 
+    @property
+    def others(self) -> Sequence[Kept]:
+        """The triples in named graphs, and those that have reifiers."""
+        return [kept for batch in self._batches for kept in batch.others]
+
     def close(self) -> None:
         """Give back what the batches take on disk."""
         for batch in self._batches:
@@ -129,6 +134,13 @@ class Union:
             rows = kept.get()
             kernels.translate(rows, *codes)
             kept.put(rows)
+        for kept in batch.others:
+            others = kept.get()
+            literal = others >= LITERAL
+            resource = (others >= 0) & ~literal
+            others[resource] = codes[0][others[resource]]
+            others[literal] = codes[1][others[literal] - LITERAL].astype(np.int64) + LITERAL
+            kept.put(others)
 
     def _pieces(self, sort: int, number: int, pieces: Sequence[Texts]) -> Iterator[tuple[Texts, pa.Array | None]]:
         """Yield the texts of a batch that are in no earlier one, with which of them these are; None for all."""

@@ -13,9 +13,19 @@ from graphdb.execute.executor import Executor
 from graphdb.execute.host import HostExecutor
 from tests import emulator
 
-SMALL: dict[str, dict[str, int]] = {
+SMALL: dict[str, dict[str, Any]] = {
     "join": {"block": 32, "items": 2, "rows": 64, "span": 128, "out_bytes": 256},
-    "search": {"pieces": 2, "least": 2, "block_rows": 4, "blocks": 1 << 12, "most": 1, "depth": 2, "unroll": 4},
+    "search": {
+        "steal": "across",
+        "left": 2,
+        "pieces": 2,
+        "least": 2,
+        "block_rows": 4,
+        "blocks": 1 << 12,
+        "most": 2,
+        "depth": 2,
+        "unroll": 4,
+    },
 }
 """Sizes of pieces so small that small graphs make many of them."""
 

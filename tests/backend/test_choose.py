@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -19,6 +20,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import TreeCount
 from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.backend.test_host import REPEATABLE, complete, pattern
@@ -60,7 +62,8 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
 
 
 @EMULATED
-def test_kernels_are_compiled_when_they_were_missed_for_long_enough(device: None) -> None:
+def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
+    """No run waits for a compiler that takes for ever, and the first one after it is done goes by its kernel."""
     graph = complete(9)
     edges: list[tuple[int, int, Any, bool]] = [
         (0, 1, (1,), True),
@@ -75,18 +78,24 @@ def test_kernels_are_compiled_when_they_were_missed_for_long_enough(device: None
     there = open_device(0)
     executor = ChoosingExecutor(HostExecutor(1), lambda: there)
     executor._opened()
-    want = HostExecutor(1).count(plan)
-    on_host = 0
-    with mock.patch.object(executor, "_note"):  # else what the runs took would be known
-        while executor.describe(plan).startswith("cpu"):
-            assert there.expected(plan, True).first > 0.1  # compiling takes longer than one run
+    want, on_host = executor.host.count(plan), []
+
+    def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        on_host.append(time.sleep(0.02))
+        return want
+
+    with emulator.slow_compiler("nested") as compiler, mock.patch.object(HostExecutor, "count", counted):
+        for runs in range(1, 6):
+            assert executor.describe(plan).startswith("cpu")
             assert executor.count(plan) == want
-            on_host += 1
-            assert on_host < 20
-        assert on_host > 1
+            assert len(on_host) == runs
+        assert there._counter.preparing(plan, True)
+        assert there.expected(plan, True).first > 0.1
+        compiler.set()
+        there._counter.settle()
+        assert executor.describe(plan).startswith("cuda:0 by sums")
         assert executor.count(plan) == want
-        assert there.expected(plan, True).first == 0
-        assert executor.describe(plan).startswith("cuda:0")
+        assert len(on_host) == runs
 
 
 @EMULATED
@@ -97,6 +106,14 @@ def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> 
         assert executor.describe(plan) == executor.describe(plan) == "cpu"
         assert executor.count(plan) == 336
     assert executor.describe(plan_of(1e7)).startswith("cuda:0")
+
+
+@EMULATED
+def test_a_tree_keeps_a_count_on_the_host(device: None) -> None:
+    """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = replace(plan_of(1e12, count_only=True), tree=TreeCount((), cast(Any, None), 1e8))
+    assert executor.describe(plan) == "cpu; expected: cpu 803.0 ms, cuda:0 10,000.8 ms"
 
 
 @EMULATED
@@ -207,6 +224,34 @@ def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
             assert ("match on cuda:0 by join" in told) == (where == "cuda")
     assert wanted[0] == wanted[1]
     assert len(wanted[0]) == 6
+
+
+@EMULATED
+def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
+    """For what can go it; EXPLAIN says why something does not."""
+    rows, count = plan_of(1.0), make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="always")
+    found = make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="never")
+    told = {
+        "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
+        "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
+        "sums": (
+            "cuda:0 by join, not by sums: there are no sums for these rows",
+            "cuda:0 by sums",
+            "cuda:0 by join, not by sums: there are no sums for this count",
+        ),
+    }
+    for way, wanted in told.items():
+        executor = choose_executor(f"cuda by {way}")
+        assert tuple(executor.describe(plan) for plan in (rows, count, found)) == wanted
+        assert executor.count(count) == executor.count(found) == 336
+        if way != "search":  # which the emulator has not compiled for rows
+            assert sum(block.count for block in executor.run(rows)) == 336
+
+
+def test_names_that_mean_no_device() -> None:
+    for name in ("gpu", "cuda by hash", "cuda:0 by", "cpu by join"):
+        with pytest.raises(graphdb.GraphDBError, match=r"unknown device .*\nhint: use 'auto', .* 'cuda:0 by join'"):
+            choose_executor(name)
 
 
 @EMULATED

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -50,6 +52,28 @@ def test_a_mirror_agrees(device: Any) -> None:
         plan = make_plan(pattern(3, edges), graph)
         assert sum(block.count for block in mirror.run(plan)) == mirror.count(plan) > 0
         assert sum(block.count for block in mirror.run(plan, Control(limit=5))) == 5
+
+
+@pytest.mark.parametrize(
+    ("slots", "few", "once"), [(1 << 12, 1 << 16, True), (1 << 7, 1 << 16, False), (1 << 12, 0, False)]
+)
+def test_equal_rows_leave_the_device_once(device: Any, slots: int, few: int, once: bool) -> None:
+    """All that its table has room for at a time; as they are, where the first rows show that most of them differ."""
+    from graphdb.gpu import distinct
+
+    plan = make_plan(pattern(3, PATH, REPEATABLE, outputs=("a", "c"), duplicates="count"), random_graph(40, 300))
+    assert plan.kept == len(plan.steps)
+    want, found, rows = Counter[tuple[int, int]](), Counter[tuple[int, int]](), 0
+    for executor, counts in ((HostExecutor(1), want), (device, found)):
+        with mock.patch.object(distinct, "SLOTS", slots), mock.patch.object(distinct, "FEW", few):
+            for block in executor.run(plan):
+                rows = 0 if counts is want else rows + block.count
+                for *row, number in zip(
+                    *(cells.tolist() for cells in block.columns.values()), block.matches.tolist(), strict=True
+                ):
+                    counts[tuple(row)] += number
+    assert found == want
+    assert (rows == len(want)) == once
 
 
 def test_a_mirror_tells_a_difference(device: Any) -> None:

@@ -13,7 +13,9 @@ from unittest import mock
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from graphdb.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -24,6 +26,7 @@ from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import simple_cases
+from tests.oracle.test_duplicates import counts_of, with_outputs
 
 EXAMPLES = settings(
     max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "2")),
@@ -91,33 +94,77 @@ def test_patterns(executor: Any, name: str) -> None:
 
 
 def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
-    """What must be compiled first is left until other ways have taken longer by as much."""
+    """What must be compiled first is waited for only where going through the matches takes longer."""
     graph, label = graph_of(40, 160, 1)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
     plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
-    before = executor._counter.expected(plan)
+    before = executor._counter.expected(plan, True)
     assert before.first > 0.3
     assert executor.expected(plan, True).seconds > before.seconds
     assert executor.expected(slow, True) == before
     want = executor.count(plan)
-    assert replace(executor._counter.expected(plan), first=before.first) == before
+    assert replace(executor._counter.expected(plan, True), first=before.first) == before
     assert executor.count(slow) == want
-    assert executor._counter.expected(plan) == replace(before, first=0.0)
-    assert executor.expected(plan, True) == executor._counter.expected(plan)
+    assert executor._counter.expected(plan, True) == replace(before, first=0.0, beside=False)
+    assert executor.expected(plan, True) == executor._counter.expected(plan, True)
     assert executor.describe(plan) == "cuda:0 by sums"
     assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
 
 
 def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
-    """What counts wait for want of a kernel adds up over all plans that it would serve, also those made anew."""
+    """What counts miss for want of a kernel adds up over all plans that it would serve, also those made anew."""
     graph, label = graph_of(40, 160, 1)
     plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(3)]
-    first = [executor._counter.expected(plan).first for plan in plans]
+    counter = executor._counter
+    first = [counter.expected(plan, True).first for plan in plans]
     assert len(set(first)) == 1
-    executor._counter.waited(plans[0], 0.1)
-    assert executor._counter.expected(plans[1]).first == pytest.approx(first[0] - 0.1)
-    executor._counter.waited(plans[1], 10.0)
-    assert executor._counter.expected(plans[2]).first < 0.1
+    counter.missed(plans[0], True, 1e-3)  # less than sums would take
+    counter.missed(plans[0], True, 12e-3)
+    assert not counter.preparing(plans[0], True)
+    counter.missed(plans[1], True, 12e-3)
+    counter.settle()
+    assert counter.expected(plans[1], True).first == 0.0
+    assert counter.expected(plans[2], True).first < first[2] / 10
+
+
+@EMULATED
+def test_sums_are_compiled_while_matches_are_gone_through() -> None:
+    """Plans go the way they went until a thread has the kernel; a caller who would rather wait may still leave."""
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        graph, label = graph_of(40, 160, 1)
+        plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+        plan = replace(plan, cost=1e7)
+        want = HOST.count(plan)
+        with emulator.slow_compiler("nested") as compiler:
+            executor._counter.missed(plan, True, 1.0)
+            for _ in range(5):
+                assert executor.count(plan) == want
+                assert executor.describe(plan) == "cuda:0 by join while sums are compiled"
+            with pytest.raises(QueryTimeout):
+                executor._counter.count(plan, Control(timeout=0.05))
+            compiler.set()
+            executor._counter.settle()
+        assert executor._counter.expected(plan, True).first == 0.0
+        assert executor._counter.count(plan, Control()) == want
+
+
+@EMULATED
+def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
+    with emulator.installed():
+        from graphdb.gpu import counter
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        graph, label = graph_of(40, 160, 1)
+        plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+        with mock.patch.object(counter, "DeviceCount", side_effect=MemoryLimitError("it is full")):
+            executor._counter.missed(plan, True, 1.0)
+            executor._counter.settle()
+        assert executor._counter.expected(plan, True) is None
+        assert executor.count(plan) == HOST.count(plan)
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])
@@ -160,7 +207,7 @@ def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
 
 def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     """A path of eight vertices, of which the first and the last have the same candidates."""
-    from graphdb.gpu import count
+    from graphdb.gpu import counter
 
     graph, label = graph_of(64, 700, 6)
     sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
@@ -168,8 +215,62 @@ def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     assert plan.tree is not None
     want = HOST.count(plan)
     assert executor._counter.count(plan, Control()) is None
-    with mock.patch.object(count, "DEAR", 0.0):
+    with mock.patch.object(counter, "DEAR", 0.0):
         assert executor._counter.count(plan, Control()) == want > 0
+
+
+def by_vertex(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
+    """Compare with the host's search; whether the device counted by vertex without searching."""
+    pattern = replace(pattern, count_only=False)
+    want = counts_of(replace(pattern, duplicates="count"), graph, HOST, "never")
+    plan = make_plan(replace(pattern, duplicates="count"), graph, counting="always")
+    found = executor._counter.count_by_vertex(plan, Control())
+    assert found is None or dict(zip(*(column.tolist() for column in found), strict=True)) == {
+        vertex: number for (vertex,), number in want.items()
+    }
+    assert counts_of(replace(pattern, duplicates="count"), graph, executor, "always") == want
+    dropped = counts_of(replace(pattern, duplicates="drop"), graph, executor, "always")
+    assert dropped.keys() == want.keys()
+    assert found is None or dropped.total() == len(dropped)  # each row once
+    return found is not None
+
+
+@pytest.mark.parametrize(("name", "vertex"), [("diamond", "v0"), ("4-cycle", "v1")])
+def test_matches_are_counted_by_vertex(executor: Any, name: str, vertex: str) -> None:
+    """Loops whose sums are kept apart by the vertex that they begin with."""
+    graph, label = graph_of(40, 160, 1)
+    assert by_vertex(replace(pattern_of(PATTERNS[name], label), outputs=(vertex,)), graph, executor)
+
+
+def test_walks_are_counted_by_vertex(executor: Any) -> None:
+    """One pass over the edges for each edge of the pattern: what would be millions of rows are as many as vertices."""
+    graph, label = graph_of(60, 400, 7)
+    pattern = pattern_of(((0, 1), (1, 2), (2, 3), (1, 4)), label, (None, np.arange(0, 60, 2)))
+    pattern = replace(pattern, clauses=(Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(4))),))
+    for vertex in ("v0", "v1", "v2"):
+        assert by_vertex(replace(pattern, outputs=(vertex,)), graph, executor)
+
+
+@pytest.mark.parametrize("candidates", [(None, np.arange(0, 12, 2)), (np.arange(0, 12, 2),) * 2], ids=["one", "two"])
+def test_a_leaf_that_an_edge_joins_with_itself(executor: Any, candidates: tuple[Any, ...]) -> None:
+    """No kernel knows of such edges: a search has to, and not the bits of the leaf's candidates alone."""
+    s, o = np.unique(np.random.default_rng(9).integers(0, 12, (2, 60)), axis=1)
+    graph = DataGraph(ArraySource(s, np.full(len(s), 12), o, 13))
+    pattern = pattern_of(((0, 0), (0, 1), (1, 2)), 12, candidates)
+    pattern = replace(
+        pattern,
+        clauses=(Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(3))),),
+        edges=tuple(replace(edge, directed=True) for edge in pattern.edges),
+    )
+    counted(pattern, graph, executor)
+    for vertex in ("v0", "v1", "v2"):
+        by_vertex(replace(pattern, outputs=(vertex,)), graph, executor)
+
+
+@EXAMPLES
+@given(case=cases(most_vertices=5), number=st.integers(0, 4))
+def test_all_sorts_of_patterns_by_vertex(executor: Any, case: Case, number: int) -> None:
+    by_vertex(with_outputs(case, [number]).pattern, DataGraph(case.source), executor)
 
 
 @pytest.mark.parametrize("shared", [1 << 12, 224 << 10])

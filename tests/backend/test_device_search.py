@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.errors import QueryTimeout
+from graphdb.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
@@ -38,7 +38,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Any]:
     """What makes a device's executor."""
     with ExitStack() as stack:
         if request.param == "emulated":
-            stack.enter_context(emulator.installed())
+            stack.enter_context(emulator.installed(together=2))
         from graphdb.gpu.executor import GpuExecutor
 
         yield lambda: GpuExecutor(0, memory_limit=1 << 30, hint="search")
@@ -72,6 +72,110 @@ def test_partial_matches_are_dealt_out_anew(devices: Any, pool_rows: int) -> Non
     counting = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")
     executor = searching(devices, **{**SMALL["search"], "depth": 3, "pool_rows": pool_rows, "unroll": 32})
     assert executor.count(counting) == HOST.count(counting) > 0
+
+
+def many_rows() -> Any:
+    """A plan of some hundred rows."""
+    graph, label = graph_of(30, 140, 2)
+    pattern = replace(pattern_of(PATTERNS["diamond"], label), outputs=("v0", "v1", "v2", "v3"), count_only=False)
+    return make_plan(pattern, graph)
+
+
+def rows_of(blocks: Any) -> list[tuple[int, ...]]:
+    return [row for block in blocks for row in zip(*(cells.tolist() for cells in block.columns.values()), strict=True)]
+
+
+@pytest.mark.parametrize("start", ["count", "run"])
+def test_another_run_while_rows_are_read(devices: Any, start: str) -> None:
+    """The rows of the first go to the host before the second starts, and none is lost or comes twice."""
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    want = sorted(rows_of(HOST.run(plan)))
+    first = executor.run(plan)
+    found = rows_of([next(first)])
+    (spool,) = executor._reading
+    assert (executor.count(plan) if start == "count" else len(rows_of(executor.run(plan)))) == len(want)
+    assert next(spool._blocks, None) is None  # its kernel has ended
+    assert sorted(found + rows_of(first)) == want
+    assert not executor._reading
+
+
+def test_rows_that_are_too_many_to_wait_are_an_error_for_the_other_run(devices: Any) -> None:
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    want = sorted(rows_of(HOST.run(plan)))
+    first = executor.run(plan, Control(buffer_bytes=64))
+    found = rows_of([next(first)])
+    with pytest.raises(MemoryLimitError, match=r"more than 64 bytes\nhint: read that result to its end"):
+        executor.count(plan)
+    assert sorted(found + rows_of(first)) == want
+    assert executor.count(plan) == len(want)
+
+
+def test_a_run_that_stops_while_rows_are_taken_leaves_them_to_their_reader(devices: Any) -> None:
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    want = sorted(rows_of(HOST.run(plan)))
+    first = executor.run(plan)
+    found = rows_of([next(first)])
+    (spool,) = executor._reading
+    blocks, going = spool._blocks, threading.Event()
+    spool._blocks = (going.wait() and block for block in blocks)
+    with pytest.raises(QueryTimeout):
+        executor.count(plan, Control(timeout=0.02))
+    going.set()
+    assert sorted(found + rows_of(first)) == want
+
+
+def test_a_search_that_fails_while_rows_are_taken_fails_for_its_reader(devices: Any) -> None:
+    def broken() -> Iterator[Any]:
+        raise DeviceError("it broke")
+        yield
+
+    plan = many_rows()
+    executor = searching(devices, **SMALL["search"])
+    first = executor.run(plan)
+    next(first)
+    executor._reading[0]._blocks = broken()
+    assert executor.count(plan) == HOST.count(plan)
+    with pytest.raises(DeviceError, match="it broke"):
+        rows_of(first)
+
+
+ONE_TASK: dict[str, Any] = {"pieces": 1, "least": 1 << 20, "most": 2, "left": 2}
+"""All work is one warp's, to begin with."""
+
+
+@pytest.mark.parametrize(("steal", "depth"), [("off", 0), ("within", 0), ("across", 2)])
+def test_work_is_stolen(devices: Any, steal: str, depth: int) -> None:
+    """Who has nothing takes from who has all, intersections included, and matches are found once."""
+    graph, label = graph_of(44, 420, 1)
+    plan = make_plan(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, counting="never")
+    executor = searching(devices, steal=steal, depth=depth, **ONE_TASK)
+    assert executor.count(plan) == HOST.count(plan) > 0
+    within, across = executor.strategies["search"].stolen
+    assert (within > 0, across > 0) == (steal != "off", steal == "across")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["4-wheel", "5-clique minus an edge", "4-cycle"])
+def test_a_hub_is_shared_by_the_device(name: str) -> None:
+    """One vertex has all edges: counts and rows agree, and blocks give each other work."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, label = graph_of(200, 4000, 3)
+    pattern = pattern_of(PATTERNS[name], label)
+    first = replace(pattern.vertices[0], candidates=np.array([7]))
+    pattern = replace(pattern, vertices=(first, *pattern.vertices[1:]))
+    executor = searching(lambda: GpuExecutor(0, hint="search"), steal="across", pieces=1, least=1 << 20, depth=0)
+    plan = make_plan(pattern, graph, counting="never")
+    assert executor.count(plan) == HOST.count(plan) > 0
+    within, across = executor.strategies["search"].stolen
+    assert within > 0
+    assert across > 0
+    outputs = tuple(vertex.name for vertex in pattern.vertices)
+    rows = make_plan(replace(pattern, outputs=outputs, count_only=False), graph)
+    assert sum(block.count for block in executor.run(rows)) == HOST.count(plan)
 
 
 def test_rows_leave_through_the_ring(devices: Any) -> None:

@@ -1,11 +1,13 @@
 """What each mechanism of the CUDA executor is worth: kernel times with it and without, on whatever device is here.
 
-    python -m tests.benchmarks.ablations lookup join search filter stops
+    python -m tests.benchmarks.ablations lookup join search steal filter refine stops
 
 ``lookup`` reads the lists of random vertices from PCSR with its direct and with its hashed offset layer (SGSI §4), from a
 plain CSR of all labels, each list sorted by label, and from the compressed representation, one CSR per label over the
 sorted vertices that have it.  ``join`` and ``search`` count subgraphs of SNAP and R-MAT graphs, ``filter`` those of
-labelled ones; ``stops`` says how long heavy runs go on once their time is over.  Times are the least of some, ms.
+labelled ones, ``steal`` those where few vertices have most of the work; ``refine`` has candidates refined by the planner and
+by the device (:mod:`tests.benchmarks.refining`); ``stops`` says how long heavy runs go on once their time is over.  Times
+are the least of some, ms.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from graphdb.plan import passes, space
 from graphdb.plan.passes import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph import ArraySource, DataGraph
-from tests.benchmarks import device_counting
+from tests.benchmarks import device_counting, refining
 from tests.benchmarks.counting import pattern
 from tests.benchmarks.device import KernelTimes
 from tests.benchmarks.device_counting import labelled
@@ -203,6 +205,7 @@ SEARCHES: tuple[Variant, ...] = (
     ("8 lists at a time, not 32", {"unroll": 8}, None, {}),
     ("a list at a time: no unrolling", {"unroll": 1}, None, {}),
     ("without code motion", {"motion": False}, None, {}),
+    ("no stealing", {"steal": "off"}, None, {}),
 )
 CASES = (
     ("wiki-Vote", "4-clique"),
@@ -242,6 +245,94 @@ def counts(variants: tuple[Variant, ...], make: Callable[..., Any]) -> None:
                     continue
             row.append(f"{taken:.3f}" if wanted.setdefault(case, count) == count else f"WRONG {count}")
         print(f"{name:<44}" + "".join(f"{cell:>36}" for cell in row), flush=True)
+
+
+STEALS: tuple[Variant, ...] = (
+    ("search", {}, None, {}),
+    ("no pool", {"depth": 0}, None, {}),
+    ("the third step's matches are pooled", {"depth": 2}, None, {}),
+    ("stealing within blocks only", {"steal": "within"}, None, {}),
+    ("no stealing", {"steal": "off"}, None, {}),
+    ("no stealing, no pool", {"steal": "off", "depth": 0}, None, {}),
+    ("as many registers as there are", {"resident": 1}, None, {}),
+    ("no stealing, as many registers as there are", {"steal": "off", "resident": 1}, None, {}),
+    ("registers for 6 blocks", {"resident": 6}, None, {}),
+    ("16 elements are worth dividing", {"left": 16}, None, {}),
+    ("256 elements are worth dividing", {"left": 256}, None, {}),
+)
+SKEWED = (
+    ("wiki-Vote", "4-clique"),
+    ("wiki-Vote", "4-wheel"),
+    ("wiki-Vote", "5-clique minus an edge"),
+    ("wiki-Vote", "diamond closed by a vertex"),
+    ("email-Enron", "diamond"),
+    ("email-Enron", "4-wheel"),
+    ("rmat18", "4-clique"),
+    ("wiki-Vote", "hub's 4-wheel"),
+    ("wiki-Vote", "path from three"),
+    ("hprd", "most"),
+    ("yeast", "most"),
+    ("github", "Q_8"),
+    ("github", "Q_12"),
+    ("github", "Q_16"),
+)
+
+
+def skewed(name: str, title: str) -> PhysicalPlan:
+    """A plan of ``SKEWED``: a known pattern; or one whose work hangs on one vertex; or a labelled query."""
+    if name in ("hprd", "yeast", "github"):
+        graph, queries = labelled(name)
+        if title == "most":  # the most matches of those published
+            known = json.loads((SHARED / f"data/labelled/{name}.json").read_text())["counts"]
+            counts = {query: row["count"] for query, row in known.items() if row.get("count") and query in queries}
+            title = max(counts, key=lambda query: (counts[query] < 1 << 32) * counts[query])
+        return replace(make_plan(queries[title], graph, counting="never"), clique=None)
+    graph, label = graph_of(name)
+    partition = graph.partition((label,), "both")
+    hubs = partition.keys[np.argsort(-np.diff(partition.offsets)[partition.keys], kind="stable")].astype(np.int64)
+    if title == "hub's 4-wheel":
+        edges, bound = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)], {0: hubs[0]}
+    elif title == "path from three":  # three joined vertices that are given, and all paths of four edges from there
+        two = partition.neighbours[partition.offsets[hubs[0]] : partition.offsets[hubs[0] + 1]]
+        three = np.setdiff1d(partition.neighbours[partition.offsets[two[0]] : partition.offsets[two[0] + 1]], hubs[0])
+        edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 3)]
+        bound = {0: int(hubs[0]), 1: int(two[0]), 2: int(three[0])}
+    else:
+        known = json.loads((SHARED / "data/snap/matchers-h200.json").read_text())["patterns"]
+        edges, bound = [(a, b) for a, b in known[title]["edges"]], {}
+    wanted = pattern(edges, label, MatchMode.DIFFERENT_NODES)
+    vertices = tuple(
+        replace(vertex, candidates=np.array([bound[i]], np.int64)) if i in bound else vertex
+        for i, vertex in enumerate(wanted.vertices)
+    )
+    return replace(make_plan(replace(wanted, vertices=vertices), graph, counting="never"), clique=None)
+
+
+def steals(cases: tuple[tuple[str, str], ...] = SKEWED, runs: int = RUNS, longest: float = LONGEST) -> None:
+    """Work stealing off, within blocks, and across them too, with the pool and without: kernel ms, and how often."""
+    executor = GpuExecutor(0)
+    for case in cases:
+        plan, wanted = skewed(*case), None
+        print(f"{' '.join(case)}: {len(plan.steps)} vertices", flush=True)
+        for name, sizes, _, _ in STEALS:
+            strategy = Search(executor.device, executor.graph, **sizes)
+            least, stolen, late = np.inf, (0, 0), 0.0
+            for _ in range(runs):
+                started = time.perf_counter()
+                try:
+                    count = strategy.count(plan, Control(timeout=longest), None)
+                except QueryTimeout:
+                    late = time.perf_counter() - started - longest
+                    break
+                if strategy.milliseconds < least:
+                    least, stolen = strategy.milliseconds, strategy.stolen
+                assert wanted in (None, count), f"WRONG {count}, not {wanted}"
+                wanted = count
+            said = (
+                f"{least:10.3f}   stolen {stolen[0]:>8} {stolen[1]:>7}" if least < np.inf else f"{f'> {longest} s':>10}"
+            )
+            print(f"    {name:<44}{said}" + (f"   ends {late * 1000:.0f} ms late" if late else ""), flush=True)
+        print(f"    {(wanted or 0) * plan.automorphisms:,} matches", flush=True)
 
 
 def filters() -> None:
@@ -302,7 +393,9 @@ def main() -> None:
         "lookup": lookup,
         "join": lambda: counts(JOINS, Join),
         "search": lambda: counts(SEARCHES, Search),
+        "steal": steals,
         "filter": filters,
+        "refine": lambda: refining.main(["github", "hprd", "yeast", "rmat16", "rmat18"]),
         "stops": stops,
     }
     for name in sys.argv[1:] or runs:

@@ -21,8 +21,8 @@ R, S = "http://example.org/resource/", "http://example.org/schema#"
 X, TYPE = "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def generate(path: Path, triples: int) -> None:
-    """Write that many triples (a multiple of 8)."""
+def generate(path: Path, triples: int, first: int = 0) -> None:
+    """Write that many triples (a multiple of 8), of people numbered from ``first`` on."""
     import duckdb
 
     people = triples // 8
@@ -51,7 +51,7 @@ def generate(path: Path, triples: int) -> None:
     line = " || '\n' || ".join(f"'<{R}person/' || i || '> <{p}> ' || {o} || ' .'" for p, o in parts)
     with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
         connection.execute(
-            f"COPY (SELECT {line} FROM (SELECT range AS i FROM range({people}))) TO '{path}' "
+            f"COPY (SELECT {line} FROM (SELECT range AS i FROM range({first}, {first + people}))) TO '{path}' "
             "(FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01')"
         )
 

@@ -33,9 +33,6 @@ STRICTER = (
     "If an extension subtag",
     "The given language subtag",
     "A subtag fails to parse",
-    "A subtag may be eight characters in length at maximum",
-    "must not be rdf:langString",
-    "must not be rdf:dirLangString",
 )
 """Where pyoxigraph refuses more than the grammar does."""
 

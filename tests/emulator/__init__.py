@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -29,6 +30,8 @@ COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
 DYNAMIC_SHARED = 1 << 20
 """Bytes of shared memory that a kernel has whose launch says how much."""
+TOGETHER = 8
+"""Blocks that run at a time at most, each with shared memory of its own as far as a launch says how much."""
 _DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 _FRESH, _FENCE = 0xA5, 0x5A
 _folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
@@ -51,6 +54,7 @@ class Pool:
         self.limit = 1 << 62
         self.used = 0
         self.faults: list[str] = []
+        self._lock = threading.RLock()
 
     def set_limit(self, size: int) -> None:
         self.limit = size
@@ -69,9 +73,10 @@ class Pool:
     def array(self, shape: Any, dtype: Any) -> Array:
         shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if self.used + size > self.limit:
-            raise OutOfMemoryError
-        self.used += size
+        with self._lock:
+            if self.used + size > self.limit:
+                raise OutOfMemoryError
+            self.used += size
         memory = np.full(size + GUARD + 16, _FRESH, np.uint8)
         start = -memory.ctypes.data % 16
         memory[start + size :] = _FENCE
@@ -82,7 +87,8 @@ class Pool:
         return found
 
     def _free(self, memory: Any, end: int, size: int) -> None:
-        self.used -= size
+        with self._lock:
+            self.used -= size
         if (memory[end:] != _FENCE).any():
             self.faults.append(f"written behind an array of {size} bytes")
 
@@ -114,7 +120,8 @@ class RawModule:
 
     def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
         defined = [option for option in options if option.startswith("-D")]
-        code = _DYNAMIC.sub(rf"static \1 \2[{DYNAMIC_SHARED} / sizeof(\1)];", code)
+        own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
+        code = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", code)
         text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
         known = (text, *defined, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
         key = hashlib.sha256("".join(known).encode())
@@ -137,7 +144,7 @@ class RawModule:
         """It is compiled when it is made."""
 
     def get_function(self, name: str) -> Any:
-        kernel = getattr(self._library, name)
+        kernel, together = getattr(self._library, name), _together
 
         def launch(
             grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
@@ -148,7 +155,7 @@ class RawModule:
                 value = argument.data.ptr if isinstance(argument, Array) else int(argument)
                 cells[i] = value % (1 << 64)
             address = ctypes.cast(kernel, ctypes.c_void_p)
-            if self._library.emulate(address, cells, grid[0], block[0]):
+            if self._library.emulate(address, cells, grid[0], block[0], together):
                 raise AssertionError(f"the threads of {name} wait for each other")
 
         launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
@@ -242,14 +249,40 @@ def _module(memory: int) -> ModuleType:
     return module
 
 
+_together = 1
+
+
 @contextmanager
-def installed(memory: int = 1 << 30) -> Iterator[None]:
-    """Put the emulated device in CuPy's place; ``memory`` is how much it has."""
-    before = sys.modules.get("cupy")
+def installed(memory: int = 1 << 30, together: int = 1) -> Iterator[None]:
+    """Put the emulated device in CuPy's place; ``memory`` is how much it has, and so many blocks run at a time."""
+    global _together
+    before, _together = sys.modules.get("cupy"), together
     sys.modules["cupy"] = _module(memory)
     try:
         yield
     finally:
+        _together = 1
         del sys.modules["cupy"]
         if before is not None:
             sys.modules["cupy"] = before
+
+
+@contextmanager
+def slow_compiler(kernel: str) -> Iterator[threading.Event]:
+    """Modules with a kernel of that name are compiled only once the event is set: at the end, at the latest."""
+    done, module = threading.Event(), sys.modules["cupy"]
+
+    class Slow(RawModule):
+        def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
+            super().__init__(code, options)
+            self._slow = f"{kernel}(" in code
+
+        def compile(self) -> None:
+            if self._slow:
+                done.wait()
+
+    with mock.patch.object(module, "RawModule", Slow):
+        try:
+            yield done
+        finally:
+            done.set()

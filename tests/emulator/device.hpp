@@ -1,6 +1,7 @@
 // What CUDA C++ needs to run as C++ on the CPU: the threads of a block are fibers that switch where CUDA synchronises.
 //
-// Blocks run one after the other.  A collective that not all its threads reach is found as a deadlock.
+// Blocks run one after the other, or together, as who emulates asks for.  A collective that not all its threads reach is
+// found as a deadlock.
 
 #include <cstdio>
 #include <cstdlib>
@@ -22,14 +23,15 @@ static Dim threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulator {
 
+static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+
 struct Barrier { int expected, arrived; unsigned long long generation; };
-struct Fiber { ucontext_t context; char *stack; unsigned thread; bool done; };
+struct Fiber { ucontext_t context; char *stack; unsigned thread, block; bool done; };
 
 static ucontext_t scheduler;
 static std::vector<Fiber *> idle, waiting;
 static Fiber *running;
-static Barrier block;
-static std::vector<Barrier> warps;
+static std::vector<Barrier> blocks, warps;
 static std::vector<unsigned long long> exchanged;
 static unsigned long long progress;
 static void (*kernel)(...);
@@ -47,13 +49,14 @@ static void wait(Barrier &barrier) {
   while (barrier.generation == generation) yield();
 }
 
-static Barrier &warp() { return warps[threadIdx.x / 32]; }
+static unsigned warp_number() { return blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32; }
+static Barrier &warp() { return warps[warp_number()]; }
 
 // Every lane gives a value and sees all of its warp.
 template <typename T> static T *exchange(T value) {
   static_assert(sizeof(T) <= 8, "at most eight bytes");
   static T lanes[64][32];
-  T *mine = lanes[threadIdx.x / 32];
+  T *mine = lanes[warp_number() % 64];
   mine[threadIdx.x % 32] = value;
   wait(warp());
   return mine;
@@ -77,14 +80,18 @@ static void body() {
 static void resume(Fiber *fiber) {
   running = fiber;
   threadIdx.x = fiber->thread;
+  blockIdx.x = fiber->block;
   swapcontext(&scheduler, &fiber->context);
 }
 
-static int run_block(unsigned threads) {
-  block = {(int)threads, 0, 0};
-  warps.assign((threads + 31) / 32, {32, 0, 0});
-  if (threads % 32) warps.back().expected = threads % 32;
-  for (unsigned thread = 0; thread < threads; ++thread) {
+// Run blocks first ... last - 1, of at most 64 warps.
+static int run_blocks(unsigned first, unsigned last, unsigned threads) {
+  for (unsigned block = first; block < last; ++block) {
+    blocks[block] = {(int)threads, 0, 0};
+    for (unsigned warp = 0; warp * 32 < threads; ++warp)
+      warps[block * ((threads + 31) / 32) + warp] = {(int)min(threads - warp * 32, 32u), 0, 0};
+  }
+  for (unsigned number = first * threads; number < last * threads; ++number) {
     if (idle.empty()) {
       Fiber *fresh = new Fiber;
       fresh->stack = (char *)malloc(1 << 17);
@@ -96,13 +103,14 @@ static int run_block(unsigned threads) {
     fiber->context.uc_stack.ss_sp = fiber->stack;
     fiber->context.uc_stack.ss_size = 1 << 17;
     fiber->context.uc_link = &scheduler;
-    fiber->thread = thread;
+    fiber->thread = number % threads;
+    fiber->block = number / threads;
     fiber->done = false;
     makecontext(&fiber->context, body, 0);
     resume(fiber);
     (fiber->done ? idle : waiting).push_back(fiber);
   }
-  while (!waiting.empty()) {
+  for (int rounds = 0; !waiting.empty();) {
     unsigned long long before = progress;
     std::vector<Fiber *> still;
     for (Fiber *fiber : waiting) {
@@ -110,27 +118,29 @@ static int run_block(unsigned threads) {
       (fiber->done ? idle : still).push_back(fiber);
     }
     waiting.swap(still);
-    if (progress == before) return 1;
+    rounds = progress == before ? rounds + 1 : 0;
+    if (rounds == 4) return 1;  // who sleeps is not stuck: all may do so at once
   }
   return 0;
 }
 
 }  // namespace emulator
 
-// Run a kernel: 0, or 1 where threads wait for others that never come.
-extern "C" int emulate(void *kernel, const unsigned long long *arguments, unsigned blocks, unsigned threads) {
+// Run a kernel, `together` blocks at a time: 0, or 1 where threads wait for others that never come.
+extern "C" int emulate(void *kernel, const unsigned long long *arguments, unsigned blocks, unsigned threads,
+                       unsigned together) {
   emulator::kernel = (void (*)(...))kernel;
   emulator::arguments = arguments;
   gridDim = {blocks, 1, 1};
   blockDim = {threads, 1, 1};
-  for (unsigned block = 0; block < blocks; ++block) {
-    blockIdx = {block, 0, 0};
-    if (emulator::run_block(threads)) return 1;
-  }
+  emulator::blocks.resize(blocks);
+  emulator::warps.resize((size_t)blocks * ((threads + 31) / 32));
+  for (unsigned block = 0; block < blocks; block += together)
+    if (emulator::run_blocks(block, emulator::min(block + together, blocks), threads)) return 1;
   return 0;
 }
 
-static inline void __syncthreads() { emulator::wait(emulator::block); }
+static inline void __syncthreads() { emulator::wait(emulator::blocks[blockIdx.x]); }
 static inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::warp()); }
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}

@@ -49,6 +49,21 @@ def test_counts_are_the_oracles(case: Case) -> None:
     check(case, DataGraph(case.source))
 
 
+def test_directed_edges_that_meet_by_an_undirected_one() -> None:
+    """An undirected edge may be either of two that go opposite ways, but not both of them at once."""
+    triples = {(0, 4, 1), (1, 4, 0), (0, 5, 1), (1, 5, 2), (2, 4, 1), (1, 4, 2)}
+    edges = [("r", 0, 1, True), ("s", 0, 1, False), ("t", 1, 0, True)]
+    pattern = PatternGraph(
+        (PatternVertex("a"), PatternVertex("b")),
+        tuple(PatternEdge(name, a, b, (4, 5), directed, 0) for name, a, b, directed in edges),
+        (Clause(MatchMode.DIFFERENT_EDGES, (0, 1)),),
+    )
+    data = Data(triples, 6, 0, None)
+    plan = make_plan(replace(pattern, count_only=True), DataGraph(source_of(data)), counting="always")
+    assert plan.counting is not None
+    assert ONE.count(plan) == sum(1 for _ in matches(pattern, data)) > 0
+
+
 @pytest.mark.parametrize("mode", list(MatchMode))
 @EXAMPLES
 @given(case=cases(most_vertices=5))

@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb import choices
 from graphdb.grammar.parser import parse
+from graphdb.plan import counting
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 VARIABLES = "abcd"
@@ -249,6 +251,39 @@ def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: 
     database._state.prepared.clear()
     with mock.patch.object(choices, "_SCANNED", scanned):
         _compare_all(database, query, want)
+
+
+@st.composite
+def counts(draw: st.DrawFn) -> tuple[str, list[Link], str, list[tuple[str, Value | str]]]:
+    """Numbers of matches of patterns without conditions, in all or by a vertex; several clauses are one pattern."""
+    pick = lambda *choices: draw(st.sampled_from(choices))  # noqa: E731
+    links: list[Link] = []
+    used = ["a"]
+    for name in EDGES[: pick(1, 2, 2, 3)]:
+        left = pick(*used)
+        right = pick(*used, *VARIABLES[len(used) : len(used) + 1] * 2)
+        used += [right] if right not in used else []
+        labels = pick(("K",), ("K",), ("K",), ("L",), ("F",), ("K", "L"), ())
+        links.append(Link(name, left, right, pick("out", "out", "in", "both"), labels, pick(True, False), None))
+    mode = pick("DIFFERENT EDGES", "DIFFERENT EDGES", "REPEATABLE ELEMENTS", "DIFFERENT NODES")
+    vertex = pick(None, *used)
+    items: list[tuple[str, Value | str]] = [] if vertex is None else [(f"{vertex}.id", lambda row: row[vertex])]
+    items.append(("count(*)", "aggregate"))
+    returned = ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
+    return f"MATCH {mode} {', '.join(link.text() for link in links)} RETURN {returned}", links, mode, items
+
+
+@settings(max_examples=100 * MORE, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(at=st.integers(0, 4), question=counts())
+def test_counts_by_weights(graphs: list[Graph], at: int, question: Any) -> None:
+    query, links, mode, items = question
+    graph = graphs[at]
+    note(f"{query}\nlabels {graph.labels}\nedges {graph.edges}")
+    graph.database._state.prepared.clear()
+    always = partial(counting.weighing_plan, always=True)
+    with mock.patch.object(choices, "WORTH", 0.0), mock.patch.object(choices, "weighing_plan", always):
+        event(f"counted by weights: {'without enumerating' in graph.database.explain(query)}")
+        _compare_all(graph.database, query, expected(list(brute(graph, links, mode)), items, distinct=False))
 
 
 def _compare_all(database: graphdb.Database, query: str, want: Counter[tuple[Any, ...]]) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections import Counter
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networkx.algorithms.isomorphism import DiGraphMatcher, GraphMatcher, MultiDiGraphMatcher
 
+import graphdb
+from graphdb.execute import paths
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -75,3 +81,34 @@ def test_induced_in_multigraphs(data: set[tuple[int, int, int]], edges: list[Edg
     matcher = MultiDiGraphMatcher(graph, wanted)
     expected = set(map(keys, matcher.subgraph_isomorphisms_iter()))
     assert set(run(sorted(data), 7, edges, True, MatchMode.INDUCED)) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("longest", [None, 3])
+def test_searches_from_many_rows(seed: int, longest: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far whatever is reached from each of some rows is, the rows themselves by the shortest way round."""
+    monkeypatch.setattr(paths, "_BUDGET", 3)  # it stops in between
+    monkeypatch.setattr(paths, "_BLOCK", 5)
+    dice = random.Random(seed)
+    count = 4 + 3 * seed
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from((dice.randrange(count), dice.randrange(count)) for _ in range(2 * count))
+    with graphdb.connect(device="cpu", threads=1) as db:
+        nodes = [f"(v{i}:{'PQ'[i % 2]} {{id: {i}}})" for i in range(count)]
+        db.query("CREATE " + ", ".join([*nodes, *(f"(v{a})-[:K]->(v{b})" for a, b in graph.edges)]))
+        for low, label, (into, mode) in itertools.product(
+            [0, 1], ["", ":P"], [("->", "TRAIL"), ("->", "ACYCLIC"), ("-", "WALK")]
+        ):
+            arrows = ("-", "->") if into == "->" else ("<-", "-")
+            way = f"{arrows[0]}[:K]{arrows[1]}{{{low},{longest or ''}}}"
+            query = f"MATCH (a) WITH a MATCH p = ANY SHORTEST {mode} (a){way}(b{label}) RETURN a.id AS a, b.id AS b, length(p) AS n"
+            assert "frontier: breadth first" in db.explain(query)
+            along = graph if into == "->" else graph.reverse()
+            expected = []
+            for a in graph:
+                far = nx.single_source_shortest_path_length(along, a)
+                round_trip = min((far[b] + 1 for b in along.predecessors(a) if b in far), default=None)
+                far = {**far, a: 0 if low == 0 else None if mode == "ACYCLIC" else round_trip}
+                expected += [(a, b, n) for b, n in far.items() if n is not None and n <= (longest or count)]
+            assert Counter(db.query(query)) == Counter(row for row in expected if not label or row[1] % 2 == 0)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.config import Budget
 from graphdb.data import GEOGRAPHY
-from graphdb.storage import bulk, spool, statistics
+from graphdb.storage import append, bulk, runs, spool, statistics, tally
 from graphdb.storage.batch import Batch
 from graphdb.storage.loaders import collect, streams, unify
 
@@ -29,10 +29,20 @@ TABLES = {
 }
 
 
+OTHERS = {
+    "quad": "graph, label, subject, object",
+    "edge": "label, subject, object, ordinal",
+    "reifier": "reifier, label, subject, object",
+    "edge_property": "label, subject, object, ordinal, key, value",
+}
+
+
 def contents(db: graphdb.Database, *tables: str) -> dict[str, list[Any]]:
     """The rows of tables, in order."""
     rows = db._state.connection.rows
-    return {name: rows(f"SELECT * FROM _graphdb.{name} ORDER BY {TABLES[name]}") for name in tables or TABLES}
+    return {
+        name: rows(f"SELECT * FROM _graphdb.{name} ORDER BY {(TABLES | OTHERS)[name]}") for name in tables or TABLES
+    }
 
 
 def recounted(db: graphdb.Database) -> dict[str, list[Any]]:
@@ -109,7 +119,7 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
-            (bulk, "_LABELS", 2), (bulk, "_ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+            (runs, "_LABELS", 2), (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         with graphdb.connect() as db:
@@ -117,6 +127,56 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
             assert report.new_triples == len({(s, p, o) for s, p, o in triples})
             assert contents(db) == expected
             assert contents(db, *list(TABLES)[3:]) == recounted(db)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(terms, labels, terms | values), min_size=2, max_size=40), st.integers(1, 200), st.data())
+def test_what_is_appended_is_as_if_it_had_been_there(
+    tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, ...]], memory: int, data: st.DataObject
+) -> None:
+    """Statistics that are counted anew, in runs of a few triples, are those of all the triples loaded at once."""
+    at = data.draw(st.integers(1, len(triples) - 1))
+    files = [tmp_path_factory.mktemp("append") / name for name in ("first.nt", "second.nt")]
+    for file, some in zip(files, (triples[:at], triples[at:]), strict=True):
+        file.write_text("".join(" ".join(triple) + " .\n" for triple in some))
+    expected = loaded(files)
+    with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
+        for module, name, value in (
+            (append, "_SHARE", 1_000), (spool, "WINDOW", 2), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, 1 << 20, memory)),
+        ):  # fmt: skip
+            patch.setattr(module, name, value)
+        for file in files:
+            db.load(file)
+        assert contents(db) == expected
+
+
+reifiers = st.sampled_from(["<a:s>", "_:r", "_:q"])
+quads = st.tuples(terms | reifiers, labels, terms | values, st.sampled_from(["", "", "<a:g>", "_:b"])).map(" ".join)
+reified = st.tuples(reifiers, terms, labels, terms | values).map(
+    lambda row: f"{row[0]} <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( {' '.join(row[1:])} )>>"
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(quads | reified, max_size=40), st.integers(1, 200))
+def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[str], memory: int) -> None:
+    """Named graphs, and edges with properties: what is written at once is what DuckDB appends to a graph."""
+    file = tmp_path_factory.mktemp("random") / "data.nq"
+    file.write_text("".join(f"{line} .\n" for line in lines))
+    found = []
+    for first in (True, False):
+        with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
+            if first:
+                for module, name, value in (
+                    (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
+                    (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+                ):  # fmt: skip
+                    patch.setattr(module, name, value)
+            else:
+                patch.setattr(bulk, "is_empty", lambda connection: False)
+            report = db.load(file)
+            found.append((report.new_triples, contents(db, *TABLES, *OTHERS)))
+    assert found[0] == found[1]
 
 
 def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:
@@ -139,7 +199,7 @@ def test_more_pairs_of_labels_than_are_kept(tmp_path: Path, monkeypatch: pytest.
     lines = [f"<a:{i}> {of_type} <a:C{dice.randrange(9)}> .\n" for i in range(50)]
     lines += [f"<a:{dice.randrange(50)}> <a:p{dice.randrange(5)}> <a:{dice.randrange(50)}> .\n" for _ in range(100)]
     file.write_text("".join(lines))
-    for module in (bulk, statistics):
+    for module in (tally, statistics):
         monkeypatch.setattr(module, "PAIRS", 20)
     with graphdb.connect() as db:
         db.load(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,7 @@ def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
         ),
         ("RETURN 1 AS x UNION RETURN 1.5 AS x", "because numbers of different types"),
         ("CREATE (:Never)", "because it writes one row"),
-        ("MATCH (a:P) MERGE p = (a)-[:KNOWS]->(b) RETURN p", "because a path that is made is not for SQL"),
+        ("MATCH (a:P) CREATE p = (a)-[:KNOWS]->() RETURN p", "because a path that is made is not for SQL"),
         ("MATCH (a:P)-[:KNOWS]->(b) SET b.x = 1 DELETE a RETURN b", "because naming vertices and edges after DELETE"),
     ],
 )
@@ -375,3 +376,39 @@ def test_sql_of_the_users_own_fails_with_its_own_words(db: graphdb.Database, wor
     with pytest.raises(graphdb.ExecutionError) as raised:
         db.query(f"SELECT error('{words}')").fetchall()
     assert words in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "query", ["RETURN toUpper(ALL 'a')", "MATCH (n) SET n.x = toUpper(all 'a')", "RETURN size(DISTINCT [1])"]
+)
+def test_only_aggregates_take_quantifiers(query: str) -> None:
+    with graphdb.connect(device="cpu") as db:
+        with pytest.raises(graphdb.GraphDBError, match=r"takes no (ALL|DISTINCT) \(line 1, column \d+\)"):
+            db.query(query)
+        assert db.query("UNWIND [1, 1] AS x RETURN sum(ALL x), count(DISTINCT x)").fetchall() == [(2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("query", "offsets"),
+    [
+        ("MATCH (n) RETURN n.at ORDER BY n.id", [2, 0, 1, None]),
+        ("MATCH (n) WHERE n.id < 4 RETURN n.at AS t, n.id ORDER BY t DESC, n.id", [2, 0, 1]),
+        ("MATCH (n) WITH n ORDER BY n.id DESC OPTIONAL MATCH (n)-[:K]->(m) RETURN n.at", [None, 1, 0, 2]),
+        ("MATCH (n {id: 1}) RETURN n.at UNION ALL MATCH (n {id: 3}) RETURN n.at", [2, 1]),
+        ("MATCH p = (n {id: 3})<-[:K*0..1]-(m) RETURN m.at ORDER BY length(p) DESC", [2, 1]),
+        ("MATCH (n) RETURN DISTINCT n.at ORDER BY n.at", [0, None]),  # one moment, in UTC
+        ("MATCH (n {id: 1}) WITH n.at AS t RETURN t", [0]),
+    ],
+)
+def test_zoned_properties_keep_their_offset(query: str, offsets: list[int | None]) -> None:
+    with graphdb.connect(device="cpu") as db:
+        db.query(
+            "CREATE (a {id: 1, at: datetime('2020-01-01T10:00:00+02:00')}), (b {id: 2, at: datetime('2020-01-01T08:00:00Z')}), "
+            "(c {id: 3, at: datetime('2020-01-01T09:00:00+01:00')}), (d {id: 4}), (a)-[:K]->(c)"
+        )
+        assert "interpreted" not in db.explain(query)
+        found = db.query(query)
+        moments = [row[0] for row in found]
+        assert [None if at is None else at.utcoffset().seconds // 3600 for at in moments] == offsets
+        assert {at for at in moments if at is not None} == {datetime(2020, 1, 1, 8, tzinfo=UTC)}
+        assert "timestamp[us, tz=" in str(found.to_arrow().schema.types[0])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.grammar.parser import parse
 from graphdb.interpret.order_key import order_key
 from graphdb.interpret.values import group_key, sort_key
 from graphdb.temporal import Date, DateTime, Duration, LocalTime
@@ -129,3 +130,48 @@ def test_lists_and_exact_times_of_vertices_and_edges(db: graphdb.Database) -> No
     assert db.query("MATCH (a:Q {id: 1}) RETURN a.list[1] AS x, a.took.months AS m, size(a.list) AS s").fetchall() == [
         ("a", 1, 3)
     ]
+
+
+def test_durations_are_written_as_text_in_sql(db: graphdb.Database) -> None:
+    parts = [(0, 0, 0, 0), (-13, 40, 3600, 0), (12, 0, -1, 500_000_000), (0, -1, -3661, 1), (1, 0, 59, 999_999_999)]
+    parts += [(0, 0, -60, 0), (25, -7, 86_399, 1_000), (0, 0, -86_401, 0)]
+    texts = [str(Duration(*part)) for part in parts]
+    names = ("months", "days", "seconds", "nanoseconds")
+    asked = {"all": [dict(zip(names, part, strict=True)) for part in parts]}
+    made = "duration({months: p.months, days: p.days, seconds: p.seconds, nanoseconds: p.nanoseconds})"
+    query = f"UNWIND $all AS p WITH p, {made} AS d RETURN d, toString(d) AS text, [d] AS l"
+    found = db.query(query, asked)
+    assert [row[1] for row in found] == texts
+    assert found.to_arrow().to_pydict() == {"d": texts, "text": texts, "l": [[text] for text in texts]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (n) RETURN properties(n) AS m, keys(n) AS k, n.age AS x ORDER BY m",
+        "MATCH (n) RETURN DISTINCT n {.*} AS m ORDER BY m DESC",
+        "MATCH (n) WITH properties(n) AS m RETURN m.age, m['name'], keys(m), m ORDER BY m.age, m.name, m.w",
+        "MATCH (n) UNWIND keys(n) AS k RETURN k, count(*) ORDER BY k",
+        "MATCH (n) RETURN max(properties(n)) AS most, min(n {.*}) AS least",
+        "MATCH (n) OPTIONAL MATCH (n)-[r:K]->(x) RETURN n.age AS a, properties(x), keys(x), properties(r) AS p ORDER BY a, p",
+        "MATCH (n) WITH n ORDER BY n.age, n.name, n.w RETURN collect(properties(n)) AS l",
+    ],
+)
+def test_all_properties_are_columns(query: str) -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query(
+            "CREATE (a:P {name: 'a', age: 1}), (b:P {name: 'b', w: 1.5}), (c:Q {id: 3}), (:P {name: 'a'}), (:P {age: 1, w: 2.5}), "
+            "(:P {age: 1, name: 'a', w: 2.5}), (a)-[:K {x: 1}]->(b), (a)-[:K {y: 'q'}]->(b), (b)-[:K]->(c)"
+        )
+        told = db.explain(query)
+        assert "interpreted" not in told
+        assert "computed" not in told
+        assert db.query(query).fetchall() == list(db._statements()._interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
+
+
+def test_equal_inputs_of_several_types_are_different(db: graphdb.Database) -> None:
+    db.query("UNWIND [1, true, 6, 1] AS x CREATE (:Mixed {x: x})")
+    query = "MATCH (n:Mixed) UNWIND [n.x] + ['z'] AS v RETURN v, [v, 1] AS l"
+    assert "computed in Python" in db.explain(query)
+    expected = [(x, [x, 1]) for x in (1, True, 6, 1, *"zzzz")]
+    assert sorted(map(repr, db.query(query))) == sorted(map(repr, expected))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -35,9 +35,9 @@ def test_a_header_is_included_once() -> None:
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_kernels_compile_for_every_architecture(name: str) -> None:
-    plan = PLANS.get(name, str)()
-    for architecture in nvrtc.architectures():
-        for macros in VARIANTS[name]:
+    for macros in VARIANTS[name]:
+        plan = PLANS[name](macros) if name in PLANS else ""
+        for architecture in nvrtc.architectures():
             code = nvrtc.machine_code(source(name, plan), (*OPTIONS, *defines(macros)), architecture)
             assert code.startswith(b"\x7fELF")
 
@@ -47,12 +47,14 @@ def _wheel(counting: Counting) -> PhysicalPlan:
     return make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting=counting)
 
 
-def _searched() -> str:
-    plan = _wheel("never")
-    return search_text(plan, True, plan.program.second, depth=2).plan
+def _searched(macros: Mapping[str, str]) -> str:
+    plan, steal = _wheel("never"), "STEAL" in macros
+    text = search_text(plan, True, plan.program.second, depth=2, steal=steal)
+    assert text.levels == int(macros.get("LEVELS", "0"))
+    return text.plan
 
 
-def _counted() -> str:
+def _counted(macros: Mapping[str, str]) -> str:
     counting = _wheel("always").counting
     assert counting is not None
     part = next(part for term in counting.terms for part in term.parts if len(part.levels) > 1)
@@ -60,7 +62,7 @@ def _counted() -> str:
     return specialise(part, relations, [40] * len(relations), [], 41, False).text
 
 
-PLANS: dict[str, Callable[[], str]] = {"search": _searched, "count_nested": _counted}
+PLANS: dict[str, Callable[[Mapping[str, str]], str]] = {"search": _searched, "count_nested": _counted}
 """Of the modules that are written per plan: a plan's text."""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.streams import BadLine, blocks, read_lines
+from graphdb.storage.terms import RDF
 from tests.reading import Reader, Term, terms
 
 S, P, O = "<http://a/s>", "<http://a/p>", "<http://a/o>"
@@ -154,6 +155,11 @@ def test_one_term_however_it_is_written() -> None:
         (f'{S} {P} "x"@1 .', 31, "language tag"),
         (f'{S} {P} "x"@ en .', 31, "language tag"),
         (f'{S} {P} "x"@en- .', 34, "language tag"),
+        (f'{S} {P} "x"@abcdefghi .', 39, "eight letters"),
+        (f'{S} {P} "x"@en-x-123456789 .', 44, "eight letters"),
+        (f'{S} {P} "x"^^<{RDF}langString> .', 32, "with a language"),
+        (rf'{S} {P} "x"^^<{RDF}lang\u0053tring> .', 32, "with a language"),
+        (f'{S} {P} "x"^^<{RDF}dirLangString> .', 32, "with a language"),
         (f'{S} {P} "x"^<a:b> .', 30, "expected a datatype"),
         (f'{S} {P} "x"^^_:b .', 32, "expected a datatype"),
         (f'{S} {P} "x"^^<b> .', 32, "absolute IRI"),

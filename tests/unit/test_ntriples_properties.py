@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphdb.data import GEOGRAPHY
+from graphdb.storage.terms import RDF
 from tests.reading import Reader, terms
 
 Term = tuple[str, str, str]
@@ -149,7 +150,8 @@ def _damage(line: str, dice: random.Random) -> str:
     return line[:at] + piece + line[at + (what < 0.6) :]
 
 
-# The grammar of W3C RDF 1.1 N-Triples, §7, word for word, as a regular expression: the judge.
+# The grammar of W3C RDF 1.1 N-Triples, §7, word for word, as a regular expression: the judge.  Beyond it, RDF 1.1 Concepts
+# (§3.3) says that a text in a language has a tag, and BCP 47 (§2.1) how long the parts of a tag are.
 _HEX = "[0-9A-Fa-f]"
 _UCHAR = rf"\\u({_HEX}{{4}})|\\U({_HEX}{{8}})"
 _IRIREF = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR})*>"
@@ -160,7 +162,9 @@ _FIRST = (
 )
 _REST = _FIRST + "\\-0-9\u00b7\u0300-\u036f\u203f-\u2040"
 _BLANK = f"_:[{_FIRST}0-9](?:[{_REST}.]*[{_REST}])?"
-_LITERAL = rf"{_STRING}(?:\s*\^\^\s*{_IRIREF}|\s*@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*)?"
+_LITERAL = (
+    rf"{_STRING}(?:\s*\^\^\s*(?!<{RDF}(?:lang|dirLang)String>){_IRIREF}|\s*@[a-zA-Z]{{1,8}}(?:-[a-zA-Z0-9]{{1,8}})*)?"
+)
 _LINE = re.compile(
     rf"[ \t]*(?:(?:{_IRIREF}|{_BLANK})[ \t]*{_IRIREF}[ \t]*(?:{_IRIREF}|{_BLANK}|{_LITERAL})[ \t]*\.[ \t]*)?(?:#.*)?"
 )

@@ -30,7 +30,6 @@ def error(text: str) -> GraphDBError:
         ("RETURN date '2020-01-01'", "temporal literals", "date"),
         ("RETURN trim(BOTH 'x' FROM 'xax')", "trim specifications", "BOTH"),
         ("RETURN 'a' || 'b'", "the operator ||", "||"),
-        ("RETURN 1 ORDER BY 1 NULLS LAST", "NULLS", "NULLS"),
     ],
 )
 def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: str, at: str) -> None:

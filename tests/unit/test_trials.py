@@ -17,6 +17,13 @@ def test_what_a_way_needs_first_is_paid_for_once_it_was_missed_for_as_long() -> 
     assert Trials().choose(ways) == "a"
 
 
+def test_what_gets_ready_beside_is_waited_for_only_where_that_is_sooner() -> None:
+    trials, ways = Trials(), {"a": Expected(2.0), "b": Expected(1.0, first=3.5, beside=True)}
+    assert [trials.choose(ways, runs=True) for _ in range(9)] == ["a"] * 9
+    assert trials.choose(ways | {"b": Expected(1.0, first=0.5, beside=True)}) == "b"
+    assert trials.choose(ways | {"b": Expected(1.0)}) == "b"
+
+
 def test_asking_alone_misses_nothing() -> None:
     trials, ways = Trials(), {"a": Expected(2.0), "b": Expected(1.0, first=3.5)}
     assert [trials.choose(ways) for _ in range(9)] == ["a"] * 9

@@ -1,0 +1,32 @@
+"""Sets of vertices as sorted arrays, int64: what they have in common, and how they are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+_MARKED = 64
+"""Marks for all vertices are gone through in the time that so much smaller a list is sorted in."""
+
+
+def both(left: Ints, right: Ints) -> Ints:
+    """Return what is in both of two sorted sets: the smaller one's members are looked up."""
+    few, many = (left, right) if len(left) <= len(right) else (right, left)
+    if not len(few):
+        return few
+    kept: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
+    return kept
+
+
+def each_once(ids: NDArray[np.signedinteger[Any]], bound: int) -> Ints:
+    """Return the ids in a list, each once and sorted; all are below ``bound``."""
+    if len(ids) * _MARKED < bound:
+        found = np.sort(ids).astype(np.int64)  # np.unique would hash them, which takes longer
+        return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+    marks = np.zeros(bound, np.bool_)
+    marks[ids] = True
+    return np.flatnonzero(marks)
