@@ -255,6 +255,13 @@ def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
     assert "ms in all" in profiled
 
 
+def test_matches_that_only_rows_connect_are_joined_one_by_one(db: graphdb.Database) -> None:
+    """What the rows say narrows either: the product of what they match is never made."""
+    text = "UNWIND ['Ada', 'Cy'] AS n MATCH (a:P {name: n}) MATCH (b:P {name: 'Bob'}) RETURN a.name, b.name"
+    assert db.explain(text).count("join with") == 2
+    assert sorted(db.query(text).fetchall()) == [("Ada", "Bob"), ("Cy", "Bob")]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
