@@ -130,7 +130,7 @@ class Counter:
     def describe(self, plan: PhysicalPlan, counting: bool) -> str:
         """What is added up: a few words for EXPLAIN."""
         if not counting:
-            return "sums by vertex"
+            return "sums per vertex"
         return "sums" if plan.clique is None or shape_for(plan.clique) is None else "cliques"
 
     def preparing(self, plan: PhysicalPlan, counting: bool) -> bool:

@@ -212,7 +212,8 @@ class GpuExecutor:
                     block = next(found, None)
                 taken += time.monotonic() - asked
                 if block is None:
-                    if limit is None and self.hint == "auto":
+                    if limit is None and len(self._ways(plan, counting=False)) > 1:
+                        _trials(plan, False).note("match", taken)
                         self._counter.missed(plan, False, taken)
                     break
                 control.check()
@@ -298,8 +299,12 @@ class GpuExecutor:
         ways = self._ways(plan, counting=False)
         if "count" not in ways or _trials(plan, False).choose(ways) != "count":
             return None
+        started = time.monotonic()
         with faults():
-            return self._counter.count_by_vertex(plan, control)
+            counted = self._counter.count_by_vertex(plan, control)
+        if counted is not None:
+            _trials(plan, False).note("count", time.monotonic() - started)
+        return counted
 
 
 def _trials(plan: PhysicalPlan, counting: bool) -> Trials:

@@ -299,14 +299,9 @@ class _Writer(Layout):
         say = self.lines.append
         ids, count = self._base(number)
         kind = "u32" if self.registers[number].type == "u32" else "u64"
-        first, step = (
-            (f"({team}::warp() + piece * {team}::warps())", f"{team}::warps() * pieces")
-            if deal
-            else (
-                f"{team}::warp()",
-                f"{team}::warps()",
-            )
-        )
+        first, step = f"{team}::warp()", f"{team}::warps()"
+        if deal:
+            first, step = f"({first} + piece * {step})", f"{step} * pieces"
         say(f"{{ const u32 entries = {count};")
         say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if deal else 'entries'});")
         say(f"for (u32 at = {first} * some; at < entries; at += {step} * some) {{")

@@ -19,7 +19,7 @@ from graphdb.plan.refine import FEW, Refinement, Sets
 
 Ints = NDArray[np.int64]
 
-START = 4e-4
+START = 4.5e-4
 """Seconds that the smallest refinement takes: tables to lay out, a launch, and an answer to wait for."""
 RATE = 5e9
 """Neighbours (of one pass; the others follow) that a device looks at in a second, …"""

@@ -54,12 +54,10 @@ _CELLS = (0, 0, 0, 0, 0, 1 << 62, 0, 0, 0)
 """What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, the
 second launch's next task, and what was stolen within and across blocks."""
 
-VARIANTS["search"] = tuple(
-    {"ID": name, "THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)} | stealing
-    for name, stealing in (
-        *((name, {}) for name in IDS.values()),
-        (IDS[np.int32], {"STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)}),
-    )
+_MACROS = {"THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)}
+VARIANTS["search"] = (
+    {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
+    {"ID": IDS[np.int64], **_MACROS},
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,8 +24,10 @@ from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
 from graphdb.grammar import syntax as ast
+from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind, bind_exists
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.pieces import Piece
 from graphdb.plan.passes import make_plan, without_matches
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
@@ -130,6 +132,11 @@ class QueryRun:
         """Bind, find candidates, plan, and write the SQL after the match."""
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
+        if len(apart(query.matches)) > 1:
+            try:
+                return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
+            except NotSupportedError:
+                pass
         bound = bind(query.matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._arguments, self._text)
@@ -372,9 +379,9 @@ class QueryRun:
             yield
 
     def _step(
-        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
     ) -> PathStep:
-        """Return the step that searches for a path; ``beside`` are the other edges of its clause."""
+        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause."""
         raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:

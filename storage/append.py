@@ -26,7 +26,7 @@ from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Texts
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
-from graphdb.storage.dictionary import Numbering
+from graphdb.storage.dictionary import Numbering, term_counts
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN na
 _SHARE = 10
 """Counting all triples costs as much as counting what this part of them changes."""
 
-_MANY = 2_000_000
-"""New triples from which on DuckDB would need more memory than it may have to count what they change."""
+_ROOM = 40
+"""Bytes that there must be for each new triple, for DuckDB to have the memory to count what it changes."""
 
 _TEXT = 64 << 20
 """Bytes of texts that are numbered at a time."""
@@ -226,14 +226,12 @@ class Appender:
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics up to date."""
-        if self._new is not None and self._new <= MOST:
-            rows = self._connection.execute("SELECT label, subject, object FROM temp._graphdb_new").fetchnumpy()
-            columns = np.column_stack([rows[name] for name in ("label", "subject", "object")])
-            self.changes = Changes(np.empty((0, 3), np.int64), columns)
+        few = self._new is not None and self._new <= MOST
+        self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if few else None
         if self._folder is not None and self._much_new():
             tally.recount(self._connection, self._folder, self._memory)
         elif self._new is not None:
-            literals = self.changes is None or bool((self.changes.added[:, 2] >= LITERAL_BASE).any())
+            literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
         else:
             statistics.refresh(self._connection, self._labels)
@@ -245,9 +243,11 @@ class Appender:
     def _much_new(self) -> bool:
         """Whether it is quicker to count all triples than what the new ones change."""
         if self._new is None:
-            return bool(len(self._labels))
-        [(count,)] = self._connection.execute("SELECT count(*) FROM _graphdb.triple").fetchall()
-        return self._new * _SHARE >= count or self._new > _MANY
+            much = bool(len(self._labels))
+        else:
+            [(count,)] = self._connection.execute("SELECT count(*) FROM _graphdb.triple").fetchall()
+            much = self._new * _SHARE >= count or self._new * _ROOM > self._memory
+        return much and max(term_counts(self._connection)) < LITERAL  # an id is a code then
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
         """Keep rows of ids for :meth:`finish`."""

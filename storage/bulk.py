@@ -3,6 +3,7 @@
 What :class:`graphdb.storage.append.Appender` asks DuckDB for, because it must find what is there already, is here done
 on arrays: terms have their ids as they were numbered, triples are sorted label by label while DuckDB writes those
 before (:mod:`.runs`), and each label's statistics are added up as it passes (:mod:`.tally`).  Each table is one INSERT.
+Only which triples are in which named graphs, and the edges that reifiers stand for, are left to the appender.
 """
 
 from __future__ import annotations

@@ -150,15 +150,46 @@ def build_partition(
             source, target = source[order], target[order]
         neighbours, code_offsets, codes = target, None, None
     else:
-        source, target, codes = _with_codes(labels, subjects, objects, direction)
-        order = stable_order(target, vertices)
-        order = order[stable_order(source[order], vertices)]
-        source, target, codes = source[order], target[order], codes[order]
-        first = np.ones(len(source), bool)
-        first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-        entries = np.flatnonzero(first)
-        code_offsets = np.append(entries, len(source)).astype(np.int64)
-        source, neighbours = source[entries], target[entries]
+        return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
+    return _laid_out(source, neighbours, code_offsets, codes, vertices, dtype, layer)
+
+
+def partition_of(
+    source: Ints,
+    target: Ints,
+    codes: Ints,
+    vertices: int,
+    dtype: type[np.signedinteger[Any]] = np.int32,
+    layer: Layer | None = None,
+) -> Partition:
+    """Build the partition in which vertices have given neighbours, over edges of given codes.
+
+    Parameters
+    ----------
+    source, target, codes
+        int64 [edges]: vertex, neighbour and code of each, unique together.
+    """
+    order = np.argsort(codes, kind="stable")
+    order = order[stable_order(target[order], vertices)]
+    order = order[stable_order(source[order], vertices)]
+    source, target, codes = source[order], target[order], codes[order]
+    first = np.ones(len(source), bool)
+    first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    entries = np.flatnonzero(first)
+    code_offsets = np.append(entries, len(source)).astype(np.int64)
+    return _laid_out(source[entries], target[entries], code_offsets, codes, vertices, dtype, layer)
+
+
+def _laid_out(
+    source: Ints,
+    neighbours: Ints,
+    code_offsets: Ints | None,
+    codes: Ints | None,
+    vertices: int,
+    dtype: type[np.signedinteger[Any]],
+    layer: Layer | None,
+) -> Partition:
+    """Build the offset layer over entries that are sorted by (vertex, neighbour)."""
     loops = bool((source == neighbours).any())
     starts = np.flatnonzero(np.append(True, source[1:] != source[:-1])) if len(source) else np.empty(0, np.int64)
     keys = np.ascontiguousarray(source[starts], dtype=np.int64)
@@ -197,7 +228,7 @@ def build_partition(
 
 
 def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Direction) -> tuple[Ints, Ints, Ints]:
-    """Return (vertex, neighbour, code) of every entry, in the order of the codes."""
+    """Return (vertex, neighbour, code) of every entry."""
     code = np.broadcast_to(np.asarray(labels, np.int64) * 2, subjects.shape)
     if direction == "out":
         source, target = subjects, objects
@@ -208,8 +239,7 @@ def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Di
         source = np.concatenate([subjects, objects[proper]])
         target = np.concatenate([objects, subjects[proper]])
         code = np.concatenate([code, code[proper] + 1])
-    by_code = np.argsort(code, kind="stable")
-    return source[by_code], target[by_code], np.ascontiguousarray(code[by_code])
+    return source, target, np.ascontiguousarray(code)
 
 
 def stable_order(keys: Ints, bound: int) -> Ints:

@@ -12,9 +12,9 @@ Per edge label, direction and vertex label (``label_pair``): how many edges star
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
 
 Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
-before and what they have now, and adds the difference.  So a first load, a later one and a recount are the same few
-queries.  What a difference does not tell (whether somebody else has as many, now that the largest has fewer) is counted
-anew, for the labels where that can be.
+before and what they have now, and adds the difference.  What a difference does not tell (whether somebody else has as
+many, now that the largest has fewer) is counted anew, for the labels where that can be.  Where much is new,
+:mod:`.tally` counts all triples instead.
 """
 
 from __future__ import annotations

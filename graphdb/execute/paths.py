@@ -9,7 +9,7 @@ entered that is too far from its end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,8 @@ class Found:
     """Some rows of a step: for each the ends (vertex ids), the length, and how many paths it stands for.
 
     Where paths are spelled, row ``i`` has the vertices ``walks[starts[i]:starts[i + 1]]``, and the codes of its edges
-    are ``codes[starts[i] - i : starts[i + 1] - i - 1]``, each seen from the vertex before it.
+    are ``codes[starts[i] - i : starts[i + 1] - i - 1]``, each seen from the vertex before it; ``cuts`` says, for each
+    place between two parts of its pattern, how many of its edges are before it.
     """
 
     sources: Ints
@@ -51,6 +52,7 @@ class Found:
     starts: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
     walks: Ints = field(default_factory=lambda: _NONE)
     codes: Ints = field(default_factory=lambda: _NONE)
+    cuts: tuple[Ints, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -61,9 +63,16 @@ class Paths:
 
     def __init__(self, graph: DataGraph, step: PathStep, control: Control) -> None:
         self._step, self._control = step, control
-        self._vertices = graph.vertices
-        self._away = graph.partition(step.labels, step.direction)
-        self._back = graph.partition(step.labels, _BACK[step.direction])
+        self._fold = self._vertices = graph.vertices
+        self._last = 0
+        """The first node of the state in which paths end."""
+        if step.along is None:
+            self._away = graph.partition(step.labels, step.direction)
+            self._back = graph.partition(step.labels, _BACK[step.direction])
+        else:
+            self._away, self._back = step.along.away, step.along.back
+            self._last = len(step.along.pieces) * self._fold
+            self._vertices += self._last
         self._longest = _FAR if step.high is None else step.high
         self._codes = {self._away: self._only(step.direction), self._back: self._only(_BACK[step.direction])}
 
@@ -75,11 +84,11 @@ class Paths:
 
     def between(self, sources: Ints, targets: Ints) -> Iterator[Found]:
         """Yield the paths between pairs of ends: int64 [pairs] each, the pairs all different."""
-        return gathered(self._between(sources, targets))
+        return self._folded(gathered(self._between(sources, targets + self._last)))
 
     def across(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
         """Yield the paths from each of some vertices to each of others: int64, unique; not both None, for all."""
-        return gathered(self._across(sources, targets))
+        return self._folded(gathered(self._across(*self._ends(sources, targets))))
 
     def reached(self, sources: Ints | None, targets: Ints | None) -> Found:
         """Return the ends that are wanted (``step.only``) and that any of the others reaches, each once.
@@ -87,6 +96,7 @@ class Paths:
         The lengths and the other ends that come with them mean nothing.
         """
         backwards = self._step.only == "source"
+        sources, targets = self._ends(sources, targets)
         starts, ends = (targets, sources) if backwards else (sources, targets)
         assert starts is not None
         flood = _Flood(self, self._back if backwards else self._away)
@@ -97,10 +107,12 @@ class Paths:
         else:
             found = np.concatenate([[start for start in starts.tolist() if self._again(flood, start)], found])
         found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
+        found %= self._fold
         return Found(found, found, np.zeros(len(found), np.int64))
 
     def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
         """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead), spelled."""
+        sources, targets = self._ends(sources, targets)
         flood = _Flood(self, self._back)
         if targets is None:
             flood.depths[:] = 0
@@ -108,7 +120,39 @@ class Paths:
         else:
             flood.start(targets, np.empty(0, np.bool_), 0)
         starts = np.concatenate([flood.starts, flood.reached]) if sources is None else sources
-        return gathered(rows for start in starts.tolist() for rows in flood.deepened(start))
+        return self._folded(gathered(rows for start in starts.tolist() for rows in flood.deepened(start)))
+
+    # --- from vertices to nodes and back
+
+    def _ends(self, sources: Ints | None, targets: Ints | None) -> tuple[Ints | None, Ints | None]:
+        """Return the nodes where paths start and end; None for any, where each vertex is one."""
+        if not self._last:
+            return sources, targets
+        every = np.arange(self._fold)
+        return every if sources is None else sources, (every if targets is None else targets) + self._last
+
+    def _folded(self, blocks: Iterator[Found]) -> Iterator[Found]:
+        """Yield rows with vertices in the place of nodes, without what leads to the last state."""
+        return map(self._unstated, blocks) if self._last else blocks
+
+    def _unstated(self, found: Found) -> Found:
+        ends = replace(found, targets=found.targets - self._last, lengths=found.lengths - 1)
+        if not self._step.spelled:
+            return ends
+        assert self._step.along is not None
+        last = found.starts[1:] - 1
+        pieces = np.array([*self._step.along.pieces, -1])[found.walks // self._fold]
+        cuts = []
+        for cut in range(self._step.along.cuts):
+            before = np.append(0, np.cumsum((pieces >= 0) & (pieces <= cut)))
+            cuts.append(before[found.starts[1:]] - before[found.starts[:-1]])
+        return replace(
+            ends,
+            starts=found.starts - np.arange(len(found.starts)),
+            walks=np.delete(found.walks, last) % self._fold,
+            codes=np.delete(found.codes, last - np.arange(1, len(last) + 1)),
+            cuts=tuple(cuts),
+        )
 
     def _again(self, flood: _Flood, start: int) -> bool:
         """Whether one of the starts of a search is reached, too: from another one, or on a way round."""
@@ -453,9 +497,9 @@ class _Flood:
         paths = self._paths
         mode = {"WALK": kernels.WALK, "TRAIL": kernels.TRAIL, "SIMPLE": kernels.SIMPLE, "ACYCLIC": kernels.ACYCLIC}
         row, only = np.array(partition.row, np.int64), paths._codes[partition]
-        vertices, codes = np.empty(length + 1, np.int64), np.empty(length + 1, np.int64)
+        nodes, vertices, codes = (np.empty(length + 1, np.int64) for _ in range(3))
         places, state = np.empty((length + 1, 3), np.int64), np.zeros(3, np.int64)
-        vertices[0], places[0, 0] = start, -1
+        nodes[0], vertices[0], places[0, 0] = start, start % paths._fold, -1
         room = _ROOM if most is None else min(most, _ROOM)
         walks, edges = np.empty((room, length + 1), np.int64), np.empty((room, length), np.int64)
         done = False
@@ -468,6 +512,8 @@ class _Flood:
                 self.depths,
                 length,
                 mode[paths._step.mode],
+                paths._fold,
+                nodes,
                 vertices,
                 codes,
                 places,

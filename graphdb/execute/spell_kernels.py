@@ -20,8 +20,8 @@ LEVEL, FOUND, LONGER = 0, 1, 2
 
 @kernel
 def _allows(mode: int, vertices: Ints, codes: Ints, level: int, other: int, code: int) -> bool:
-    """Whether a mode lets the path ``vertices[: level + 1]`` go on to ``other`` over the edge ``code``."""
-    if mode == WALK:
+    """Whether a mode lets the path ``vertices[: level + 1]`` go on to ``other`` over the edge ``code`` (-1: none)."""
+    if mode == WALK or code < 0:
         return True
     if mode == TRAIL:
         vertex = vertices[level]
@@ -51,6 +51,8 @@ def spell(
     to_end: Depths,
     length: int,
     mode: int,
+    fold: int,
+    nodes: Ints,
     vertices: Ints,
     codes: Ints,
     places: Ints,
@@ -67,25 +69,27 @@ def spell(
         The code of all edges of a partition that has no codes.
     to_end
         int32 [vertices]: edges to the end, -1 where no way leads there.
-    vertices, codes, places
-        int64 [length + 1], [length + 1], [length + 1, 3]: the path under way (``vertices[0]`` is its start), and for
-        each of its vertices the next entry, the end of the entries, and the next code of the entry.
+    fold
+        How many data vertices there are: node ``n`` of what is searched stands for vertex ``n % fold``.
+    nodes, vertices, codes, places
+        int64 [length + 1] thrice, [length + 1, 3]: the path under way (``nodes[0]`` is its start), and for each of its
+        nodes the next entry, the end of the entries, and the next code of the entry.
     walks, edges
         int64 [room, length + 1] and [room, length].
     """
     while state[LEVEL] >= 0:
         level = state[LEVEL]
         if places[level, 0] < 0:
-            begin, end = neighbours_of(partition.ctypes.data, 0, vertices[level])
+            begin, end = neighbours_of(partition.ctypes.data, 0, nodes[level])
             places[level, 0], places[level, 1], places[level, 2] = begin, end, 0
             if level == length:
                 if state[FOUND] == len(walks):
                     places[level, 0] = -1
                     return False
                 for i in range(length):
-                    walks[state[FOUND], i] = vertices[i]
+                    walks[state[FOUND], i] = nodes[i]
                     edges[state[FOUND], i] = codes[i]
-                walks[state[FOUND], length] = vertices[length]
+                walks[state[FOUND], length] = nodes[length]
                 state[FOUND] += 1
                 if state[LONGER] != 0:
                     places[level, 0] = end
@@ -106,14 +110,14 @@ def spell(
             continue
         code = only if partition[4] == 0 else load(partition[5], low + places[level, 2], LONG)
         places[level, 2] += 1
-        if not _allows(mode, vertices, codes, level, other, code):
+        if not _allows(mode, vertices, codes, level, other % fold, code):
             continue
         if level == length:
             state[LONGER] = 1
             places[level, 0] = places[level, 1]
             continue
         codes[level] = code
-        vertices[level + 1] = other
+        nodes[level + 1], vertices[level + 1] = other, other % fold
         places[level + 1, 0] = -1
         state[LEVEL] = level + 1
     return True

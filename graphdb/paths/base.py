@@ -19,6 +19,7 @@ from graphdb.relation import bindings_of
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper
 from graphdb.typed import Typed
+from graphdb.values import CODE_BITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,6 +153,14 @@ class PathBase(QueryRun):
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):
             kept.add(self._terms(block, needs, bound))
         return kept
+
+
+def code_of(bound: BoundPattern, number: int, before: str) -> str:
+    """Return SQL for the code that a pattern edge (by its number) has in a path, seen from the vertex before it."""
+    code, choice = f"CAST(b.e{number} AS BIGINT)", bound.choices.get(number)
+    if choice is not None and choice.parallel:
+        code = f"({code} | (b.o{number} << {CODE_BITS}))"
+    return code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)"
 
 
 def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:

@@ -64,13 +64,10 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
                 if any(path.selector is not None for match in matches for path in match.patterns):
                     return self.prepare_selected(matches, returns)
                 return self.prepare_unrolled(matches, returns)
-            except NotSupportedError as refused:
+            except NotSupportedError:
                 if self._sets:
                     raise
-                try:
-                    return super().prepare(query)
-                except NotSupportedError:
-                    raise refused from None
+                return super().prepare(query)
 
     # --- paths as conditions
 

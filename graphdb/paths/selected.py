@@ -17,11 +17,11 @@ from graphdb.execute.paths import Found, Paths
 from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.paths.along import AlongRun, direction_of
 from graphdb.paths.base import (
     FIXED,
     FOUND,
     Part,
-    PathBase,
     PreparedPaths,
     Waiting,
     items_of,
@@ -30,6 +30,7 @@ from graphdb.paths.base import (
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths, without
+from graphdb.pattern.pieces import Piece, pieces_of
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
 from graphdb.shape import wanted, window_of
@@ -90,7 +91,7 @@ class Selected(PreparedPaths):
         yield self.step.describe(label)
 
 
-class SelectedRun(PathBase):
+class SelectedRun(AlongRun):
     """Prepares and runs queries with one path that has a selector."""
 
     def prepare_selected(self, matches: Matches, returns: ast.ReturnClause) -> Selected:
@@ -124,7 +125,7 @@ class SelectedRun(PathBase):
             needs = replace(needs, count_only=False, duplicates="count")
         used = variables_in((items, returns.order_by, after))
         spelled = bool(used & named)
-        step = self._step(path, edge, match, [e for e in bound.edges if e.clause == number], spelled)
+        step = self._step(path, pieces_of(path), match, [e for e in bound.edges if e.clause == number], spelled)
         if needs.duplicates == "drop" and step.single and not spelled:
             step = replace(step, groups=False)
         source, target = bound.vertex_of[left], bound.vertex_of[right]
@@ -164,35 +165,31 @@ class SelectedRun(PathBase):
         return replace(prepared, starts=ends[0], ends=ends[1])
 
     def _step(
-        self, path: ast.PathPattern, edge: ast.EdgePattern, match: ast.MatchClause, beside: list[Any], spelled: bool
+        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
     ) -> PathStep:
-        """The step of a path; ``beside`` are the other edges of its clause."""
+        """The step of a path of some parts; ``beside`` are the other edges of its clause."""
         assert path.selector is not None
-        assert edge.repeat is not None
-        node = ast.NodePattern(span=edge.span)
-        plain = ast.EdgePattern(edge.direction, None, edge.labels, span=edge.span)
-        clause = ast.MatchClause((ast.PathPattern((node, node), (plain,), edge.span),), span=edge.span)
-        labels = bind((clause,), self._snapshot.names, self._text).edges[0].labels
-        known = self._snapshot.names.edge_labels
-        if any(known[label].kinds for label in labels or () if label in known):
-            raise NotSupportedError("paths to literals are not supported in SQL")
-        parallel = self._snapshot.edges.parallel
-        if parallel if labels is None else parallel.intersection(labels):
-            raise NotSupportedError("paths along parallel edges are not supported in SQL")
+        labels = self._labels_along(pieces)
+        low, high = pieces[0].low, pieces[0].high
+        if len(pieces) > 1 or len(pieces[0].edges) > 1:
+            ends = [None if piece.high is None else piece.high * len(piece.edges) for piece in pieces]
+            low, high = 1, None if None in ends else sum(filter(None, ends))
         mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
-            path.mode is not None or len(match.patterns) > 1 or edge.repeat.low == 0
+            path.mode is not None or len(match.patterns) > 1 or any(piece.low == 0 for piece in pieces)
         ):
             raise NotSupportedError("such paths are not supported in SQL beside vertices that differ")
         if match.mode is ast.MatchMode.DIFFERENT_EDGES and mode != "WALK":
             for other in beside:
                 if other.labels is None or labels is None or {*other.labels} & {*labels}:
                     raise NotSupportedError("a path beside edges that it may take is not supported in SQL")
-        selector, repeat = path.selector, edge.repeat
-        direction = DIRECTIONS[edge.direction]
-        return PathStep(
-            "", "", labels, direction, repeat.low, repeat.high, mode, selector.count, selector.groups, spelled
-        )
+        direction, selector = DIRECTIONS[direction_of(pieces)], path.selector
+        step = PathStep("", "", labels, direction, low, high, mode, selector.count, selector.groups, spelled)
+        along = self._along_of(path, pieces)
+        if along is not None and along.pieces:
+            # How long a path may be is in the pattern, and one more edge leads to its end.
+            step = replace(step, low=1, high=None if high is None else high + 1, direction="out")
+        return replace(step, along=along)
 
     def _ends(
         self, bound: BoundPattern, step: PathStep, needs: Wanted, source: int, target: int, measured: bool
@@ -332,7 +329,7 @@ class SelectedRun(PathBase):
         return pa.table(columns)
 
 
-_NOTHING = Found(*(np.empty(0, np.int64) for _ in range(3)))
+_NOTHING = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _given(
@@ -394,12 +391,6 @@ def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern]:
     if more or path.selector is None or len(path.edges) != 1 or matches[number].mode is ast.MatchMode.INDUCED:
         raise NotSupportedError("such paths are not supported in SQL")
     (edge,) = path.edges
-    if (
-        not isinstance(edge, ast.EdgePattern)
-        or edge.repeat is None
-        or edge.properties is not None
-        or edge.where is not None
-        or (edge.repeat.high is not None and edge.repeat.high < edge.repeat.low)
-    ):
-        raise NotSupportedError("conditions on the edges of a selected path are not supported in SQL")
+    if not isinstance(edge, ast.EdgePattern) or edge.repeat is None:
+        raise NotSupportedError("a selected path of several parts is a step among others")
     return number, path, edge

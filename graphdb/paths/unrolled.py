@@ -18,6 +18,7 @@ from graphdb.paths.base import (
     Part,
     PathBase,
     PreparedPaths,
+    code_of,
     items_of,
     unnamed,
 )
@@ -29,7 +30,7 @@ from graphdb.relation import BINDINGS
 from graphdb.rows import Parameters
 from graphdb.shape import wanted, window_of
 from graphdb.typed import Typed
-from graphdb.values import CODE_BITS, EDGE, INTEGER, PATH, Type, list_of, sql_type
+from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
 
 Matches = tuple[ast.MatchClause, ...]
 
@@ -168,13 +169,7 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
 
 def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> str:
     """SQL for a path whose vertices and edges are bindings."""
-    codes = []
-    for name, before in zip(trace.edges, trace.vertices, strict=False):
-        number = bound.edge_of[name]
-        code = f"CAST(b.e{number} AS BIGINT)"
-        choice = bound.choices.get(number)
-        if choice is not None and choice.parallel:
-            code = f"({code} | (b.o{number} << {CODE_BITS}))"
-        codes.append(code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)")
+    between = zip(trace.edges, trace.vertices, strict=False)
+    codes = [code_of(bound, bound.edge_of[name], before) for name, before in between]
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

@@ -6,12 +6,45 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from graphdb.storage.pcsr import Direction
+from graphdb.storage.pcsr import Direction, Partition
 
 Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC"]
 
 EVERY = 1 << 62
 """More paths than there can be: all of them are wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Along:
+    """What a path goes along where that is not every edge of some labels: chosen edges, or a pattern of several parts.
+
+    Such a pattern is an automaton, and a path of it a walk in the product of data graph and automaton: state ``s`` at
+    vertex ``v`` is number ``s * vertices + v``.  Its first state is 0; a state stands for the edge that led to it, and
+    the last one, past all others, is led to by edges of code -1, which are none of the path's, wherever it may end.
+
+    Attributes
+    ----------
+    away, back
+        Where a step leads to, and where it comes from.
+    words
+        The pattern, for EXPLAIN.
+    pieces
+        Of each state but the last, the part of the pattern whose edge led to it (-1: none); empty where the graph's
+        vertices are all there is.
+    cuts
+        How many places there are between two parts.
+    """
+
+    away: Partition
+    back: Partition
+    words: str
+    pieces: tuple[int, ...] = ()
+    cuts: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its partitions."""
+        return self.away.nbytes + self.back.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +63,8 @@ class PathStep:
         Whether both ends are known together, pair by pair.
     only
         The one end that is wanted, in no matter how many ways it is reached; "" where both are.
+    along
+        What it goes along instead of that partition; with several states its lengths are in the pattern.
     """
 
     source: str
@@ -44,6 +79,12 @@ class PathStep:
     spelled: bool = False
     bound: bool = False
     only: Literal["", "source", "target"] = ""
+    along: Along | None = None
+
+    @property
+    def walks(self) -> bool:
+        """Whether there is a path wherever there is a walk, between two vertices: the shortest one is a path."""
+        return self.along is None or not self.along.pieces or self.mode == "WALK"
 
     @property
     def numbered(self) -> bool:
@@ -53,7 +94,7 @@ class PathStep:
     @property
     def single(self) -> bool:
         """Whether the shortest walks will do, one length for each two ends."""
-        return self.count == 1 and self.low <= 1
+        return self.count == 1 and self.low <= 1 and self.walks
 
     def describe(self, label: Callable[[int], str]) -> str:
         """The step in words, for EXPLAIN."""
@@ -61,6 +102,8 @@ class PathStep:
         labels = "" if self.labels is None else ":" + "|".join(map(label, self.labels))
         high = "" if self.high is None else self.high
         edge = f"({self.source}){left}[{labels}]{right}{{{self.low},{high}}}({self.target})"
+        if self.along is not None:
+            edge = f"({self.source}) {self.along.words} ({self.target})"
         if self.count == EVERY:
             wanted = "spelled out" if self.spelled else "not spelled"
             return f"every {self.mode} {edge}, {wanted}: longer and longer ones that can still reach an end"

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.candidates import Snapshot
-from graphdb.constants import long_column
+from graphdb.constants import long_column, long_maps
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.lists import common
+from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
+from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
@@ -99,10 +102,13 @@ class Lowering(Searches):
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause, written=not self._within)
             if isinstance(clause, ast.MatchClause):
-                matches = [clause] if clause.optional else leading(rest)
+                matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
-                fresh = relation is UNIT and not clause.optional
-                relation = self._first(matches, rest) if fresh else self._match(relation, matches, rest)
+                groups = [matches] if clause.optional else apart(matches)
+                for i, group in enumerate(groups):
+                    then = [*chain.from_iterable(groups[i + 1 :]), *rest]
+                    fresh = relation is UNIT and not clause.optional
+                    relation = self._first(group, then) if fresh else self._match(relation, group, then)
                 continue
             rest = rest[1:]
             if isinstance(clause, ast.UnwindClause):
@@ -183,10 +189,11 @@ class Lowering(Searches):
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
-        """Return a parameter that is a long list of plain values as a column."""
+        """Return a parameter that is a long list of plain values, or of maps of them, as a column."""
         if not isinstance(source, ast.Parameter):
             return None
-        return long_column(self._arguments.get(source.name))
+        given = self._arguments.get(source.name)
+        return long_column(given) or long_maps(given)
 
     def _crossed(self, relation: Relation, name: str, column: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
         """Return a row for each item of a column, which SQL reads as a view."""
@@ -390,14 +397,15 @@ def _starred(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> 
     clause = rest[0]
     if matches[0].optional or not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
         return rest
-    nodes = {node.variable for match in matches for path in match.patterns for node in path.nodes}
+    paths = [path for match in matches for path in match.patterns]
+    never = {ast.Variable(name) for path in paths for name in names_of(path, *path.nodes)}
 
     def change(part: object) -> object:
         if isinstance(part, SUBQUERIES):
             return part
         if not isinstance(part, ast.FunctionCall) or part.name.lower() != "count" or part.distinct:
             return None
-        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in nodes else None
+        return ast.CountStar(part.span) if len(part.arguments) == 1 and part.arguments[0] in never else None
 
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     returns = replace(returns, items=rewritten(returns.items, change), order_by=rewritten(returns.order_by, change))

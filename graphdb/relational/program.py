@@ -99,7 +99,7 @@ class Searched:
     """Paths that are searched for, for SQL that names them ``view``.
 
     Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
-    so many paths; ``path`` where they are spelled.
+    so many paths; ``path`` where they are spelled, and for each place between two parts ``c1`` …, the edges before it.
     """
 
     view: str
@@ -115,8 +115,12 @@ class Searched:
         """The names of its columns."""
         if self.path.only:
             return ["s" if self.path.only == "source" else "t"]
-        numbered, spelled = ["n"] if self.path.numbered else [], ["path"] if self.path.spelled else []
+        numbered, spelled = ["n"] if self.path.numbered else [], ["path", *self._cuts] if self.path.spelled else []
         return ["s", "t", "length", *numbered, *spelled]
+
+    @property
+    def _cuts(self) -> list[str]:
+        return [] if self.path.along is None else [f"c{cut + 1}" for cut in range(self.path.along.cuts)]
 
     @property
     def reads(self) -> list[str]:
@@ -131,11 +135,12 @@ class Searched:
 
         none = np.empty(0, np.int64)
         if found is None:
-            columns: dict[str, Any] = {"s": none, "t": none, "length": none, "n": none}
+            columns: dict[str, Any] = dict.fromkeys(("s", "t", "length", "n", *self._cuts), none)
             paths = np.zeros(1, np.int64), none, none
         else:
             counts = np.ones(len(found), np.int64) if found.counts is None else found.counts
             columns = {"s": found.sources, "t": found.targets, "length": found.lengths, "n": counts}
+            columns |= dict(zip(self._cuts, found.cuts, strict=False))
             paths = found.starts, found.walks, found.codes
         columns = {name: pa.array(np.ascontiguousarray(columns[name])) for name in self.columns if name != "path"}
         return pa.table(columns | ({"path": path_array(*paths)} if self.path.spelled else {}))
@@ -164,6 +169,8 @@ class Program:
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
         kept = FORMER_BYTES * sum(step.plan is None for step in self.matches)
+        along = [step.path.along for step in self.steps if isinstance(step, Searched)]
+        kept += sum(chosen.nbytes for chosen in along if chosen is not None)
         return plans + kept + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_use(self, name: str) -> int:

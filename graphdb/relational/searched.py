@@ -23,15 +23,16 @@ from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
+from graphdb.pattern.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relation import UNIT, Relation, bindings_of
 from graphdb.relational.joins import KEPT, PatternOf, all_of, available, needs_of, only
 from graphdb.relational.program import Searched, Step
 from graphdb.relational.subqueries import Subqueries
 from graphdb.typed import Typed
-from graphdb.values import INTEGER, NODE, PATH, Base
+from graphdb.values import INTEGER, NODE, PATH, Base, list_of
 
-PathOf: TypeAlias = Callable[[ast.PathPattern, ast.EdgePattern, ast.MatchClause, list[Any], bool], PathStep]
+PathOf: TypeAlias = Callable[[ast.PathPattern, Sequence[Piece], ast.MatchClause, list[Any], bool], PathStep]
 
 _EVERY = ast.Selector(EVERY)
 """What stands for no selector."""
@@ -39,18 +40,55 @@ _EVERY = ast.Selector(EVERY)
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """A path to search for, of a clause by its number: its one edge, and the names of its ends."""
+    """A path to search for, of a clause by its number: its parts, and the names of its ends."""
 
     clause: int
     pattern: ast.PathPattern
-    edge: ast.EdgePattern
+    pieces: tuple[Piece, ...]
     left: str
     right: str
 
     @property
     def names(self) -> set[str]:
-        """The names of the path and of its edges."""
-        return {name.name for name in (self.pattern.variable, self.edge.variable) if name is not None}
+        """The names of the path and of what is in it.
+
+        Raises
+        ------
+        NotSupportedError
+            One of them comes twice.
+        """
+        found = names_of(self.pattern, *self.pattern.nodes[1:-1])
+        found += [name for piece in self.pieces for name in piece.names]
+        if len({*found}) < len(found):
+            raise NotSupportedError("a name that comes twice in a searched path is not supported in SQL")
+        return {*found}
+
+    def values(self) -> Iterator[tuple[str, Typed]]:
+        """Yield what the names stand for in rows with the columns of the path."""
+        edges = edges_of("b.ppath")
+        if self.pattern.variable is not None:
+            yield self.pattern.variable.name, Typed("b.ppath", PATH)
+        yield self.edges, edges
+        cuts = ["0", *(f"b.pc{cut}" for cut in range(1, len(self.pieces))), "b.plength"]
+        for node, begin in zip(self.pattern.nodes[1:-1], cuts[1:], strict=False):
+            if node.variable is not None:
+                yield node.variable.name, Typed(f"(b.ppath).vertices[{begin} + 1]", NODE)
+        for piece, begin, end in zip(self.pieces, cuts, cuts[1:], strict=False):
+            count = len(piece.edges)
+            places = [(edge.variable, edges, at, at) for at, edge in enumerate(piece.edges)]
+            vertices = Typed("(b.ppath).vertices", list_of(NODE))
+            places += [(node.variable, vertices, at, at // count) for at, node in enumerate(piece.nodes)]
+            for variable, values, at, beyond in places:
+                if variable is None:
+                    continue
+                first = f"({values.sql})[{begin} + {at + 1}"
+                if not piece.group:
+                    assert values.type.element is not None
+                    yield variable.name, Typed(f"{first}]", values.type.element)
+                    continue
+                last = f"{end} + 1" if values is vertices and beyond else end
+                step = f":{count}" if count > 1 else ""
+                yield variable.name, Typed(f"{first}:{last}{step}]", values.type)
 
     @property
     def length(self) -> str:
@@ -137,13 +175,15 @@ class Searches(Subqueries):
         steps, beside = [], []
         for path in split.paths:
             match, every = matches[path.clause], path.pattern.selector is _EVERY
-            others = [] if every else [edge for _, edge in edges[path.clause]]
-            step = self._path_of(path.pattern, path.edge, match, others, not path.names.isdisjoint(later))
+            step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
             if every and step.mode == "WALK" and step.high is None:
                 raise NotSupportedError("walks of any length are endless")
             shared: set[str] = set()
             if match.mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK":
-                shared = {name for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)}
+                both = [(name, edge) for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)]
+                shared = {name for name, _ in both}
+                if not every and any(isinstance(edge, PathStep) for _, edge in both):
+                    raise NotSupportedError("a selected path beside another that it may cross is not supported in SQL")
                 edges[path.clause].append((path.edges, step))
             steps.append(step)
             beside.append(shared)
@@ -204,11 +244,15 @@ class Searches(Subqueries):
                 candidates[end], conditions = self._candidates(free[end])
                 residual += conditions
         used = used | free_variables(residual)
-        if beside and step.count != EVERY:
-            raise NotSupportedError("a path beside edges that it may take is not supported in SQL")
+        any_one = bool(beside) and step.count == 1 and not step.groups
+        if any_one:  # whichever of the shortest takes no edge that the row has
+            step = replace(step, groups=True)
+        if beside and step.count != EVERY and not step.groups:
+            raise NotSupportedError("several paths beside edges that they may take are not supported in SQL")
         alike = used.isdisjoint({*path.names, path.length, path.edges})
         if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
-            step = replace(step, count=1, groups=False, only=_only(path, relation, known, used))
+            wanted = _only(path, relation, known, used) if step.walks else ""
+            step = replace(step, count=1, groups=False, only=wanted)
         step = replace(step, source=path.left, target=path.right, bound=len(known) == len(ends) or len(ends) == 1)
         given = None
         if known:
@@ -221,7 +265,7 @@ class Searches(Subqueries):
         found = Searched(self._name("paths"), step, given, candidates.get(path.left), candidates.get(path.right))
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
-        return _with_paths(relation, path, found, joined, bool(known), residual, beside)
+        return _with_paths(relation, path, found, joined, bool(known), residual, beside, any_one=any_one)
 
     def _candidates(self, match: ast.MatchClause) -> tuple[NDArray[np.int64] | None, tuple[ast.Expression, ...]]:
         """Return the vertices that an end may be (None: any), and conditions on it that only SQL can test."""
@@ -238,17 +282,20 @@ def _with_paths(
     started: bool,
     where: tuple[ast.Expression, ...],
     beside: Collection[str],
+    *,
+    any_one: bool = False,
 ) -> Relation:
-    """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them."""
+    """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them.
+
+    With ``any_one`` each row is joined with one path for each two ends.
+    """
     columns = found.columns
     ends = {path.left: "s", path.right: "t"}
     variables = {n: Typed(f"b.p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
     if "length" in columns and path.pattern.variable is not None:
         variables[path.length] = Typed("CAST(b.plength AS BIGINT)", INTEGER)
     if "path" in columns:
-        values = {path.pattern.variable: Typed("b.ppath", PATH), path.edge.variable: edges_of("b.ppath")}
-        variables |= {name.name: value for name, value in values.items() if name is not None}
-        variables[path.edges] = edges_of("b.ppath")
+        variables |= dict(path.values())
     chosen = ", ".join(f"r.{column} AS p{column}" for column in columns)
     several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns else ""
     if left is UNIT or (started and not joined):
@@ -259,7 +306,8 @@ def _with_paths(
         test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
         conditions.append(f"NOT {test}({mine}, l.{other.sql[2:]})")
     on = all_of(conditions)
-    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several})"
+    one = " QUALIFY row_number() OVER (PARTITION BY l.rowid, r.s, r.t) = 1" if any_one else ""
+    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{one})"
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 
@@ -285,13 +333,15 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
             if piece.plain:
                 plain[number].append(piece)
                 continue
-            edge = _repeated(match, piece)
+            if match.mode is ast.MatchMode.INDUCED or not piece.edges:
+                raise NotSupportedError("such paths beside such clauses are not supported in SQL")
             ends = []
-            for at, node in enumerate(piece.nodes):
+            for at, node in zip((0, len(piece.edges)), (piece.nodes[0], piece.nodes[-1]), strict=True):
                 name = f"{OF_PATHS} end {piece.span.start} {at}" if node.variable is None else node.variable.name
                 nodes.append((number, replace(node, variable=ast.Variable(name, node.span)), name))
                 ends.append(name)
-            paths.append(_Path(number, replace(piece, selector=piece.selector or _EVERY), edge, *ends))
+            selected = replace(piece, selector=piece.selector or _EVERY)
+            paths.append(_Path(number, selected, tuple(pieces_of(piece)), *ends))
     held = {*given, *variables_in(tuple(node.variable for pieces in plain for p in pieces for node in p.nodes))}
     own: dict[str, list[ast.PathPattern]] = {}
     for number, node, name in nodes:
@@ -300,6 +350,9 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
             own.setdefault(name, []).append(alone)
         elif replace(node, variable=None) != ast.NodePattern():
             plain[number].append(alone)
+    inside = [name for path in paths for name in path.names]
+    if len({*inside}) < len(inside) or not held.union(own).isdisjoint(inside):
+        raise NotSupportedError("a name that comes twice in such paths is not supported in SQL")
     later = {*own}.union(*(path.names | {path.length} for path in paths))
     of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
     after: list[ast.Expression] = []
@@ -336,18 +389,6 @@ def _named(path: ast.PathPattern, numbers: Iterator[int], wanted: Collection[str
             edge = replace(edge, variable=ast.Variable(name, edge.span))
         edges.append(edge)
     return replace(path, edges=tuple(edges))
-
-
-def _repeated(match: ast.MatchClause, path: ast.PathPattern) -> ast.EdgePattern:
-    """Return the one repeated edge that a path is."""
-    edge = path.edges[0] if len(path.edges) == 1 else None
-    if match.mode is ast.MatchMode.INDUCED or not isinstance(edge, ast.EdgePattern) or edge.repeat is None:
-        raise NotSupportedError("such paths beside such clauses are not supported in SQL")
-    if edge.properties is not None or edge.where is not None:
-        raise NotSupportedError("conditions on the edges of a path that is searched for are not supported in SQL")
-    if edge.repeat.high is not None and edge.repeat.high < edge.repeat.low:
-        raise NotSupportedError("paths of no possible length are not supported in SQL")
-    return edge
 
 
 def apart(path: ast.PathPattern) -> Iterator[ast.PathPattern]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -20,6 +20,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.passes import make_plan
+from graphdb.plan.physical import TreeCount
 from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.backend.test_host import REPEATABLE, complete, pattern
@@ -105,6 +106,14 @@ def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> 
         assert executor.describe(plan) == executor.describe(plan) == "cpu"
         assert executor.count(plan) == 336
     assert executor.describe(plan_of(1e7)).startswith("cuda:0")
+
+
+@EMULATED
+def test_a_tree_keeps_a_count_on_the_host(device: None) -> None:
+    """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = replace(plan_of(1e12, count_only=True), tree=TreeCount((), cast(Any, None), 1e8))
+    assert executor.describe(plan) == "cpu; expected: cpu 803.0 ms, cuda:0 10,000.8 ms"
 
 
 @EMULATED

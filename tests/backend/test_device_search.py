@@ -146,8 +146,7 @@ ONE_TASK: dict[str, Any] = {"pieces": 1, "least": 1 << 20, "most": 2, "left": 2}
 """All work is one warp's, to begin with."""
 
 
-@pytest.mark.parametrize("depth", [0, 2])
-@pytest.mark.parametrize("steal", ["off", "within", "across"])
+@pytest.mark.parametrize(("steal", "depth"), [("off", 0), ("within", 0), ("across", 2)])
 def test_work_is_stolen(devices: Any, steal: str, depth: int) -> None:
     """Who has nothing takes from who has all, intersections included, and matches are found once."""
     graph, label = graph_of(44, 420, 1)

@@ -205,6 +205,7 @@ SEARCHES: tuple[Variant, ...] = (
     ("8 lists at a time, not 32", {"unroll": 8}, None, {}),
     ("a list at a time: no unrolling", {"unroll": 1}, None, {}),
     ("without code motion", {"motion": False}, None, {}),
+    ("no stealing", {"steal": "off"}, None, {}),
 )
 CASES = (
     ("wiki-Vote", "4-clique"),

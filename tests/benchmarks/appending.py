@@ -4,13 +4,18 @@ Run as ``python -m tests.benchmarks.appending --there 0.1,1,5``.  For each size 
 of 1, 1,000 and 100,000 triples (new people, who know people that are there), the first query after it (two hops and a
 property, counted), the same query again, and statements that create, merge and set.  Medians; pyoxigraph's store gets
 the same triples, by ``load`` and ``update``.
+
+``--large 10 --there 10 --limit 1GB``: as many millions of people's triples as that onto others, in a fresh process.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -82,13 +87,45 @@ def theirs(data: Path, folder: Path, repeat: int) -> dict[str, float]:
     return {what: statistics.median(times) for what, times in found.items()}
 
 
+_CHILD = """
+import graphdb, json, os, resource, sys
+path, data, limit = sys.argv[1:]
+with graphdb.connect(path, memory_limit=limit, spill=os.path.dirname(path)) as db:
+    report = db.load(data)
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([report.new_triples, report.seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6]))
+"""
+
+
+def large(there: int, more: int, limit: str, folder: Path) -> None:
+    """Append many triples (both numbers multiples of 8), and print a row: the peak is the whole process's."""
+    for name, triples, first in (("there", there, 0), ("more", more, there // 8)):
+        generate(folder / f"{name}.nt", triples, first)
+        ran = subprocess.run(
+            [sys.executable, "-c", _CHILD, str(folder / "db.duckdb"), str(folder / f"{name}.nt"), limit],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if ran.returncode:
+            raise RuntimeError(ran.stderr[-500:])
+        new, seconds, processor, peak = json.loads(ran.stdout.splitlines()[-1])
+        print(f"{name:>6} {new:>12,} {seconds:>8.1f} s {processor:>8.1f} cpu s {peak:>6.0f} MB", flush=True)
+
+
 def main() -> None:
     """Measure and print one table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--there", default="0.1,1,5", help="millions of triples")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--peers", action="store_true", help="pyoxigraph too")
+    parser.add_argument("--large", default="", help="millions of triples to append to each, with a memory limit")
+    parser.add_argument("--limit", default="1GB")
     given = parser.parse_args()
+    for more in given.large.split(",") if given.large else ():
+        for there in given.there.split(","):
+            with tempfile.TemporaryDirectory() as name:
+                large(*(int(float(millions) * 1e6) // 8 * 8 for millions in (there, more)), given.limit, Path(name))
+    if given.large:
+        return
     tables: dict[str, dict[str, float]] = {}
     for there in given.there.split(","):
         with tempfile.TemporaryDirectory() as name:

@@ -335,7 +335,7 @@ def random_pattern(dice: random.Random) -> Pattern:
     """A pattern whose walks can be written down: of bounded length, or of a mode that bounds them."""
     mode, selector = dice.choice(MODES), dice.choice(SELECTORS)
     quantifiers = QUANTIFIERS if mode == "WALK" else {**QUANTIFIERS, **UNBOUNDED}
-    names = iter("abcdefghijklmno")
+    names = iter("abcdefghijklmnopqrstuvwxyz")
     vertices, parts = [_vertex(dice, next(names))], []
     for _ in range(dice.choice([1, 1, 1, 2, 2, 3])):
         quantifier = dice.choice(list(quantifiers))

@@ -89,8 +89,8 @@ def plain(value: Any) -> Any:
     return tuple(map(plain, value)) if isinstance(value, list) else value
 
 
-def rows(database: graphdb.Database, text: str) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(map(plain, row)) for row in database.query(text))
+def rows(database: graphdb.Database, text: str, arguments: Any = None) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(map(plain, row)) for row in database.query(text, arguments))
 
 
 def refuse(*_: object) -> None:

@@ -1,0 +1,88 @@
+"""Patterns that only values connect are matched one by one, and joined by SQL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import graphdb
+from graphdb.grammar.parser import parse
+from graphdb.pattern.apart import apart
+from graphdb.relational.program import Program
+
+APART = [
+    "MATCH (a:A), (b:B) WHERE a.x = b.x RETURN a.x, b.y",
+    "MATCH (a:A) MATCH (b:B) WHERE a.x = b.x + 1 RETURN a.x, b.y",
+    "MATCH (a:A) MATCH (b:B {x: a.x}) RETURN a.x, b.y, count(*)",
+    "MATCH (b:B {x: a.x}), (a:A) RETURN a.x, b.y",
+    "MATCH (a:A)-[:E]->(c), (b:B) WHERE c.x < b.x AND a.x < 2 AND b.y <> 'y2' RETURN a.x, c.x, b.x",
+    "MATCH (a:A)-[r:E]->(c) MATCH (b:B)-[s:E]->(d) WHERE c.x = d.x RETURN a.x, b.x, r = s",
+    "MATCH REPEATABLE ELEMENTS (a)-[r:E]->(c), (b)-[s:E]->(d) WHERE a.x = d.x RETURN a.x, b.x, r = s",
+    "MATCH (a:A), (b:B), (c) WHERE a.x = b.x AND b.x = c.x RETURN a.x, b.y, c.y",
+    "MATCH (a:A), (b:B), (c) WHERE a.x = b.x RETURN count(*)",
+    "MATCH (a:A), (b:A) WHERE a <> b AND a.x < b.x RETURN a.x, b.x",
+    "MATCH (a:A), (b:B) WHERE a.x = b.x OR a.y = b.y RETURN DISTINCT a.x, b.x",
+    "MATCH (a:A), (b:B) WHERE coalesce(a.x, b.x) = b.x RETURN a.x, b.y ORDER BY a.x, b.y LIMIT 3",
+    "UNWIND [1, 2] AS i MATCH (a:A {x: i}), (b:B) WHERE a.x = b.x RETURN i, a.y, b.y",
+    "MATCH (o:B) WITH o MATCH (o)-[:E]->(a), (b) WHERE a.x = b.x RETURN o.x, a.x, b.y",
+    "MATCH (a:A), (b:B WHERE b.x = a.x) RETURN a.x, b.y",
+]
+TOGETHER = [
+    "MATCH (a:A), (b:B) RETURN count(*)",
+    "MATCH (a:A), (b:B) WHERE a <> b RETURN count(*)",
+    "MATCH (a:A)-[:E]->(c), (b:B)-[:E]->(d) WHERE c.x = d.x RETURN a.x, b.x",
+    "MATCH DIFFERENT NODES (a:A), (b) WHERE a.x = b.x RETURN a.x, b.x",
+    "MATCH (a:A)-[:E]->(b:B) WHERE a.x = b.x RETURN a.x",
+    "MATCH (a:A), (b:B) WHERE a.x = 1 AND b.x = 1 RETURN a.x, b.y",
+    "MATCH (a:A), (b:B) WHERE a.x = b.x AND EXISTS { (a)-->(b) } RETURN a.x, b.y",
+]
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    database = graphdb.connect(device="cpu", threads=1)
+    made = [f"({'ab'[i % 2]}{i}:{'AB'[i % 2]} {{x: {i % 3}, y: 'y{i % 4}'}})" for i in range(9)]
+    made += [f"(a{i - i % 2})-[:E]->({'ab'[j % 2]}{j})" for i, j in ((0, 2), (0, 3), (2, 5), (4, 4), (6, 1))]
+    made += ["(b1)-[:E]->(a0)", "(b3)-[:E]->(b5)", "(b5)-[:E]->(a8)", "(:A)", "(:B {y: 'y1'})"]
+    database.query(f"CREATE {', '.join(made)}")
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("text", APART)
+def test_what_is_taken_apart_has_the_same_rows(db: graphdb.Database, text: str) -> None:
+    statements = db._statements()
+    with statements._query_run(text, {}, None) as run:
+        program = run.prepare(parse(text))  # type: ignore[arg-type]
+    assert isinstance(program, Program)
+    assert len(program.matches) > 1
+    want = Counter(statements._interpreted(parse(text), text, {}, None).fetchall())  # type: ignore[arg-type]
+    assert want
+    if "LIMIT" in text:
+        assert sum(want.values()) == 3
+    assert Counter(db.query(text).fetchall()) == want
+
+
+@pytest.mark.parametrize("text", TOGETHER)
+def test_what_one_plan_does_as_well_stays_together(db: graphdb.Database, text: str) -> None:
+    query = parse(text)
+    matches = query.matches if hasattr(query, "matches") else query.parts[0][:-1]  # type: ignore[union-attr]
+    assert len(apart(matches)) == 1
+    want = Counter(db._statements()._interpreted(query, text, {}, None).fetchall())  # type: ignore[arg-type]
+    assert want
+    assert Counter(db.query(text).fetchall()) == want
+
+
+def test_paths_that_name_each_other_stay_together() -> None:
+    query = parse("MATCH (a {x: b.x}), (b {x: a.x}) RETURN a, b")
+    assert len(apart(query.matches)) == 1  # type: ignore[union-attr]
+
+
+def test_large_sets_are_joined_by_a_hash(db: graphdb.Database) -> None:
+    """The product has 400 million rows."""
+    with graphdb.connect(device="cpu", threads=1) as large:
+        large.query("UNWIND range(1, 20000) AS i CREATE (:T {i: i})")
+        query = "MATCH (a:T), (b:T) WHERE b.i = a.i + 1 RETURN count(*)"
+        assert large.query(query, timeout=10).fetchall() == [(19999,)]
