@@ -113,9 +113,19 @@ class Search:
             return
         used = row["#used"] if distinct and not self._free else ()
         wanted = row[end].id if end in row else None
-        for trace in self._traces(automaton, row, row[start].id, wanted, frozenset(used)):
+        selector, beside, seen = self.selector, frozenset(used), set()
+        any_one = bool(used) and selector is not None and selector.count == 1 and not selector.groups
+        if any_one:
+            selector = ast.Selector(1, shortest=True, groups=True)
+        for trace in self._traces(automaton, row, row[start].id, wanted, beside, selector):
             found = automaton.bindings(trace, self._renamed)
             path: Path = found.pop("")
+            if selector is not None and not beside.isdisjoint(path.edges):
+                continue  # paths are selected first
+            if any_one:
+                if trace.vertex in seen:
+                    continue
+                seen.add(trace.vertex)
             new = {**row, **found, end: Vertex(trace.vertex), self.key: path}
             if not all(test(new) is True for test in automaton.late):
                 continue
@@ -126,19 +136,25 @@ class Search:
     # --- searching
 
     def _traces(
-        self, automaton: Automaton, row: Row, start: int, end: int | None, used: frozenset[Edge]
+        self,
+        automaton: Automaton,
+        row: Row,
+        start: int,
+        end: int | None,
+        used: frozenset[Edge],
+        selector: ast.Selector | None,
     ) -> Iterator[Trace]:
-        if self.selector is None:
+        if selector is None:
             yield from self._depth_first(automaton, row, start, end, used)
             return
         if self._free or self._plain:
-            yield from self._breadth_first(automaton, row, start, end, used, self.selector)
+            yield from self._breadth_first(automaton, row, start, end, selector)
             return
         found: dict[int, list[Trace]] = {}
-        for trace in self._depth_first(automaton, row, start, end, used):
+        for trace in self._depth_first(automaton, row, start, end, frozenset()):
             found.setdefault(trace.vertex, []).append(trace)
         for traces in found.values():
-            yield from _selected(traces, self.selector)
+            yield from _selected(traces, selector)
 
     def _shortest(self, automaton: Automaton, row: Row, start: str, end: str, distinct: bool) -> Iterator[Row]:
         """Yield the row with the shortest paths along one repeated edge, found by kernels."""
@@ -210,7 +226,6 @@ class Search:
         row: Row,
         start: int,
         end: int | None,
-        used: frozenset[Edge],
         selector: ast.Selector,
     ) -> Iterator[Trace]:
         arrivals: dict[tuple[int, int], Kept] = {}
@@ -236,7 +251,7 @@ class Search:
                 layer += [Trace(trace, target, trace.vertex, None, trace.length) for target in state.jumps]
                 for step, target in state.steps:
                     for edge, vertex in automaton.neighbours(step, trace.vertex):
-                        if edge not in used and self._allows(trace, edge, vertex, start):
+                        if self._allows(trace, edge, vertex, start):
                             following.append(Trace(trace, target, vertex, edge, trace.length + 1))
             if end is not None and end in results and results[end].full(selector, layer[0].length):
                 return

@@ -175,13 +175,15 @@ class Searches(Subqueries):
         steps, beside = [], []
         for path in split.paths:
             match, every = matches[path.clause], path.pattern.selector is _EVERY
-            others = [] if every else [edge for _, edge in edges[path.clause]]
-            step = self._path_of(path.pattern, path.pieces, match, others, not path.names.isdisjoint(later))
+            step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
             if every and step.mode == "WALK" and step.high is None:
                 raise NotSupportedError("walks of any length are endless")
             shared: set[str] = set()
             if match.mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK":
-                shared = {name for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)}
+                both = [(name, edge) for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)]
+                shared = {name for name, _ in both}
+                if not every and any(isinstance(edge, PathStep) for _, edge in both):
+                    raise NotSupportedError("a selected path beside another that it may cross is not supported in SQL")
                 edges[path.clause].append((path.edges, step))
             steps.append(step)
             beside.append(shared)
@@ -242,8 +244,11 @@ class Searches(Subqueries):
                 candidates[end], conditions = self._candidates(free[end])
                 residual += conditions
         used = used | free_variables(residual)
-        if beside and step.count != EVERY:
-            raise NotSupportedError("a path beside edges that it may take is not supported in SQL")
+        any_one = bool(beside) and step.count == 1 and not step.groups
+        if any_one:  # whichever of the shortest takes no edge that the row has
+            step = replace(step, groups=True)
+        if beside and step.count != EVERY and not step.groups:
+            raise NotSupportedError("several paths beside edges that they may take are not supported in SQL")
         alike = used.isdisjoint({*path.names, path.length, path.edges})
         if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
             wanted = _only(path, relation, known, used) if step.walks else ""
@@ -260,7 +265,7 @@ class Searches(Subqueries):
         found = Searched(self._name("paths"), step, given, candidates.get(path.left), candidates.get(path.right))
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
-        return _with_paths(relation, path, found, joined, bool(known), residual, beside)
+        return _with_paths(relation, path, found, joined, bool(known), residual, beside, any_one=any_one)
 
     def _candidates(self, match: ast.MatchClause) -> tuple[NDArray[np.int64] | None, tuple[ast.Expression, ...]]:
         """Return the vertices that an end may be (None: any), and conditions on it that only SQL can test."""
@@ -277,8 +282,13 @@ def _with_paths(
     started: bool,
     where: tuple[ast.Expression, ...],
     beside: Collection[str],
+    *,
+    any_one: bool = False,
 ) -> Relation:
-    """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them."""
+    """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them.
+
+    With ``any_one`` each row is joined with one path for each two ends.
+    """
     columns = found.columns
     ends = {path.left: "s", path.right: "t"}
     variables = {n: Typed(f"b.p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
@@ -296,7 +306,8 @@ def _with_paths(
         test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
         conditions.append(f"NOT {test}({mine}, l.{other.sql[2:]})")
     on = all_of(conditions)
-    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several})"
+    one = " QUALIFY row_number() OVER (PARTITION BY l.rowid, r.s, r.t) = 1" if any_one else ""
+    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{one})"
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 

@@ -8,9 +8,11 @@ from dataclasses import replace
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
+from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
 from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
@@ -59,6 +61,9 @@ class Subqueries(Joins):
         found = Typed("b.s", number.type)
         if _exists(node):
             found = Typed("(b.s > 0)", BOOLEAN)
+        elif isinstance(node, ast.ShortestPath) and not _several(node):
+            assert number.type.element is not None
+            found = Typed("(b.s)[1]", number.type.element)
         return replace(left, source=source, known={**left.known, node: found})
 
     def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> tuple[Typed, str]:
@@ -134,7 +139,13 @@ def _exists(node: Subquery) -> bool:
 
 
 def _collects(node: Subquery) -> bool:
-    return isinstance(node, ast.PatternComprehension) or (isinstance(node, ast.Subquery) and node.kind == "collect")
+    pattern = isinstance(node, (ast.PatternComprehension, ast.ShortestPath))
+    return pattern or (isinstance(node, ast.Subquery) and node.kind == "collect")
+
+
+def _several(node: ast.ShortestPath) -> bool:
+    """Whether all shortest paths are wanted."""
+    return node.pattern.selector is not None and node.pattern.selector.groups
 
 
 def _query_of(node: Subquery) -> ast.Composite:
@@ -149,7 +160,9 @@ def _query_of(node: Subquery) -> ast.Composite:
             item = ast.ReturnItem(node.result, "item", "item", node.span)
             parts = [[match, ast.ReturnClause((item,), span=node.span)]]
         case ast.ShortestPath():
-            raise NotSupportedError("shortest paths as values are not supported in SQL")
+            path = ast.Variable(f"{OF_PATHS} shortest", node.span)
+            shortest = ast.MatchClause((replace(node.pattern, variable=path),), span=node.span)
+            parts = [[shortest, ast.ReturnClause((ast.ReturnItem(path, "path", "path"),), span=node.span)]]
         case ast.Subquery(query=ast.Query() as query):
             parts = [query.clauses]
         case ast.Subquery(query=ast.Composite() as union):
@@ -190,11 +203,21 @@ def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) ->
     return (*clauses, one)
 
 
-def leading(clauses: Sequence[ast.ClauseNode]) -> list[ast.MatchClause]:
-    """Return the MATCH clauses at the head of others: together they are one pattern."""
+def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> list[ast.MatchClause]:
+    """Return the MATCH clauses at the head of others that are one pattern together.
+
+    Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
+    pattern of its own: what the rows say of either narrows it, and their product is never made.
+    """
     found: list[ast.MatchClause] = []
+    names: set[str] = set()
     for clause in clauses:
         if not isinstance(clause, ast.MatchClause) or clause.optional:
             break
+        parts = (part for part in walk(clause.patterns) if isinstance(part, (ast.NodePattern, ast.EdgePattern)))
+        mine = {part.variable.name for part in parts if part.variable is not None}
+        if found and known and not names & mine:
+            break
+        names |= mine
         found.append(clause)
     return found

@@ -45,6 +45,15 @@ MATCH p = ALL SHORTEST WALK (a)-[:E]->{2,3}(b)<-[:E]-(c) RETURN count(*)
 MATCH (a {id: 0}) OPTIONAL MATCH p = ALL SHORTEST (a)-[:E]->(b)-[:F]->*(c) RETURN p, b.id
 MATCH (a)-[:E]->(b) MATCH p = ALL SHORTEST (b)-[:F]-*(m)-[e:E]->(a) RETURN a.id, m.id, e.w, length(p)
 MATCH (a:N) RETURN a.id, COUNT { ALL SHORTEST (a)-[r:E WHERE r.w > 0]->+(b) } AS n
+MATCH (a:N), (b:N) WHERE a.id < b.id RETURN a.id, b.id, length(shortestPath((a)-[:E|F*]-(b)))
+MATCH (a:N {id: 0}), (b:N) RETURN b.id, size(allShortestPaths((a)-[:E*]->(b))), shortestPath((a)-[:E*]->(b)) IS NULL
+MATCH (a {id: 0}) OPTIONAL MATCH (a)-[:F]->(b) WITH a, b, shortestPath((a)-[:E*]->(b)) AS p RETURN length(p), b.id
+MATCH (a:N)-[:E]->(b) WHERE length(shortestPath((b)-[:F*]->(a))) > 1 RETURN a.id, b.id
+MATCH (x)-[e:E]->(a), p = ANY SHORTEST (a)-[:E]->+(b) RETURN x.id, e.w, a.id, b.id, length(p)
+MATCH (a)-[:E]->(b), p = shortestPath((b)-[:E|F*]-(a)) RETURN a.id, b.id, length(p)
+MATCH (a)-[:E]->(b), p = ALL SHORTEST (b)-[:E|F]->*(c) RETURN a.id, p
+MATCH (a)-[:F]->(b), p = ALL SHORTEST (b)-[r:E|F WHERE r.w > 0]->+(c) RETURN a.id, c.id, count(*)
+MATCH (a)-[:F]->(b), p = ANY SHORTEST (b)-[:E]->(m)-[:F]->*(c) RETURN a.id, b.id, c.id, length(p)
 MATCH p = (a {id: 0})-[:E*]->(b)-[:F]->(c) WITH p, b LIMIT 100 RETURN length(p), count(DISTINCT b)""".splitlines()
 
 

@@ -97,5 +97,9 @@ def test_a_condition_may_look_ahead_on_its_path(pattern: str) -> None:
         searched, planned = (db.query(f"MATCH {mode} {pattern} RETURN x.m, y.m").fetchall() for mode in ("TRAIL", ""))
         assert planned
         assert sorted(searched) == sorted(planned)
+        ahead, between = "((x WHERE x.n <= y.n)-[:K]->(y)){2}", "((x)-[:K]->(y) WHERE x.n <= y.n){2}"
+        found, same = (db.query(f"MATCH {path} RETURN [v IN x | v.m]").fetchall() for path in (ahead, between))
+        assert found
+        assert sorted(found) == sorted(same)
         with pytest.raises(graphdb.NotSupportedError, match="what comes later"):
-            db.query("MATCH ((x WHERE x.n < y.n)-[:K]->(y)){2} RETURN x")
+            db.query("MATCH ((x WHERE x.n < z.n)-[:K]->()-[:K]->(z)){2} RETURN x")
