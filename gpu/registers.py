@@ -149,7 +149,7 @@ class Layout:
                         self.registers[out] = Register(out, number, made, False, top, sums, of.sums)
                         if mask >= 0:
                             of.looked = of.looked or not self.must_push(made)
-                            self.registers[mask].iterated = True
+                            self._iterate(mask)
                             if self.must_push(made):
                                 self.registers[out].pushed = True
                                 self._iterate(source)
