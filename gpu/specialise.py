@@ -71,6 +71,8 @@ class _Writer(Reads):
         super().__init__(plan, counting, motion, depth)
         self._counting, self._second = counting, second
         self._stolen = range(1 if second < 0 else 2, len(plan.steps) - 1) if steal else range(0)
+        entries = [*self._stolen[-1:], *([depth + 1] if depth else [])]
+        self._entry = max(entries, default=0)  # the last step that a batch from elsewhere goes on with
         self._lines: list[str] = []
 
     def write(self) -> Text:
@@ -162,22 +164,22 @@ class _Writer(Reads):
         above, checks = self._checks_of(k)
         last = k == len(self._steps) - 1
         clipped = k == 1
-        inline = "__noinline__" if self._depth and k == self._depth + 1 else "__forceinline__"
-        say(
-            f"__device__ {inline} void extend_{k}(Search &search, bool on"
-            + (", i64 low, i64 high) {" if clipped else ") {")
-        )
+        clip = ", i64 low, i64 high" if clipped else ""
+        say(f"__device__ __forceinline__ void extend_{k}(Search &search, bool on{clip}) {{")
         say("const Run &run = search.run; (void)run;")
         made = [share for share, level in self._made.items() if level == k - 1]
-        if self._stolen and k <= self._stolen[-1]:
-            # What was stolen goes through the steps before its own, and brings what they have made.
+        if k <= self._entry:
+            # A batch from elsewhere goes through the steps before its own, and brings what they have made.
             say(f"const bool rows = on; on = on && search.step <= {k}; (void)rows;")
-            say(f"if (search.step < {k}) {{")
+            fresh = f" || (search.step == {k} && !search.made)" if k == self._depth + 1 else ""
+            say(f"if (search.step < {k}{fresh}) {{")
         else:
             say("{")
         for share in made:
             self._make(share, k)
         say("}")
+        if k == self._depth + 1 and k not in self._stolen:
+            say(f"if (search.step == {k}) search.step = 0;")
         lists = self._lists_of(k) if step[1] == JOIN else []
         kind = "i64" if step[1] == EDGES else "ID"
         say(f"const {kind} *ids = nullptr; u32 count = 0;")
@@ -346,7 +348,7 @@ class _Writer(Reads):
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("if (ok) { const u32 to = kept + before(mask); values[to] = x; owners[to] = (unsigned char)owner; }")
         say("kept += __popc(mask); }")
-        through = f"search.step > {k}" if self._stolen and k < self._stolen[-1] else ""
+        through = f"search.step > {k}" if k < self._entry else ""
         if through:
             say(f"if ({through}) kept = WARP;")
         say("if (!kept) break;")
@@ -420,14 +422,15 @@ class _Writer(Reads):
         say("}")
 
     def _resume(self) -> None:
-        """``resume``: go on with a batch from the pool."""
+        """``resume``: take a batch from the pool, for ``extend`` to go on with."""
         say = self._lines.append
-        say("__device__ __forceinline__ void resume(Search &search, i64 begin, u32 count) {")
+        say("__device__ __forceinline__ bool resume(Search &search, i64 begin, u32 count) {")
         say("(void)begin, (void)count;")
         if self._depth:
             say("const Run &run = search.run; __syncwarp();")
             for i, _ in enumerate(self._pooled):
                 cell = f"search.room[{self._rooms[self._depth] + WARP * i} + LANE]"
                 say(f"if ((u32)LANE < count) {cell} = run.pool[{i} * run.pool_rows + begin + LANE];")
-            say(f"__syncwarp(); extend_{self._depth + 1}(search, (u32)LANE < count);")
-        say("}")
+            say(f"__syncwarp(); search.step = {self._depth + 1}; search.made = false;")
+            say("search.low = 0; search.high = ~0u;")
+        say("return (u32)LANE < count; }")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from graphdb.elements import Node
@@ -21,6 +22,7 @@ from graphdb.values import (
     STRING,
     TIME,
     ZONED,
+    Base,
     Type,
     list_of,
     sql_type,
@@ -36,13 +38,38 @@ _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRI
 _LONG = 1000
 """Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one."""
 
+_MAPS = 100
+"""The same for a list of maps, each of which is a value of Python's otherwise."""
+
 
 def long_column(value: Any) -> tuple[pa.Array, Type] | None:
     """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
+    if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1):
+        return None
+    return _plain_column(value) if len(value) >= _LONG else None
+
+
+def long_maps(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return a list of maps with the same keys, whose values are plain, as an array of structs; None for others."""
     import pyarrow as pa
 
-    if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1) or len(value) < _LONG:
+    if not isinstance(value, (list, tuple)) or len(value) < _MAPS or {*map(type, value)} != {dict}:
         return None
+    keys = list(value[0])
+    if not keys or {*map(type, keys)} != {str} or len({*map(frozenset, value)}) > 1:
+        return None
+    columns = [_plain_column(list(map(itemgetter(key), value))) for key in keys]
+    if None in columns:
+        return None
+    arrays, types = zip(*columns, strict=True)
+    struct = pa.StructArray.from_arrays(list(arrays), names=[f"f{i}" for i in range(len(keys))])
+    return struct, Type(Base.MAP, fields=tuple(zip(keys, types, strict=True)))
+
+
+def _plain_column(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return plain values of one type, and nulls, as an array; None for others."""
+    import pyarrow as pa
+
     if isinstance(value, (list, tuple)) and len({type(item) for item in value} & {*_PLAIN}) != 1:
         return None
     try:

@@ -362,7 +362,10 @@ class Shaper:
         """
         rows = self._rows()
         try:
-            column = self._snapshot.properties.column(self._snapshot.names.property(key.words, self._text))
+            label = self._snapshot.names.property(key.words, self._text)
+            if not label.kinds:  # it has no values
+                return None
+            column = self._snapshot.properties.column(label)
             value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
         except NotSupportedError:
             return None

@@ -187,8 +187,18 @@ class Statements:
     def _writing(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Writing:
-        """Return a statement that writes by sets; see :mod:`graphdb.writing`."""
+        """Return a statement that writes by sets; see :mod:`graphdb.writing`.
+
+        Raises
+        ------
+        GraphDBError
+            It is for the interpreter, or wrong, which that tells.
+        """
         from graphdb.writing.run import Writing
+        from graphdb.writing.stages import writes_one_row
+
+        if writes_one_row(query):
+            raise NotSupportedError("it writes one row, which is as quick")
 
         def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
             return self._query_run(text, given, left)
@@ -376,10 +386,13 @@ class Statements:
         timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
+        if isinstance(query, ast.Composite) and query.writes:
+            try:
+                return Explanation(tuple(self._writing(query, text, arguments, timeout).explain(profile)))
+            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
+                return self._explained(query, profile, text, arguments, timeout, refused.message)
         with self._query_run(text, arguments, timeout) as run:
             started = time.perf_counter()
-            if isinstance(query, ast.Composite) and query.writes:
-                return self._explained(query, profile, text, arguments, timeout, "it writes")
             try:
                 prepared = self._prepare(run, query, text, arguments)
             except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:

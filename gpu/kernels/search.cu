@@ -86,7 +86,8 @@ struct Search {
   i64 asked;        // when the host's flag was last read
   bool over;
   const Run *given;
-  u32 step = 0, low = 0, high = 0;  // stolen: the step to go on with, and which of its elements; 0: none
+  u32 step = 0, low = 0, high = 0;  // a batch from elsewhere: the step to go on with, and which of its elements; 0: none
+  bool made = false;                // ... which brings its shared intersections
   u32 looked = 0;                   // the turn when marks of blocks were last looked at
 
   // Now and then: whether to stop.
@@ -300,8 +301,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) search(const Run
           break;
         }
       } else if (run.resumes) {
-        resume(search, task * some, (u32)min(some, waiting - task * some));
-        continue;
+        on = resume(search, task * some, (u32)min(some, waiting - task * some));
       } else {
         begin = task * run.piece, end = min(begin + run.piece, run.elements);
         root = run.ends ? find(run.ends, 0, run.roots, begin + 1) : begin;

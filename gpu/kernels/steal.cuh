@@ -268,7 +268,7 @@ __device__ __forceinline__ bool steal(Search &search, bool &on) {
   }
   __threadfence();
   __syncwarp();
-  search.step = step;
+  search.step = step, search.made = true;
   search.low = *(volatile u32 *)&letter->low, search.high = *(volatile u32 *)&letter->high;
   on = *(volatile u32 *)&letter->on >> LANE & 1;
   const volatile ID *rows = run.mail + (first_warp() + me) * MAIL;

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.candidates import Snapshot
-from graphdb.constants import long_column
+from graphdb.constants import long_column, long_maps
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -102,7 +102,7 @@ class Lowering(Searches):
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause, written=not self._within)
             if isinstance(clause, ast.MatchClause):
-                matches = [clause] if clause.optional else leading(rest)
+                matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
                 groups = [matches] if clause.optional else apart(matches)
                 for i, group in enumerate(groups):
@@ -189,10 +189,11 @@ class Lowering(Searches):
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
-        """Return a parameter that is a long list of plain values as a column."""
+        """Return a parameter that is a long list of plain values, or of maps of them, as a column."""
         if not isinstance(source, ast.Parameter):
             return None
-        return long_column(self._arguments.get(source.name))
+        given = self._arguments.get(source.name)
+        return long_column(given) or long_maps(given)
 
     def _crossed(self, relation: Relation, name: str, column: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
         """Return a row for each item of a column, which SQL reads as a view."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
+from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
@@ -202,11 +203,21 @@ def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) ->
     return (*clauses, one)
 
 
-def leading(clauses: Sequence[ast.ClauseNode]) -> list[ast.MatchClause]:
-    """Return the MATCH clauses at the head of others: together they are one pattern."""
+def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> list[ast.MatchClause]:
+    """Return the MATCH clauses at the head of others that are one pattern together.
+
+    Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
+    pattern of its own: what the rows say of either narrows it, and their product is never made.
+    """
     found: list[ast.MatchClause] = []
+    names: set[str] = set()
     for clause in clauses:
         if not isinstance(clause, ast.MatchClause) or clause.optional:
             break
+        parts = (part for part in walk(clause.patterns) if isinstance(part, (ast.NodePattern, ast.EdgePattern)))
+        mine = {part.variable.name for part in parts if part.variable is not None}
+        if found and known and not names & mine:
+            break
+        names |= mine
         found.append(clause)
     return found

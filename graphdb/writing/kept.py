@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graphdb.connection import Connection
 from graphdb.relation import ORDER, Relation
@@ -27,6 +27,10 @@ class Kept:
         """The rows as those that later clauses start from, in their order."""
         named = {name: value for name, value in self.values.items() if not name.startswith("#")}
         return Relation(self.source, {**named, ORDER: Typed("b.at", INTEGER)})
+
+    def where(self, condition: str) -> Kept:
+        """Return the rows that fulfil a condition, which is SQL over the alias ``b``."""
+        return replace(self, source=f"(SELECT b.* FROM {self.source} b WHERE {condition})")
 
     def without(self, names: Collection[str]) -> Kept:
         """Return the rows without some names."""

@@ -16,6 +16,7 @@ from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
 from graphdb.relation import Relation
 from graphdb.relational.program import Program
+from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.state import State
 from graphdb.storage.catalog import in_transaction, transaction
@@ -26,7 +27,8 @@ from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
 from graphdb.writing.kept import Kept, Tables, unheld
-from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.merge import MADE, Merge
+from graphdb.writing.stages import Stage, reads_of, stages_of, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
@@ -35,8 +37,9 @@ NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
 Prepare: TypeAlias = Callable[[PathRun, ast.Composite, Relation | None], Prepared | Program]
 """Prepares a reading query, which may start from rows."""
 
-_CLAUSES: dict[type, type[Create] | type[Change] | type[Delete]] = {
+_CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] = {
     ast.CreateClause: Create,
+    ast.MergeClause: Merge,
     ast.SetClause: Change,
     ast.RemoveClause: Change,
     ast.DeleteClause: Delete,
@@ -74,6 +77,32 @@ class Writing:
         query, self._arguments = with_maps(query, arguments)
         self.stages = stages_of(query, text)
         self._tables = Tables(state.connection)
+        self._told: dict[int, list[str]] | None = None
+        """How the rows of each stage were read, where somebody wants to know."""
+
+    def explain(self, profile: bool) -> list[str]:
+        """Return what is done in lines, how long it took with ``profile``, which runs it."""
+        self._told = {}
+        result = self.run() if profile else None
+        if result is None:
+            first = self.stages[0]
+            with self._new_run(self._arguments, self._left()) as run:
+                prepared, _ = self._prepared(run, first.query, None, first)
+                self._told[id(first)] = _explained(run, prepared, self._state)
+        lines = ["written by sets: what is read runs as plans and SQL, each writing clause as SQL over its rows"]
+        for stage in self.stages:
+            told = self._told.get(id(stage))
+            lines += [f"  {line}" for line in told or ()]
+            clauses = (*(stage.reads if told is None else ()), *([stage.write] if stage.write is not None else []))
+            if stage.made is None:
+                lines += [" ".join(self._text[c.span.start : c.span.end].split()) for c in clauses]
+            else:
+                lines.append("ON CREATE" if stage.made else "ON MATCH")
+            if isinstance(stage.write, ast.SetClause) and reads_of(stage.write, self._text):
+                lines.append("  unless a row reads what one before it has set: then the statement is interpreted")
+        if result is not None:
+            lines += ["", f"{result.elapsed * 1000:,.1f} ms in all; {result.message}"]
+        return lines
 
     def run(self) -> Result:
         """Run the statement: all of it, or nothing."""
@@ -85,18 +114,20 @@ class Writing:
                 if len(self.stages) > 1 and in_transaction(raw):  # whose owner alone may roll back
                     raise NotSupportedError("several steps within a transaction are not for SQL")
                 kept = self._kept(first, None)
-                work = Work(self._context, self._tables, update := Update(raw), Naming(self._context, update))
+                naming = Naming(self._context, update := Update(raw))
+                work = Work(self._context, self._tables, update, naming, self._read)
                 result = None
                 try:
                     with transaction(raw), state.connection.guard(self._left()):
                         for stage in self.stages:
-                            if stage is not first and stage.write is not None:
-                                kept = self._kept(stage, kept)
-                            elif stage is not first:
+                            if stage.write is None:
                                 result = self._returned(stage, kept)
                                 break
-                            assert stage.write is not None
-                            kept = _CLAUSES[type(stage.write)](work, stage, kept).run()
+                            if stage.made is not None:
+                                self._set_merged(work, stage, kept)
+                                continue
+                            rows = kept if stage is first else self._kept(stage, kept)
+                            kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
                             self._left()
                         self._finish(work)
                 except BaseException:
@@ -121,21 +152,41 @@ class Writing:
 
     def _kept(self, stage: Stage, start: Kept | None) -> Kept:
         """Run the reading of a stage; its rows."""
-        assert stage.write is not None
-        query = stage.query
-        with self._new_run(self._arguments, self._left()) as run:
-            prepared = self._prepare(run, query, None if start is None else start.relation)
-            columns = prepared.shaped.columns
-            values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
-            for value in values.values():
-                if unheld(value.type):
-                    raise NotSupportedError("a value that SQL does not hold is not written by SQL")
+        return self._read(stage.query, None if start is None else start.relation, stage)
+
+    def _set_merged(self, work: Work, stage: Stage, kept: Kept) -> None:
+        """Run what a MERGE sets for some of its rows."""
+        chosen = kept.where(f"{kept.values[MADE].sql} = {stage.made}")
+        if self._tables.count(chosen.source):
+            Change(work, stage, self._kept(stage, chosen)).run()
+        self._left()
+
+    def _prepared(
+        self, run: PathRun, query: ast.Composite, start: Relation | None, stage: Stage | None
+    ) -> tuple[Prepared | Program, dict[str, Typed]]:
+        """Prepare a query, which may start from rows; what is known of each row, if its stage takes it."""
+        prepared = self._prepare(run, query, start)
+        columns = prepared.shaped.columns
+        values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+        for value in values.values():
+            if unheld(value.type):
+                raise NotSupportedError("a value that SQL does not hold is not written by SQL")
+        if stage is not None:
             _CLAUSES[type(stage.write)].check(stage, values, self._text)
+        return prepared, values
+
+    def _read(self, query: ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
+        """Run a query, which may start from rows; its rows, for a stage or for what that looks up."""
+        with self._new_run(self._arguments, self._left()) as run:
+            prepared, values = self._prepared(run, query, start, stage)
             with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.make(sql, shaped.parameters)
-        return Kept(source, self._tables.count(source), values)
+            kept = Kept(source, self._tables.count(source), values)
+            if self._told is not None and stage is not None:
+                self._told[id(stage)] = [*_explained(run, prepared, self._state), f"{kept.count:,} rows"]
+        return kept
 
     def _returned(self, stage: Stage, start: Kept) -> Result:
         """Run the last clauses; what they return."""
@@ -156,6 +207,15 @@ class Writing:
                 position=work.left[-1][1],
                 hint="delete them too, or write DETACH DELETE",
             )
+
+
+def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
+    """Return how rows are read."""
+    names = state.snapshot().names
+    if isinstance(prepared, Program):
+        return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
+    executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
+    return list(Explanation.planned(prepared, names, executor).lines)
 
 
 def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:

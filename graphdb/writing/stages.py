@@ -16,9 +16,9 @@ from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
 from graphdb.pattern.free import SUBQUERIES, free_variables
 
-WriteClause: TypeAlias = ast.CreateClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
+WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
 
-_WRITES = (ast.CreateClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
+_WRITES = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Stage:
     """What the writing clause needs to know of each row, in the order in which it stands there."""
     later: tuple[ast.ClauseNode, ...] = ()
     """The clauses after it."""
+    made: bool | None = None
+    """It is ON CREATE (or ON MATCH) of the MERGE before it: only for rows that made (or found) what they asked for."""
 
     def name_of(self, node: ast.Expression) -> str:
         """Return the name that an expression's value goes by: the very one, for 1 equals 1.0 and true."""
@@ -48,6 +50,15 @@ class Stage:
         items += [ast.ReturnItem(node, f"#{i}", f"#{i}") for i, node in enumerate(self.computed)]
         items = items or [ast.ReturnItem(ast.Literal(1), "#", "#")]
         return ast.Composite(((*self.reads, ast.ReturnClause(tuple(items), span=self.write.span)),))
+
+
+_MANY = (ast.MatchClause, ast.UnwindClause, ast.MergeClause)
+"""Clauses that can make many rows of one."""
+
+
+def writes_one_row(query: ast.Composite) -> bool:
+    """Whether a statement has one row from the first clause to the last: for that the interpreter is as quick."""
+    return not any(isinstance(clause, _MANY) for part in query.parts for clause in part)
 
 
 def stages_of(query: ast.Composite, text: str) -> list[Stage]:
@@ -65,23 +76,26 @@ def stages_of(query: ast.Composite, text: str) -> list[Stage]:
     reads: list[ast.ClauseNode] = []
     scope: list[str] = []
     for number, clause in enumerate(clauses):
-        if isinstance(clause, ast.MergeClause):
-            raise NotSupportedError("MERGE is not for SQL", text=text, position=clause.span.start)
         if not isinstance(clause, _WRITES):
             reads.append(clause)
             scope = list(dict.fromkeys(_scope_after(clause, scope)))
             continue
-        later = tuple(clauses[number + 1 :])
+        sets = _sets_of(clause, text)
+        later = (*(each for each, _ in sets), *clauses[number + 1 :])
         stars = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(later))
         needed = set(scope) if stars else free_variables(later)
-        for pattern in clause.patterns if isinstance(clause, ast.CreateClause) else ():
+        for pattern in _patterns_of(clause):
             if pattern.variable is not None and (stars or pattern.variable.name in needed):
-                raise refused("a path that CREATE makes is not for SQL", text, pattern.variable)
+                raise refused("a path that is made is not for SQL", text, pattern.variable)
         computed = tuple(_values_of(clause, text))
         needed |= _targets_of(clause, scope, text)
         stages.append(Stage(tuple(reads), clause, tuple(n for n in scope if n in needed), computed, later))
         reads = []
         scope = list(dict.fromkeys(_scope_after(clause, scope)))
+        for each, made in sets:
+            needed = _targets_of(each, scope, text)
+            names = tuple(name for name in scope if name in needed)
+            stages.append(Stage((), each, names, tuple(_values_of(each, text)), made=made))
     if reads:
         stages.append(Stage(tuple(reads), None))
     return stages
@@ -109,13 +123,16 @@ def with_maps(query: ast.Composite, arguments: Mapping[str, object]) -> tuple[as
     def of(clause: ast.ClauseNode) -> ast.ClauseNode:
         match clause:
             case ast.SetClause():
-                items = [
-                    replace(i, value=written_out(i.value)) if isinstance(i, ast.SetItem) else i for i in clause.items
-                ]
-                return replace(clause, items=tuple(items))
+                return replace(clause, items=tuple(map(of_item, clause.items)))
             case ast.CreateClause():
                 return replace(clause, patterns=tuple(map(of_pattern, clause.patterns)))
+            case ast.MergeClause():
+                on_match, on_create = (tuple(map(of_item, items)) for items in (clause.on_match, clause.on_create))
+                return replace(clause, pattern=of_pattern(clause.pattern), on_match=on_match, on_create=on_create)
         return clause
+
+    def of_item(item: ast.SetItem | ast.LabelItem) -> ast.SetItem | ast.LabelItem:
+        return replace(item, value=written_out(item.value)) if isinstance(item, ast.SetItem) else item
 
     def of_pattern(pattern: ast.PathPattern) -> ast.PathPattern:
         nodes = tuple(map(of_element, pattern.nodes))
@@ -143,9 +160,8 @@ def _scope_after(clause: ast.ClauseNode, scope: Sequence[str]) -> Iterator[str]:
     yield from scope
     if isinstance(clause, ast.UnwindClause):
         yield clause.variable.name
-    if isinstance(clause, (ast.MatchClause, ast.CreateClause)):
-        for pattern in clause.patterns:
-            yield from names_of(pattern)
+    for pattern in clause.patterns if isinstance(clause, ast.MatchClause) else _patterns_of(clause):
+        yield from names_of(pattern)
 
 
 # --- what a writing clause names -------------------------------------------------------------------------------
@@ -160,9 +176,41 @@ def elements_of(clause: ast.CreateClause) -> Iterator[ast.NodePattern | ast.Edge
             yield edge
 
 
+def _patterns_of(clause: ast.ClauseNode) -> tuple[ast.PathPattern, ...]:
+    """Return the patterns that a clause makes."""
+    match clause:
+        case ast.CreateClause():
+            return clause.patterns
+        case ast.MergeClause():
+            return (clause.pattern,)
+    return ()
+
+
+def creation(clause: ast.MergeClause) -> ast.CreateClause:
+    """Return what a MERGE does for a row that finds nothing."""
+    return ast.CreateClause((clause.pattern,), span=clause.span)
+
+
+def _sets_of(clause: ast.ClauseNode, text: str) -> list[tuple[ast.SetClause, bool]]:
+    """Return what a MERGE sets, for rows that made something and for the others.
+
+    Nobody else sees what a row makes before it is set, so one goes after the other, as long as they only set what the
+    pattern brings in.
+    """
+    if not isinstance(clause, ast.MergeClause):
+        return []
+    sets = [(items, made) for items, made in ((clause.on_create, True), (clause.on_match, False)) if items]
+    for items, _ in sets:
+        if any(isinstance(part, SUBQUERIES) for part in walk(items)):
+            raise NotSupportedError("a subquery in what MERGE sets is not for SQL")
+    return [(ast.SetClause(items, span=clause.span), made) for items, made in sets]
+
+
 def _values_of(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
     """Yield the expressions that a clause needs the values of."""
     match clause:
+        case ast.MergeClause():
+            yield from _values_of(creation(clause), text)
         case ast.CreateClause():
             for element in elements_of(clause):
                 if element.given is not None:
@@ -196,6 +244,8 @@ def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression, text: str) -> 
 def _targets_of(clause: WriteClause, scope: Collection[str], text: str) -> set[str]:
     """Return the variables of a clause's vertices and edges that are there before it."""
     match clause:
+        case ast.MergeClause():
+            return _targets_of(creation(clause), scope, text)
         case ast.CreateClause():
             names = [element.variable for element in elements_of(clause)]
             return {variable.name for variable in names if variable is not None and variable.name in scope}

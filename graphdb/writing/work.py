@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.errors import NotSupportedError
+from graphdb.grammar import syntax as ast
 from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.write import Changes
+from graphdb.relation import Relation
 from graphdb.storage.terms import RDF_TYPE, VERTEX
 from graphdb.storage.update import Update
 from graphdb.typed import Typed
-from graphdb.writing.kept import Tables
+from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import Written
 
 NO_TEXT = "CAST(NULL AS VARCHAR)"
@@ -26,6 +28,8 @@ class Work:
     tables: Tables
     update: Update
     naming: Naming
+    read: Callable[[ast.Composite, Relation], Kept]
+    """Runs a query that starts from rows which are there; its rows."""
     changes: Changes = field(default_factory=Changes)
     left: list[tuple[str, int]] = field(default_factory=list)
     """Tables of vertices (``vertex``) that were deleted without their edges, and where in the text."""

@@ -1,0 +1,150 @@
+"""MERGE by sets: rows that match go on with what they found, the others make each thing that they ask for once.
+
+What a row asks for is told by the vertices that the pattern knows already and by the values of its properties.  Of the
+rows that find nothing and ask for the same, the first makes it and the others find it; so nothing has to be looked for
+twice.  ON CREATE and ON MATCH are stages of their own, each over its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from graphdb.errors import ExecutionError, NotSupportedError
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.free import free_variables
+from graphdb.relation import Relation
+from graphdb.typed import Typed
+from graphdb.values import BOOLEAN, EDGE, INTEGER, NODE, Base
+from graphdb.writing.create import Create
+from graphdb.writing.kept import Kept, of_elements
+from graphdb.writing.stages import Stage, creation, elements_of, refused, target_of
+from graphdb.writing.work import Work, union_all
+
+MADE = "#made"
+"""Whether a row made what it asked for, or found it."""
+
+_AT = " #at"
+"""The number of the row that a match started from: not quite one of the engine's own names, which matches keep back."""
+
+_KEYS = {Base.STRING, Base.INTEGER, Base.FLOAT, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME, Base.NULL}
+"""Types whose values SQL groups as MERGE tells them apart."""
+
+
+class Merge:
+    """One MERGE clause over rows, but for what it sets."""
+
+    def __init__(self, work: Work, stage: Stage, kept: Kept) -> None:
+        assert isinstance(stage.write, ast.MergeClause)
+        self._work = work
+        self._clause = stage.write
+        self._create = creation(stage.write)
+        self._stage = stage
+        self._kept = kept
+        names = [e.variable.name for e in elements_of(self._create) if e.variable is not None]
+        self._new = [name for name in dict.fromkeys(names) if name not in kept.values]
+        """What the pattern names first."""
+        self._bound = [name for name in dict.fromkeys(names) if name in kept.values]
+
+    @staticmethod
+    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+        """Refuse what is not merged by sets, by the types of what is known of each row."""
+        clause = stage.write
+        assert isinstance(clause, ast.MergeClause)
+        Create.check(replace(stage, write=creation(clause)), values, text)
+        for number, node in enumerate(stage.computed):
+            value = values[f"#{number}"]
+            if value.type.base not in _KEYS:
+                raise refused(f"MERGE by {value.type} is not for SQL", text, node)
+        known = {name for name, value in values.items() if of_elements(value.type)}
+        for item in clause.on_create if clause.on_match else ():
+            if target_of(item, text).name in values:
+                raise refused("ON CREATE of what ON MATCH may set is not for SQL", text, target_of(item, text))
+        sets = (*clause.on_create, *clause.on_match)
+        if sets and free_variables(stage.computed) & known:
+            raise NotSupportedError("MERGE by properties that it may set is not for SQL")
+        if clause.on_create and clause.on_match and free_variables(clause.on_create) & known:
+            raise NotSupportedError("ON CREATE with what ON MATCH may set is not for SQL")
+
+    def run(self) -> Kept:
+        """Match, and make what is not there; return the rows."""
+        self._refuse_nulls()
+        found = self._matches()
+        work, make, source = self._work, self._work.tables.make, self._kept.source
+        asked = [self._kept.values[name].sql for name in self._bound]
+        asked += [self._kept.values[f"#{i}"].sql for i in range(len(self._stage.computed))]
+        over = f"PARTITION BY {', '.join(asked)}" if asked else ""
+        missing = make(
+            f"SELECT b.at AS row, min(b.at) OVER ({over}) AS first FROM {source} b"
+            f" ANTI JOIN (SELECT {found.values[_AT].sql} AS row FROM {found.source} b) f ON f.row = b.at"
+        )
+        firsts = make(
+            f'SELECT row_number() OVER (ORDER BY b.at ASC) - 1 AS at, b.at AS first, b.* EXCLUDE "at" FROM {source} b'
+            f" SEMI JOIN {missing} m ON m.row = b.at AND m.row = m.first"
+        )
+        stage = replace(self._stage, write=self._create, later=(self._clause, *self._stage.later))
+        made = Create(work, stage, Kept(firsts, work.tables.count(firsts), self._kept.values)).run()
+        return self._rows(found, missing, firsts, made)
+
+    def _refuse_nulls(self) -> None:
+        """Refuse to look for null: nothing equals it."""
+        for element in elements_of(self._create):
+            for key, node in element.properties.items if element.properties is not None else ():
+                value = self._kept.values[self._stage.name_of(node)].sql
+                if self._work.tables.count(f"(SELECT 1 FROM {self._kept.source} b WHERE {value} IS NULL LIMIT 1)"):
+                    raise ExecutionError(
+                        f"MERGE cannot look for a null '{key.text}': nothing equals null",
+                        text=self._work.context.text,
+                        position=key.span.start,
+                    )
+
+    def _matches(self) -> Kept:
+        """Return what the rows match, by the number of the row."""
+        given = {id(node): f" #{number}" for number, node in enumerate(self._stage.computed)}
+        start = {name.replace("#", " #"): value for name, value in self._kept.values.items()}
+
+        def known(element: Any) -> Any:
+            if element.properties is None:
+                return element
+            items = ((key, ast.Variable(given[id(node)], node.span)) for key, node in element.properties.items)
+            return replace(element, properties=replace(element.properties, items=tuple(items)))
+
+        pattern = self._clause.pattern
+        pattern = replace(pattern, nodes=tuple(map(known, pattern.nodes)), edges=tuple(map(known, pattern.edges)))
+        match = ast.MatchClause((pattern,), span=self._clause.span)
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in (_AT, *self._new))
+        query = ast.Composite(((match, ast.ReturnClause(items, span=self._clause.span)),))
+        found = self._work.read(query, Relation(self._kept.source, {**start, _AT: Typed("b.at", INTEGER)}))
+        for name in self._new:
+            if found.values[name].type not in (NODE, EDGE):
+                raise NotSupportedError(f"MERGE of {found.values[name].type} is not for SQL")
+        return found
+
+    def _rows(self, found: Kept, missing: str, firsts: str, made: Kept) -> Kept:
+        """Return all rows, each with what it found or made, and which of it."""
+        olds = [name for name in self._kept.values if not name.startswith("#")]
+        names = [*olds, *self._new]
+
+        def columns(kept: Kept, chosen: list[str], extra: str) -> str:
+            values = "".join(f", {kept.values[name].sql} AS w{names.index(name)}" for name in chosen)
+            return f"(SELECT {extra}{values} FROM {kept.source} b)"
+
+        chosen = "".join(f", w{i}" for i in range(len(names)))
+        rows = columns(self._kept, olds, "b.at AS row")
+        matched = columns(found, self._new, f"b.at AS part, {found.values[_AT].sql} AS row")
+        new = columns(made, self._new, "b.at AS number")
+        both = union_all(
+            [
+                f"SELECT row, part, FALSE AS made{chosen} FROM {rows} JOIN {matched} USING (row)",
+                f"SELECT row, 0 AS part, row = m.first AS made{chosen} FROM {rows} JOIN {missing} m USING (row)"
+                f" JOIN {firsts} f ON f.first = m.first JOIN {new} ON number = f.at",
+            ]
+        )
+        source = self._work.tables.make(
+            f"SELECT row_number() OVER (ORDER BY row ASC, part ASC) - 1 AS at, made{chosen} FROM ({both})"
+            " ORDER BY row ASC, part ASC"
+        )
+        types = {**self._kept.values, **made.values}
+        values = {name: Typed(f"b.w{i}", types[name].type, types[name].many) for i, name in enumerate(names)}
+        return Kept(source, self._work.tables.count(source), {**values, MADE: Typed("b.made", BOOLEAN)})

@@ -1,0 +1,185 @@
+"""Statements that write many rows: ours by sets, ours row by row, DuckDB's SQL over tables, and Ladybug.
+
+    python -m tests.benchmarks.writing [--rows 100000] [--repeat 3] [--cpu]
+
+The statements run one after the other over one database in memory, each over what those before it left; every engine
+starts anew for each repetition.  Cells are medians; with ``--cpu`` of processor seconds, which a busy machine bends less.
+``row by row`` is the interpreter, which every one of these statements went through before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tests.benchmarks.harness import Cell, Table, against, chosen, main, options, progress, surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement, in openCypher, Ladybug's where that differs, and SQL; empty for what one cannot say."""
+
+    name: str
+    cypher: str
+    sql: str
+    ladybug: str | None = None
+
+
+def statements(rows: int) -> list[Statement]:
+    """Return the statements over so many rows."""
+    return [
+        Statement(
+            "CREATE vertices, UNWIND range",
+            f"UNWIND range(1, {rows}) AS i CREATE (:T {{i: i, name: 'n' + toString(i)}})",
+            f"INSERT INTO t SELECT i, 'n' || i, NULL FROM range(1, {rows + 1}) r(i)",
+            f"UNWIND range(1, {rows}) AS i CREATE (:T {{i: i, name: 'n' + CAST(i AS STRING)}})",
+        ),
+        Statement(
+            "CREATE vertices, UNWIND $rows",
+            "UNWIND $rows AS r CREATE (:P {name: r.name, age: r.age})",
+            "INSERT INTO p SELECT r.name, r.age FROM (SELECT unnest($rows) AS r)",
+        ),
+        Statement("SET n.i = n.i + 1", "MATCH (n:T) SET n.j = n.i + 1", "UPDATE t SET j = i + 1"),
+        Statement("SET n:Label", "MATCH (n:T) SET n:Big", "", ""),
+        Statement(
+            "CREATE edges with a property",
+            "MATCH (a:T) WITH a MATCH (b:P) WHERE b.name = 'p' + toString(a.i - 1) CREATE (a)-[:KNOWS {since: a.i}]->(b)",
+            "INSERT INTO knows SELECT t.i, p.name, t.i, NULL FROM t JOIN p ON p.name = 'p' || (t.i - 1)",
+            "MATCH (a:T), (b:P) WHERE b.name = 'p' + CAST(a.i - 1 AS STRING) CREATE (a)-[:KNOWS {since: a.i}]->(b)",
+        ),
+        Statement(
+            "SET r.w = r.since * 2", "MATCH ()-[r:KNOWS]->() SET r.w = r.since * 2", "UPDATE knows SET w = since * 2"
+        ),
+        Statement(
+            "REMOVE n.name", "MATCH (n:T) REMOVE n.name", "UPDATE t SET name = NULL", "MATCH (n:T) SET n.name = NULL"
+        ),
+        Statement(
+            "DELETE half of the edges",
+            "MATCH (n:T)-[r:KNOWS]->() WHERE n.i % 2 = 0 DELETE r",
+            "DELETE FROM knows USING t WHERE t.i = knows.s AND t.i % 2 = 0",
+        ),
+        Statement(
+            "DETACH DELETE",
+            "MATCH (n:T) DETACH DELETE n",
+            "DELETE FROM knows USING t WHERE t.i = knows.s; DELETE FROM t",
+        ),
+    ]
+
+
+class Engine(Protocol):
+    """Runs the statements."""
+
+    def run(self, statement: Statement, rows: list[dict[str, Any]]) -> bool:
+        """Run one; whether the engine can say it."""
+
+
+class Ours:
+    """By sets."""
+
+    def __init__(self) -> None:
+        import graphdb
+
+        self._database = graphdb.connect(device="cpu")
+        self._database.query("CREATE (:T)-[:KNOWS {since: 0}]->(:P) ").fetchall()
+
+    def run(self, statement: Statement, rows: list[dict[str, Any]]) -> bool:
+        given = {"rows": rows} if "$rows" in statement.cypher else {}
+        self.ask(statement.cypher, given)
+        return True
+
+    def ask(self, text: str, given: dict[str, Any]) -> None:
+        self._database.query(text, given)
+
+
+class Interpreted(Ours):
+    """Row by row."""
+
+    def ask(self, text: str, given: dict[str, Any]) -> None:
+        from graphdb.grammar.parser import parse
+
+        query: Any = parse(text)
+        self._database._statements()._interpreted(query, text, given, None)
+
+
+class Duck:
+    """DuckDB, with a table for each kind of vertex and edge."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect()
+        self._connection.execute("CREATE TABLE t (i BIGINT, name VARCHAR, j BIGINT)")
+        self._connection.execute("CREATE TABLE p (name VARCHAR, age BIGINT)")
+        self._connection.execute("CREATE TABLE knows (s BIGINT, o VARCHAR, since BIGINT, w BIGINT)")
+
+    def run(self, statement: Statement, rows: list[dict[str, Any]]) -> bool:
+        if statement.sql:
+            self._connection.execute(statement.sql, {"rows": rows} if "$rows" in statement.sql else None)
+        return bool(statement.sql)
+
+
+class Ladybug:
+    """Ladybug, with the same tables."""
+
+    def __init__(self) -> None:
+        import ladybug
+
+        self._connection: Any = ladybug.Connection(ladybug.Database(":memory:"))
+        for made in (
+            "NODE TABLE T(id SERIAL PRIMARY KEY, i INT64, name STRING, j INT64)",
+            "NODE TABLE P(id SERIAL PRIMARY KEY, name STRING, age INT64)",
+            "REL TABLE KNOWS(FROM T TO P, since INT64, w INT64)",
+        ):
+            self._connection.execute(f"CREATE {made}")
+
+    def run(self, statement: Statement, rows: list[dict[str, Any]]) -> bool:
+        text = statement.cypher if statement.ladybug is None else statement.ladybug
+        if text:
+            self._connection.execute(text, {"rows": rows} if "$rows" in text else {})
+        return bool(text)
+
+
+ENGINES: dict[str, Callable[[], Any]] = {
+    "graphdb": Ours,
+    "row by row": Interpreted,
+    "duckdb": Duck,
+    "ladybug": Ladybug,
+}
+
+
+def run(argv: Sequence[str]) -> list[Table]:
+    """Run all statements on all engines."""
+    parser = options(__doc__ or "", [name for name in ENGINES if name != "graphdb"], 3, 60.0)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--cpu", action="store_true", help="processor seconds in place of elapsed ones")
+    asked = parser.parse_args(argv)
+    clock = time.process_time if asked.cpu else time.perf_counter
+    engines = chosen(asked.peers, ENGINES)
+    wanted = statements(asked.rows)
+    rows = [{"name": f"p{i}", "age": i % 90} for i in range(asked.rows)]
+    cells = {name: [Cell() for _ in wanted] for name in engines}
+    for _ in range(asked.repeat):
+        for name, make in engines.items():
+            engine = make()
+            for statement, cell in zip(wanted, cells[name], strict=True):
+                progress(f"{name}: {statement.name}")
+                started = clock()
+                if engine.run(statement, rows):
+                    cell.seconds.append(clock() - started)
+                else:
+                    cell.trouble = "-"
+    what = "processor ms" if asked.cpu else "ms"
+    table = Table(f"writing {asked.rows:,} rows: {what}, median", ["statement", *engines])
+    for i, statement in enumerate(wanted):
+        table.add(statement.name, *[cells[name][i].text() for name in engines])
+    for name in engines:
+        if name != "graphdb":
+            table.notes.append(f"{name} takes {against(cells['graphdb'], cells[name])} of our time")
+    table.notes.append(f"{surroundings('graphdb', 'duckdb', 'ladybug')}; {asked.repeat} runs")
+    return [table]
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,147 @@
+"""MERGE by sets against the interpreter, which goes row by row: the same rows, changes and graph, on random graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.errors import GraphDBError, NotSupportedError
+from graphdb.statements import Statements
+from graphdb.writing.run import Writing
+
+ids = st.integers(0, 5)
+vertices = st.lists(st.tuples(ids, st.sampled_from(["P", "Q"])), max_size=6)
+edges = st.lists(st.tuples(ids, ids, st.sampled_from(["R", "S"])), max_size=6)
+given_rows = st.lists(ids, max_size=8)
+
+SOURCES = (
+    "UNWIND $rows AS i",
+    "UNWIND $rows AS i MATCH (a:P {id: i})",
+    "MATCH (a:P) WITH a, a.id AS i",
+    "UNWIND $rows AS i MATCH (a:P {id: i}), (b:Q)",
+)
+PATTERNS = (
+    "(n:P {id: i})",
+    "(n:Q {id: i % 3, sort: 'new'})",
+    "(n:P {id: i})-[r:R]->(m:Q {id: i + 1})",
+    "(a)-[r:R]->(n:New {id: i % 2})",
+    "(a)<-[r:S {w: i % 2}]-(n:P)",
+    "(a)-[r:R]->(b)",
+    "(b)-[r:S]-(a)",
+    "(a)-[r:R]->(a)",
+)
+SETS = (
+    "",
+    "ON CREATE SET n.made = i",
+    "ON MATCH SET n.seen = coalesce(n.seen, 0) + 1",
+    "ON CREATE SET n.x = 1, n:Made ON MATCH SET n.seen = true",
+    "ON CREATE SET r.made = i ON MATCH SET r.seen = i",
+    "ON MATCH SET a.id = i + 1",
+)
+ENDS = ("", " RETURN count(*)", " RETURN i, n.id, n.made, n.seen", " SET n.after = i")
+
+
+def statements() -> list[str]:
+    """All that bind what they name."""
+    found = []
+    for source in SOURCES:
+        for pattern in PATTERNS:
+            for sets in SETS:
+                for end in ENDS:
+                    needs = {name for name in "ab" if f"({name})" in pattern or f"{name}.id = i + 1" in sets}
+                    named = {name for name in "nr" if f"({name}:" in pattern or f"[{name}:" in pattern}
+                    used = {name for name in "nr" if f"{name}." in sets + end or f"{name}:" in sets}
+                    if all(f"({name}:" in source for name in needs) and used <= named:
+                        found.append(f"{source} MERGE {pattern} {sets}{end}")
+    return found
+
+
+STATEMENTS = statements()
+
+
+def filled(vertices: list[Any], edges: list[Any]) -> graphdb.Database:
+    """A database with some vertices, and edges between the first ones of their numbers."""
+    db = graphdb.connect()
+    made = ", ".join(f"(v{i}:{label} {{id: {id}}})" for i, (id, label) in enumerate(vertices))
+    place = {id: i for i, (id, _) in reversed([*enumerate(vertices)])}
+    known = [(place[a], place[b], label) for a, b, label in edges if a in place and b in place]
+    made += "".join(f", (v{a})-[:{label} {{w: {i % 2}}}]->(v{b})" for i, (a, b, label) in enumerate(known))
+    if made:
+        db.query(f"CREATE {made}")
+    return db
+
+
+def graph(db: graphdb.Database) -> list[Counter[Any]]:
+    """All vertices and edges, by value: what they are called is not compared."""
+
+    def plain(value: Any) -> Any:
+        return repr(sorted(value)) if isinstance(value, list) else repr(value)
+
+    told = "labels(x), properties(x)"
+    queries = (
+        f"MATCH (x) RETURN {told}",
+        "MATCH (a)-[x]->(b) RETURN properties(a), type(x), properties(x), properties(b)",
+    )
+    return [Counter(tuple(map(plain, row)) for row in db.query(query).fetchall()) for query in queries]
+
+
+def ran(db: graphdb.Database, text: str, rows: list[int]) -> Any:
+    try:
+        result = db.query(text, **({"rows": rows} if "$rows" in text else {}))
+    except GraphDBError as error:
+        return type(error), str(error)
+    return result.message, Counter(map(repr, result.fetchall())) if result.columns else None
+
+
+@settings(max_examples=12, deadline=None)
+@given(vertices, edges, given_rows, st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=2))
+def test_sets_do_what_the_interpreter_does(
+    vertices: list[Any], edges: list[Any], rows: list[int], texts: list[str]
+) -> None:
+    with filled(vertices, edges) as sets, filled(vertices, edges) as interpreted:
+        for text in texts:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Statements, "_writing", refuse)
+                expected = ran(interpreted, text, rows)
+            assert ran(sets, text, rows) == expected, text
+            assert graph(sets) == graph(interpreted), text
+
+
+def refuse(*_: object) -> Any:
+    raise NotSupportedError("not here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UNWIND $rows AS i MERGE (n:P {id: i}) ON CREATE SET n.x = 1 ON MATCH SET n.seen = true RETURN n.id",
+        "UNWIND $rows AS i MATCH (a:P {id: i}) MERGE (a)-[r:R]->(b:Q {id: i % 2}) ON MATCH SET r.w = i",
+        "MATCH (a:P), (b:Q) MERGE (a)-[r:R {w: 1}]->(b) ON CREATE SET r.new = true",
+    ],
+)
+def test_these_go_by_sets(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Else the comparison would compare the interpreter with itself."""
+    done = []
+    run = Writing.run
+
+    def noted(writing: Writing) -> Any:
+        result = run(writing)
+        done.append(text)
+        return result
+
+    with filled([(1, "P"), (2, "Q")], [(1, 2, "R")]) as db:
+        monkeypatch.setattr(Writing, "run", noted)
+        db.query(text, **({"rows": [1, 2, 2, 1, 3]} if "$rows" in text else {}))
+    assert done == [text]
+
+
+def test_null_is_refused_with_its_place() -> None:
+    with graphdb.connect() as db:
+        with pytest.raises(graphdb.ExecutionError, match=r"null 'id'.*line 1, column 35"):
+            db.query("UNWIND [1, null] AS i MERGE (n:P {id: i}) RETURN n")
+        assert db.query("MATCH (n) RETURN count(*)").fetchall() == [(0,)]
