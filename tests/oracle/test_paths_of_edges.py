@@ -1,6 +1,11 @@
-"""Paths along edges that are told apart (by their properties, or as parallel ones) against the interpreter's search."""
+"""Paths along edges that are told apart (by their properties, or as parallel ones) against the interpreter's search.
+
+``GRAPHDB_FUZZ`` multiplies the number of graphs.
+"""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,9 +15,11 @@ import graphdb
 from graphdb.paths.run import PathRun
 from tests.oracle.test_path_plans import refuse, rows
 
-SOME = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+
+SOME = settings(max_examples=2 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
 edge = st.tuples(st.integers(0, 3), st.sampled_from("EF"), st.integers(0, 3), st.integers(0, 2))
-multigraphs = st.lists(edge, min_size=2, max_size=8)
+multigraphs = st.lists(edge, min_size=5, max_size=8)
 
 QUERIES = """MATCH p = (a)-[:E]->(b) RETURN p
 MATCH p = (a)-[*1..2]-(b) RETURN p, length(p)
