@@ -128,6 +128,11 @@ def show(expression: s.Expression) -> str:
             return show_path(pattern)
 
 
+def show_order(item: s.OrderItem) -> str:
+    nulls = "" if item.nulls_first is item.descending else f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"
+    return show(item.expression) + (" DESC" if item.descending else "") + nulls
+
+
 def show_query(query: s.Query) -> str:
     lines = []
     for clause in query.matches:
@@ -138,8 +143,7 @@ def show_query(query: s.Query) -> str:
     items += [item.text + (f" AS {show_name(item.alias)}" if item.alias is not None else "") for item in r.items]
     lines.append(f"RETURN {'DISTINCT ' if r.distinct else ''}{', '.join(items)}")
     if r.order_by:
-        order = (show(item.expression) + (" DESC" if item.descending else "") for item in r.order_by)
-        lines.append("ORDER BY " + ", ".join(order))
+        lines.append("ORDER BY " + ", ".join(map(show_order, r.order_by)))
     lines += [f"SKIP {show(r.skip)}"] if r.skip else []
     lines += [f"LIMIT {show(r.limit)}"] if r.limit else []
     return "\n".join(lines)
@@ -249,7 +253,7 @@ returns = st.builds(
     st.lists(items, min_size=1, max_size=3).map(tuple),
     st.booleans(),
     st.booleans(),
-    st.lists(st.builds(s.OrderItem, expressions, st.booleans()), max_size=2).map(tuple),
+    st.lists(st.builds(s.OrderItem, expressions, st.booleans(), st.booleans()), max_size=2).map(tuple),
     st.none() | expressions,
     st.none() | expressions,
 )
