@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from math import inf
 from typing import TypeAlias
 
 from graphdb.errors import ExecutionError, NotSupportedError, QueryTimeout
@@ -15,7 +16,7 @@ from graphdb.interpret.naming import Naming
 from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
 from graphdb.relation import Relation
-from graphdb.relational.program import Program
+from graphdb.relational.program import Program, Rows, Searched
 from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.state import State
@@ -33,6 +34,9 @@ from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
 """Makes what runs one reading query, with these parameters and within so many seconds."""
+
+LEAST = 64
+"""Rows that are worth writing by sets: for fewer, its SQL takes longer to plan than they take one by one."""
 
 Prepare: TypeAlias = Callable[[PathRun, ast.Composite, Relation | None], Prepared | Program]
 """Prepares a reading query, which may start from rows."""
@@ -173,7 +177,28 @@ class Writing:
                 raise NotSupportedError("a value that SQL does not hold is not written by SQL")
         if stage is not None:
             _CLAUSES[type(stage.write)].check(stage, values, self._text)
+        if stage is self.stages[0] and self._rows(prepared, stage) < LEAST:
+            raise NotSupportedError("it writes few rows, which is as quick")
         return prepared, values
+
+    def _rows(self, prepared: Prepared | Program, stage: Stage) -> float:
+        """Return how many rows are expected; infinity where only a run tells."""
+        rows = 1.0
+        for clause in stage.reads:
+            if isinstance(clause, ast.UnwindClause):
+                source = clause.source
+                given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else None
+                items = source.items if isinstance(source, ast.ListLiteral) else given
+                rows *= len(items) if isinstance(items, (list, tuple)) else inf
+        if not any(isinstance(clause, ast.MatchClause) for clause in stage.reads):
+            return rows
+        steps = prepared.steps if isinstance(prepared, Program) else (prepared,)
+        for step in steps:
+            if isinstance(step, Rows):
+                continue
+            plan = None if isinstance(step, Searched) else step.plan
+            rows *= inf if plan is None else max(plan.steps[-1].estimate, 1.0)
+        return rows
 
     def _read(self, query: ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
         """Run a query, which may start from rows; its rows, for a stage or for what that looks up."""

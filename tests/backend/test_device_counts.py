@@ -279,7 +279,7 @@ def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
     """Blocks as teams, and numbers in scratch memory, as on larger graphs."""
     from graphdb.gpu import registers
 
-    graph, label = graph_of(40, 160, 4)
+    graph, label = graph_of(20, 70, 4)
     with mock.patch.object(registers, "SHARED", shared), mock.patch.object(registers, "WARP_BYTES", warp):
         for name in ("4-wheel", "diamond closed by a vertex"):
             assert counted(pattern_of(PATTERNS[name], label), graph, executor)

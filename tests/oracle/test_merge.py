@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
@@ -98,7 +98,12 @@ def ran(db: graphdb.Database, text: str, rows: list[int]) -> Any:
     return result.message, Counter(map(repr, result.fetchall())) if result.columns else None
 
 
-@settings(max_examples=12, deadline=None)
+@pytest.fixture(autouse=True)
+def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphdb.writing.run.LEAST", 0)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
 @given(vertices, edges, given_rows, st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=2))
 def test_sets_do_what_the_interpreter_does(
     vertices: list[Any], edges: list[Any], rows: list[int], texts: list[str]

@@ -30,6 +30,7 @@ def pair() -> Iterator[tuple[graphdb.Database, graphdb.Database]]:
 @pytest.fixture(autouse=True)
 def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphdb.writing.stages.writes_one_row", lambda query: False)
+    monkeypatch.setattr("graphdb.writing.run.LEAST", 0)
 
 
 def by_sets(db: graphdb.Database, text: str, **arguments: object) -> graphdb.Result:
