@@ -109,7 +109,7 @@ labels = st.sampled_from(["<a:p>", "<a:q>", "<http://www.w3.org/1999/02/22-rdf-s
 values = st.sampled_from(['"x"', '"x"@en', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"y"^^<a:t>', "_:b"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(terms | st.just("_:b"), labels, terms | values), max_size=40), st.integers(1, 200))
 def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, ...]], memory: int) -> None:
     """Runs of a few triples, windows of two, and terms in any number of batches make what one piece makes."""
