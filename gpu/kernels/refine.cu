@@ -172,6 +172,7 @@ struct Refinement {
       atomicAdd(dropped + pass, (u64)lost);
       changed[own.number] = now;
     }
+    __syncthreads();  // compilers have every thread read `lost`: the next piece must not begin it anew meanwhile
   }
 
   // Whether a vertex joined with this one has lost candidates since then.
