@@ -16,7 +16,7 @@ whole: that is slower, and never wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -74,6 +74,11 @@ class Computing(Protocol):
         NotSupportedError
             An expression failed, or its values are not all told apart by their keys: the query has to be interpreted.
         """
+
+
+def running(computing: Computing | None) -> AbstractContextManager[Callable[[bytes], object] | None]:
+    """Begin a run of what a query has computed in Python, if it has anything."""
+    return nullcontext() if computing is None else computing.run()
 
 
 def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> Typed:

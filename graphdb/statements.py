@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.embed import caller_tables, cypher_calls
 from graphdb.errors import (
@@ -217,7 +218,7 @@ class Statements:
         NotSupportedError
             A value that Python computes failed: the query has to be interpreted.
         """
-        with _computing(prepared) as value_of:
+        with running(prepared.computing) as value_of:
             table = run.run(prepared)
         columns = prepared.shaped.columns
         return Result(self._state, table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
@@ -359,7 +360,11 @@ class Statements:
                 else:
                     shaped = prepared.shaped
                     rows = presented(f"({shaped.sql})", shaped.columns, ordered=shaped.ordered)
-                    with _computing(prepared), run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+                    with (
+                        running(prepared.computing),
+                        run.bindings(prepared),
+                        self._state.connection.guard(timeout) as raw,
+                    ):
                         # Not fetchone: an unfinished result would block the connection.
                         count = raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
             except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
@@ -402,7 +407,7 @@ class Statements:
             if isinstance(prepared, Program):
                 if not profile:
                     return Explanation.of_program(prepared, names, run.executor.describe)
-                with _computing(prepared):
+                with running(prepared.computing):
                     table = run.run(prepared)
                 seconds = planned, time.perf_counter() - started
                 return Explanation.of_program(
@@ -411,7 +416,7 @@ class Statements:
             executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
             if not profile:
                 return Explanation.planned(prepared, names, executor)
-            with _computing(prepared):
+            with running(prepared.computing):
                 table = run.run(prepared)
             seconds = planned, time.perf_counter() - started
         return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
@@ -494,11 +499,6 @@ class _Later:
             state, executor, text, arguments = self._of
             self.found = Computation(Context(state.snapshot, state.forget, executor, text, arguments, Control))
         return self.found
-
-
-def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:
-    """Begin a run of what a query has computed in Python."""
-    return nullcontext() if prepared.computing is None else prepared.computing.run()
 
 
 def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:

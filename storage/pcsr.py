@@ -142,16 +142,13 @@ def build_partition(
     layer
         The offset layer; by default the one that pays.
     """
-    plain = isinstance(labels, int) and direction != "both"
-    if plain:
-        source, target = (subjects, objects) if direction == "out" else (objects, subjects)
-        if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
-            order = stable_order(source, vertices)
-            source, target = source[order], target[order]
-        neighbours, code_offsets, codes = target, None, None
-    else:
+    if not isinstance(labels, int) or direction == "both":
         return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
-    return _laid_out(source, neighbours, code_offsets, codes, vertices, dtype, layer)
+    source, target = (subjects, objects) if direction == "out" else (objects, subjects)
+    if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
+        order = stable_order(source, vertices)
+        source, target = source[order], target[order]
+    return _laid_out(source, target, None, None, vertices, dtype, layer)
 
 
 def partition_of(

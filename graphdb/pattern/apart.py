@@ -6,7 +6,7 @@ apart, each is matched by itself, and SQL joins their rows by the condition (a h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.grammar import syntax as ast
@@ -32,20 +32,24 @@ class _Component:
         return free_variables(tuple(path for _, path in self.paths)) - self.names
 
 
-def apart(matches: Sequence[ast.MatchClause]) -> list[list[ast.MatchClause]]:
+def apart(matches: Sequence[ast.MatchClause], known: Collection[str] = ()) -> list[list[ast.MatchClause]]:
     """Return MATCH clauses as groups to be matched one after the other: one group where one plan is as good.
 
     The conditions of a group name what it and the groups before it bind.  Groups share no variable, and edges that have
-    to differ are in the same group.
+    to differ are in the same group.  ``known`` are the names that rows have before the match: where they say something
+    of two groups, these are as good as connected by values.
     """
     whole = [list(matches)]
+    if sum(len(match.patterns) for match in matches) < 2:
+        return whole
     where = [(i, condition) for i, match in enumerate(matches) for condition in conjuncts(match.where)]
     if not all(_divisible(match) for match in matches) or any(subqueries_in(tuple(where))):
         return whole
     components = _components(matches)
     if len(components) == 1 or not _ordered(components) or not _edges_differ(matches, components):
         return whole
-    linked = any(component.takes for component in components)
+    given = [component for component in components if (component.names | component.takes) & set(known)]
+    linked = len(given) > 1 or any(component.takes.difference(known) for component in components)
     for i, condition in where:
         names = free_variables(condition)
         last = max((n for n, component in enumerate(components) if component.names & names), default=0)

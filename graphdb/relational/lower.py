@@ -104,7 +104,7 @@ class Lowering(Searches):
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
-                groups = [matches] if clause.optional else apart(matches)
+                groups = [matches] if clause.optional else apart(matches, relation.variables)
                 for i, group in enumerate(groups):
                     then = [*chain.from_iterable(groups[i + 1 :]), *rest]
                     fresh = relation is UNIT and not clause.optional

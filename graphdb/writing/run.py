@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from math import inf
 from typing import TypeAlias
 
+from graphdb.computed import running
 from graphdb.errors import ExecutionError, NotSupportedError, QueryTimeout
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
@@ -204,7 +205,7 @@ class Writing:
         """Run a query, which may start from rows; its rows, for a stage or for what that looks up."""
         with self._new_run(self._arguments, self._left()) as run:
             prepared, values = self._prepared(run, query, start, stage)
-            with _computing(prepared), run.bindings(prepared), self._state.connection.guard(self._left()):
+            with running(prepared.computing), run.bindings(prepared), self._state.connection.guard(self._left()):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.make(sql, shaped.parameters)
@@ -217,7 +218,7 @@ class Writing:
         """Run the last clauses; what they return."""
         with self._new_run(self._arguments, self._left()) as run:
             prepared = self._prepare(run, stage.query, start.relation)
-            with _computing(prepared) as value_of:
+            with running(prepared.computing) as value_of:
                 table = run.run(prepared)
         return Result(self._state, table, prepared.shaped.columns, value_of=value_of)
 
@@ -241,7 +242,3 @@ def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list
         return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
     executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
     return list(Explanation.planned(prepared, names, executor).lines)
-
-
-def _computing(prepared: Prepared | Program) -> AbstractContextManager[Callable[[bytes], object] | None]:
-    return nullcontext() if prepared.computing is None else prepared.computing.run()

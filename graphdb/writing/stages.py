@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
@@ -138,7 +138,7 @@ def with_maps(query: ast.Composite, arguments: Mapping[str, object]) -> tuple[as
         nodes = tuple(map(of_element, pattern.nodes))
         return replace(pattern, nodes=nodes, edges=tuple(map(of_element, pattern.edges)))
 
-    def of_element(element: ast.NodePattern | ast.EdgePattern | ast.Subpath):  # type: ignore[no-untyped-def]
+    def of_element(element: Any) -> Any:
         if isinstance(element, ast.Subpath) or element.given is None:
             return element
         found = written_out(element.given)

@@ -53,9 +53,8 @@ def searching(devices: Any, **sizes: Any) -> Any:
     return executor
 
 
-@pytest.mark.parametrize(
-    ("name", "motion"), [("4-wheel", True), ("5-clique minus an edge", True), ("5-clique", True), ("5-clique", False)]
-)
+@pytest.mark.parametrize("motion", [True, False])
+@pytest.mark.parametrize("name", ["4-wheel", "5-clique minus an edge", "5-clique"])
 def test_shared_intersections(devices: Any, name: str, motion: bool) -> None:
     """Lists longer than a batch, intersections that are kept while several steps read them; rows and counts."""
     graph, label = graph_of(44, 420, 1)

@@ -129,7 +129,7 @@ def graphs(draw: st.DrawFn) -> str:
     return "\n".join(sorted(lines)) + "\n"
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), triples=graphs())
 def test_same_solutions_as_sparql(data: st.DataObject, triples: str) -> None:
     store = pyoxigraph.Store()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import graphdb
+from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.pattern.apart import apart
 from graphdb.relational.program import Program
@@ -28,9 +29,11 @@ APART = [
     "UNWIND [1, 2] AS i MATCH (a:A {x: i}), (b:B) WHERE a.x = b.x RETURN i, a.y, b.y",
     "MATCH (o:B) WITH o MATCH (o)-[:E]->(a), (b) WHERE a.x = b.x RETURN o.x, a.x, b.y",
     "MATCH (a:A), (b:B WHERE b.x = a.x) RETURN a.x, b.y",
+    "UNWIND [[0, 1], [1, 2]] AS p MATCH (a:A {x: p[0]}), (b:B {x: p[1]}) RETURN a.y, b.y",
 ]
 TOGETHER = [
     "MATCH (a:A), (b:B) RETURN count(*)",
+    "WITH 1 AS one MATCH (a:A), (b:B) RETURN one, count(*)",
     "MATCH (a:A), (b:B) WHERE a <> b RETURN count(*)",
     "MATCH (a:A)-[:E]->(c), (b:B)-[:E]->(d) WHERE c.x = d.x RETURN a.x, b.x",
     "MATCH DIFFERENT NODES (a:A), (b) WHERE a.x = b.x RETURN a.x, b.x",
@@ -68,8 +71,8 @@ def test_what_is_taken_apart_has_the_same_rows(db: graphdb.Database, text: str) 
 @pytest.mark.parametrize("text", TOGETHER)
 def test_what_one_plan_does_as_well_stays_together(db: graphdb.Database, text: str) -> None:
     query = parse(text)
-    matches = query.matches if hasattr(query, "matches") else query.parts[0][:-1]  # type: ignore[union-attr]
-    assert len(apart(matches)) == 1
+    clauses = query.matches if isinstance(query, ast.Query) else query.parts[0]  # type: ignore[union-attr]
+    assert len(apart([clause for clause in clauses if isinstance(clause, ast.MatchClause)])) == 1
     want = Counter(db._statements()._interpreted(query, text, {}, None).fetchall())  # type: ignore[arg-type]
     assert want
     assert Counter(db.query(text).fetchall()) == want
