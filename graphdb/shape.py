@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from graphdb import lists
+from graphdb.aggregates import AGGREGATES
 from graphdb.candidates import Snapshot
+from graphdb.comparisons import sort_keys
 from graphdb.connection import quoted
 from graphdb.constants import from_numpy
 from graphdb.errors import BindError, NotSupportedError, ParameterError
 from graphdb.expressions import Compiler, Scope
-from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
@@ -443,7 +444,7 @@ class Shaper:
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
                 keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
-            keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
+            keys += [f"{key} {direction}" for key in sort_keys(compiler, value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
     def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:

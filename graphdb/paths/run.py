@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.aggregates import AGGREGATES
 from graphdb.errors import NotSupportedError
-from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.paths.base import Waiting
