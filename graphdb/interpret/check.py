@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphdb.aggregates import aggregates_in, contains_aggregate
 from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
-from graphdb.interpret.clauses import aggregates_in, column_name, contains_aggregate
+from graphdb.interpret.clauses import column_name
 from graphdb.interpret.types import (
     ANY,
     EDGE,

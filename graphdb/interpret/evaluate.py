@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.aggregates import is_aggregate
 from graphdb.errors import BindError, ExecutionError, GraphDBError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions, lists
@@ -297,7 +298,7 @@ class Compiler:
 
     def _functioncall(self, node: ast.FunctionCall) -> Evaluate:
         name = node.name.lower()
-        if name in functions.AGGREGATES:
+        if is_aggregate(node):
             key = self.context.aggregate_key(node)
             return lambda row: row[key]
         if name in functions.FACETS and node.arguments and isinstance(node.arguments[0], ast.Property):

@@ -21,7 +21,6 @@ from graphdb.storage.terms import LITERAL_BASE
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
-AGGREGATES = frozenset("""count sum avg min max collect stdev stdevp percentilecont percentiledisc""".split())
 FACETS = frozenset({"lang", "datatype"})
 """Functions of a property's literal, not of its value."""
 OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
