@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import BindError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.functions import AGGREGATES, FACETS, FUNCTIONS, Function
+from graphdb.interpret.calls import Function
+from graphdb.interpret.functions import AGGREGATES, FACETS, FUNCTIONS
 from graphdb.interpret.values import is_number
 from graphdb.temporal import Temporal
 
