@@ -42,6 +42,16 @@ def contains_aggregate(node: object) -> bool:
     return next(aggregates_in(node), None) is not None
 
 
+def is_plain_key(expression: ast.Expression) -> bool:
+    """Whether a returned column may stand beside an aggregate, as ``v.key + count(*)``: a variable or a property.
+
+    openCypher takes no others, so that what is grouped by need not be looked for inside other expressions.
+    """
+    while isinstance(expression, ast.Property):
+        expression = expression.base
+    return isinstance(expression, ast.Variable)
+
+
 # --- what they compile to --------------------------------------------------------------------------------------
 
 

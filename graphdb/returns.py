@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from graphdb.aggregates import aggregates_in, contains_aggregate, is_aggregate
+from graphdb.aggregates import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
 from graphdb.constants import from_numpy
 from graphdb.errors import BindError, NotSupportedError, ParameterError
 from graphdb.grammar import syntax as ast
@@ -81,7 +81,7 @@ def check_grouping(
     BindError
         One does.
     """
-    keys = {item.expression for item in items if ast.is_plain_key(item.expression)} | {*known}
+    keys = {item.expression for item in items if is_plain_key(item.expression)} | {*known}
     keys |= {ast.Variable(item.alias) for item in items if item.alias}
 
     def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
