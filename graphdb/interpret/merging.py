@@ -9,6 +9,7 @@ what it asks for, only one row after the other tells.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -21,7 +22,7 @@ def apart(clause: ast.MergeClause, bound: Collection[str]) -> bool:
     turned = [isinstance(edge, ast.EdgePattern) and edge.direction is ast.Direction.BOTH for edge in pattern.edges]
     if len(pattern.edges) == 1 and turned[0] and not any(ends) and _alike(*pattern.nodes):
         return False
-    if len(pattern.edges) > 1 and (any(turned) or any(left and right for left, right in zip(ends, ends[1:]))):
+    if len(pattern.edges) > 1 and (any(turned) or any(left and right for left, right in pairwise(ends))):
         return False
     asked = dict(_asked(clause))
     return all(key not in asked or asked[key] == value for key, value in _set(clause))

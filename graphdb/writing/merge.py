@@ -59,7 +59,7 @@ class Merge:
             if value.type.base not in _KEYS:
                 raise refused(f"MERGE by {value.type} is not for SQL", text, node)
         if not apart(clause, values):
-            raise refused("rows that may find what others have made are merged one by one", text, clause)
+            raise NotSupportedError("rows that may find what others have made are merged one by one")
         known = {name for name, value in values.items() if of_elements(value.type)}
         for item in clause.on_create if clause.on_match else ():
             if target_of(item, text).name in values:
