@@ -28,6 +28,7 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, UNIT, Relation, bindings_of
+from graphdb.relational.joins import Setting
 from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
@@ -109,8 +110,8 @@ class QueryRun(MatchRun):
         GraphDBError
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
-        lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
-        program = lowering.query(query, start)
+        setting = Setting(self._snapshot, self._text, self._arguments, self._pattern, self._step)
+        program = Lowering(setting).query(query, start)
         self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
