@@ -44,7 +44,13 @@ class Scope:
 
 
 class Compiler:
-    """Compiles the expressions of one statement; errors carry its ``text``."""
+    """Compiles the expressions of one statement; errors carry its ``text``.
+
+    Everything that compiles, here and in the rooms of values, raises :class:`~graphdb.errors.NotSupportedError` where
+    SQL cannot do it exactly (Python computes it then, or the query is interpreted), and
+    :class:`~graphdb.errors.BindError`, :class:`~graphdb.errors.TypeMismatchError` or
+    :class:`~graphdb.errors.ParameterError` for mistakes.
+    """
 
     def __init__(
         self,

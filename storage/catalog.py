@@ -92,7 +92,13 @@ class Catalog:
                                "AND database_name = current_database()"))  # fmt: skip
 
     def create(self) -> None:
-        """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction."""
+        """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction.
+
+        Raises
+        ------
+        StorageError
+            Something else has their names, or the file cannot be written.
+        """
         import duckdb
 
         from graphdb.storage.ddl import CREATE
