@@ -293,7 +293,9 @@ def _folded(c: Compiler, node: ast.Reduce, source: Typed, start: Typed) -> Typed
     values = "".join(f", f{i} := {value.sql}" for i, value in enumerate(found))
     types = "".join(f", f{i} {sql_type(value.type)}" for i, value in enumerate(found))
     whole = f"STRUCT(total {sql}{types})"
-    items = listed(source.sql, item, rows, f"CAST(struct_pack(total := NULL{values}) AS {whole})", None, f"CAST([] AS {whole}[])")
+    items = listed(
+        source.sql, item, rows, f"CAST(struct_pack(total := NULL{values}) AS {whole})", None, f"CAST([] AS {whole}[])"
+    )
     nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
     first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
     next_one = f"struct_pack(total := CAST({_body(result.sql)} AS {sql}){kept})"
