@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb import maps
+from graphdb.comparisons import compare
 from graphdb.computed import compute
 from graphdb.constants import list_sql
 from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
@@ -25,6 +26,7 @@ from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Ty
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
+    from graphdb.functions import Functions
 
 
 def common(values: Sequence[Typed]) -> tuple[list[str], Type]:
@@ -56,6 +58,19 @@ def items(c: Compiler, node: ast.Expression) -> Typed:
     if value.type.base is not Base.LIST:
         return Typed(f"unnest([{value.sql}])", value.type)
     return Typed(f"unnest({value.sql})", value.type.element or NULL)
+
+
+def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Typed:
+    """Return a list with another, or with an item, at its end."""
+    sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
+    elements = {v.type.element for v in sides if v.type.element != NULL}
+    if len(elements) > 1:
+        raise NotSupportedError(
+            "lists of values of different types are not supported yet", text=c.text, position=node.span.start
+        )
+    element = elements.pop() if elements else NULL
+    assert element is not None
+    return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
 
 
 def _list(c: Compiler, node: ast.Expression) -> Typed:
@@ -94,7 +109,7 @@ def _in(c: Compiler, node: ast.In) -> Typed:
     if collection.type.base is Base.NULL:
         return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
     if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
-        return c.any_of(lambda a, b: Typed(c.compare("=", a, b), BOOLEAN), item, collection)
+        return c.any_of(lambda a, b: Typed(compare(c, "=", a, b), BOOLEAN), item, collection)
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
@@ -103,10 +118,10 @@ def _in(c: Compiler, node: ast.In) -> Typed:
         if isinstance(node.collection, ast.ListLiteral):
             if not node.collection.items:
                 return Typed("FALSE", BOOLEAN)
-            parts = [c.compare("=", value, c.one(x)) for x in node.collection.items]
+            parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
             return Typed(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
-        equal = c.compare("=", value, Typed(name, element))
+        equal = compare(c, "=", value, Typed(name, element))
         found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
         return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
@@ -131,7 +146,7 @@ def _case(c: Compiler, node: ast.Case) -> Typed:
     def holds(test: ast.Expression) -> str:
         if operand is None:
             return c.condition(test)
-        return c.any_of(lambda a, b: Typed(c.compare("=", a, b), BOOLEAN), operand, c.compile(test)).sql
+        return c.any_of(lambda a, b: Typed(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
     results = [c.value_of(c.one(result)) for _, result in node.branches]
@@ -367,11 +382,10 @@ def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[[Compiler, ast.FunctionCall], Typed], int, int]] = {
+FUNCTIONS: Functions = {
     "head": (_item("({})[1]"), 1, 1),
     "last": (_item("({})[-1]"), 1, 1),
     "tail": (_tail, 1, 1),
     "range": (_range, 2, 3),
     "isempty": (_is_empty, 1, 1),
 }
-"""How each function compiles, and how many arguments it takes at least and at most."""
