@@ -238,7 +238,7 @@ class Compiler:
 
     def _pattern(self, pattern: str, node: ast.Expression) -> re.Pattern[str]:
         try:
-            return re.compile(pattern, re.DOTALL)
+            return re.compile(pattern)
         except re.error as wrong:
             raise self.error(node, f"'{pattern}' is no regular expression: {wrong}", ExecutionError) from None
 
@@ -299,8 +299,8 @@ class Compiler:
                 message = f"a text of more than {10 * LONGEST:,} characters is too long"
                 raise self.error(node, message, MemoryLimitError)
             return left + right
-        texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))
-        if node.operator == "+" and texts:
+        joined = node.operator == "+" and (isinstance(left, str) or isinstance(right, str))
+        if joined and all(isinstance(value, (str, bool, Temporal)) or is_number(value) for value in (left, right)):
             return functions.text_of(left) + functions.text_of(right)
         if isinstance(left, Temporal) or isinstance(right, Temporal):
             found = self._temporal(node.operator, left, right)

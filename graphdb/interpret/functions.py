@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -144,27 +145,31 @@ def _to_string(context: Context, node: ast.Expression, value: Any) -> Any:
 
 
 def _to_integer(context: Context, node: ast.Expression, value: Any) -> Any:
-    if is_number(value):
-        return int(value) if math.isfinite(value) else None
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            try:
-                return int(float(value))
-            except (ValueError, OverflowError):
-                return None
+        value = int(value) if _WHOLE.fullmatch(value) and len(value) < _LONG else _read_float(value)
+    if value is None:
+        return None
+    if is_number(value):
+        return found if math.isfinite(value) and (found := int(value)) in _INT64 else None
     raise wrong(context, node, f"toInteger does not take {type_name(value)}")
+
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+_LONG = 100
+"""Characters beyond which Python would mind reading an integer, which cannot be one of 64 bits."""
+_REAL = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity|INF|NaN)\s*", re.ASCII)
+
+
+def _read_float(text: str) -> float | None:
+    """Return the number that a text says in openCypher's words; Python knows more of them, such as ``1_0``."""
+    return float(text) if _REAL.fullmatch(text) else None
 
 
 def _to_float(context: Context, node: ast.Expression, value: Any) -> Any:
     if is_number(value):
         return float(value)
     if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
+        return _read_float(value)
     raise wrong(context, node, f"toFloat does not take {type_name(value)}")
 
 
@@ -335,6 +340,16 @@ def _log(call: Callable[[float], float]) -> Callable[[float], float]:
     return lambda value: -math.inf if value == 0 else call(value)
 
 
+def _abs(context: Context, node: ast.Expression, value: Any) -> Any:
+    if value == -(2**63) and isinstance(value, int):
+        raise wrong(context, node, "a number is out of range: 64 bits hold -2^63 to 2^63 - 1", ExecutionError)
+    return abs(value)
+
+
+def _whole(call: Callable[[float], int]) -> Callable[[float], float]:
+    return lambda value: float(call(value)) if math.isfinite(value) else value
+
+
 def _round(value: Any, digits: int = 0) -> float:
     scale = 10.0**digits
     return math.floor(float(value) * scale + 0.5) / scale if math.isfinite(value) else float(value)
@@ -451,10 +466,10 @@ def _functions() -> Mapping[str, Function]:
         "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
         "charlength": text(len, "string", result="integer"),
         # numbers
-        "abs": _plain(abs, "number", result="number"),
+        "abs": Function(_checked(_abs, "number"), kinds=("number",), result="number"),
         "sign": _plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
-        "ceil": _float(math.ceil),
-        "floor": _float(math.floor),
+        "ceil": _float(_whole(math.ceil)),
+        "floor": _float(_whole(math.floor)),
         "round": _plain(_round, "number", "integer", least=1, result="float"),
         "sqrt": _float(lambda v: math.sqrt(v) if v >= 0 else math.nan),
         "exp": _float(math.exp),
