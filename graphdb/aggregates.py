@@ -1,18 +1,19 @@
-"""Aggregates in SQL; where a row stands for several equal matches, each of them counts.
+"""Aggregates: which calls are some, and what they are in SQL, where a row may stand for several equal matches.
 
 :data:`AGGREGATES` holds them by their names in lower case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypeGuard
 
 from graphdb import durations
 from graphdb.comparisons import sort_keys
 from graphdb.computed import compute
 from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import parts_of
 from graphdb.numbers import numeric
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
@@ -20,6 +21,38 @@ from graphdb.values import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
     from graphdb.functions import Compile
+
+
+def is_aggregate(node: object) -> TypeGuard[ast.FunctionCall | ast.CountStar]:
+    """Whether a piece of syntax is an aggregate."""
+    return isinstance(node, ast.CountStar) or (isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES)
+
+
+def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
+    """Yield the aggregates of an expression, those in subqueries left out: they are their own."""
+    if is_aggregate(node):
+        yield node
+    elif not isinstance(node, ast.Subquery):
+        for part in parts_of(node):
+            yield from aggregates_in(part)
+
+
+def contains_aggregate(node: object) -> bool:
+    """Whether an expression has an aggregate in it."""
+    return next(aggregates_in(node), None) is not None
+
+
+def is_plain_key(expression: ast.Expression) -> bool:
+    """Whether a returned column may stand beside an aggregate, as ``v.key + count(*)``: a variable or a property.
+
+    openCypher takes no others, so that what is grouped by need not be looked for inside other expressions.
+    """
+    while isinstance(expression, ast.Property):
+        expression = expression.base
+    return isinstance(expression, ast.Variable)
+
+
+# --- what they compile to --------------------------------------------------------------------------------------
 
 
 def number_of_matches(c: Compiler, where: str = "") -> Typed:

@@ -19,6 +19,8 @@ from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, wi
 from graphdb.grammar import syntax as ast
 from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
+from graphdb.pattern.free import free_variables
+from graphdb.pattern.rename import rewritten
 from graphdb.typed import Typed, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
@@ -257,6 +259,8 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
 
 def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
     source, start = _list(c, node.source), c.compile(node.start)
+    if _elements(source):
+        return _folded(c, node, source, start)
     element = source.type.element or NULL
     # DuckDB folds into the type of the items.
     if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):
@@ -268,6 +272,54 @@ def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
     return Typed(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
 
+
+def _folded(c: Compiler, node: ast.Reduce, source: Typed, start: Typed) -> Typed:
+    """Fold vertices or edges: what is asked of each alone is looked up first, and a lambda goes over what was found.
+
+    DuckDB folds into the type of the items, so each of them has room for the accumulated value beside what was found.
+    """
+    asked: dict[ast.Expression, str] = {}
+
+    def change(part: object) -> object:
+        if isinstance(part, _OPERATORS) or not isinstance(part, ast.Expression):
+            return None
+        names = free_variables(part)
+        if node.variable.name not in names or node.accumulator.name in names:
+            return None
+        return ast.Variable(asked.setdefault(part, f"#of item {len(asked)}"), node.span)
+
+    step = rewritten(node.step, change)
+    item, rows, inner = _each_row(c, node.variable, source)
+    found = [inner.value_of(inner.one(part)) for part in asked]
+
+    def folded(type: Type) -> tuple[str, str, Typed]:
+        total, within = _each(c, node.accumulator, type, ".total")
+        each = c.fresh()
+        own = {name: Typed(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
+        return total, each, within.within(replace(within.scope, variables={**within.scope.variables, **own})).one(step)
+
+    total, each, result = folded(start.type)
+    if start.type == list_of(NULL) and result.type.base is Base.LIST:  # an empty list is one of anything
+        start = replace(start, type=result.type)
+        total, each, result = folded(start.type)
+    if start.type != result.type or start.many or start.type.base in (Base.NULL, Base.ANY):
+        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
+    sql = sql_type(start.type)
+    kept = "".join(f", f{i} := {each}.f{i}" for i in range(len(found)))
+    values = "".join(f", f{i} := {value.sql}" for i, value in enumerate(found))
+    types = "".join(f", f{i} {sql_type(value.type)}" for i, value in enumerate(found))
+    whole = f"STRUCT(total {sql}{types})"
+    items = listed(
+        source.sql, item, rows, f"CAST(struct_pack(total := NULL{values}) AS {whole})", None, f"CAST([] AS {whole}[])"
+    )
+    nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
+    first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
+    next_one = f"struct_pack(total := CAST({_body(result.sql)} AS {sql}){kept})"
+    return Typed(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
+
+
+_OPERATORS = (ast.Binary, ast.Boolean, ast.Case, ast.Comparison, ast.IsNull, ast.ListLiteral, ast.Unary)
+"""What is as good in a lambda as beside a row: of its parts, those that ask something of an item are looked up."""
 
 COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
     ast.Reduce: _reduce,

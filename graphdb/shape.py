@@ -8,24 +8,22 @@ what a user of SQL sees (vertices as their IRIs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 from graphdb import lists
-from graphdb.aggregates import AGGREGATES
+from graphdb.aggregates import contains_aggregate
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
 from graphdb.connection import quoted
-from graphdb.constants import from_numpy
-from graphdb.errors import BindError, NotSupportedError, ParameterError
+from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import parts_of, walk
+from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
+from graphdb.returns import beside_aggregates, check_grouping
 from graphdb.rows import Parameters, Rows
 from graphdb.typed import Typed
 from graphdb.values import MOMENT, ZONED, Base, Column, Type, single_kind
@@ -48,112 +46,11 @@ class Shaped:
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
+Compiled = tuple[ast.ReturnItem, Typed]
+"""An item of the clause, and its value."""
+
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
-
-
-def is_aggregate(node: object) -> bool:
-    """Whether an expression contains an aggregate: those in its subqueries are theirs."""
-    return any(_is_one_aggregate(part) for part in walk(node, (ast.Subquery,)))
-
-
-def _beside_aggregates(node: object) -> list[ast.Expression]:
-    """Return what depends on a variable in an expression, and stands in no aggregate."""
-    if _is_one_aggregate(node):
-        return []
-    if is_aggregate(node):
-        return [found for part in parts_of(node) for found in _beside_aggregates(part)]
-    found = [part for part in walk(node) if isinstance(part, (ast.Property, ast.Variable, ast.FunctionCall))]
-    return [part for part in found if any(isinstance(inner, ast.Variable) for inner in walk(part))]
-
-
-def _is_one_aggregate(part: object) -> TypeGuard[ast.CountStar | ast.FunctionCall]:
-    return isinstance(part, ast.CountStar) or (isinstance(part, ast.FunctionCall) and part.name.lower() in AGGREGATES)
-
-
-def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
-    """Return the items with ``*`` written out, and check that their names differ."""
-    items: tuple[ast.ReturnItem, ...] = ()
-    if returns.star:
-        if not bound.variables:
-            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
-    items += returns.items
-    seen: set[str] = set()
-    for item in items:
-        name = item.alias or item.text
-        if name in seen:
-            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
-        seen.add(name)
-    return items
-
-
-def wanted(
-    returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], bound: BoundPattern, window: tuple[int, int | None]
-) -> Wanted:
-    """Return what the match must deliver; ``window`` is (skip, limit)."""
-    only_counts = not bound.residual and all(_counts_matches(item.expression, bound) for item in items)
-    if items and only_counts and not returns.distinct:
-        return Wanted((), (), True, None)
-    ordered = tuple(order.expression for order in returns.order_by)
-    parts = (tuple(item.expression for item in items), ordered, tuple(bound.residual))
-    known = {node: number for number, choice in bound.choices.items() for node in choice.facts}
-    named = _named_beside(parts, known)
-    edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
-    vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
-    # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
-    vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
-    for edge in edges:
-        vertices |= {bound.edges[edge].source, bound.edges[edge].target}
-    duplicates = duplicates_of(returns, items)
-    streams = not (returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
-    if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
-        streams = streams and all(_is_resource(item.expression, bound) for item in items)
-    skip, limit = window
-    enough = skip + limit if streams and limit is not None else None
-    facts = {known[part] for part in walk(parts) if isinstance(part, ast.Property) and part in known} - edges
-    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
-
-
-def _named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
-    """Return the variables in a piece of syntax, but for those in some expressions."""
-    if isinstance(node, ast.Variable):
-        return {node.name}
-    if isinstance(node, ast.Property) and node in known:
-        return set()
-    return set().union(*(_named_beside(part, known) for part in parts_of(node)))
-
-
-def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
-    """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
-    aggregates = [part for item in items for part in walk(item.expression, (ast.Subquery,)) if _is_one_aggregate(part)]
-    if not aggregates:
-        return "drop" if returns.distinct else "keep"
-    numbers = [part for part in aggregates if not _ignores_duplicates(part)]
-    if all(isinstance(part, ast.CountStar) or part.name.lower() == "count" for part in numbers):
-        return "count" if numbers else "drop"
-    return "keep"
-
-
-def _ignores_duplicates(aggregate: ast.CountStar | ast.FunctionCall) -> bool:
-    return isinstance(aggregate, ast.FunctionCall) and (aggregate.distinct or aggregate.name.lower() in ("min", "max"))
-
-
-def _is_resource(node: ast.Expression, bound: BoundPattern) -> bool:
-    """Whether an expression is a vertex that is no literal."""
-    number = bound.vertex_of.get(node.name) if isinstance(node, ast.Variable) else None
-    return number is not None and not bound.vertices[number].kinds
-
-
-def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
-    """Whether an expression is the number of matches: ``count(*)``, or ``count(v)`` of what is never null."""
-    if isinstance(node, ast.FunctionCall) and node.name.lower() == "count" and not node.distinct:
-        return (
-            len(node.arguments) == 1
-            and isinstance(node.arguments[0], ast.Variable)
-            and node.arguments[0].name in bound.variables
-        )
-    return isinstance(node, ast.CountStar)
 
 
 class Shaper:
@@ -243,45 +140,55 @@ class Shaper:
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [conditions.kept(condition) for condition in relation.where]
-        aggregated = any(is_aggregate(item.expression) for item in items)
+        aggregated = any(contains_aggregate(item.expression) for item in items)
         if aggregated:
-            self._check_grouping(items, returns.order_by)
+            check_grouping(items, returns.order_by, relation.known, self._text)
         compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
-        columns = self._columns(compiled)
-        chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
-        of_group = "" if relation.groups is None else f", {relation.groups} AS g"
-        if not (aggregated or returns.distinct):
-            told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
-            columns, chosen = (
-                self._columns(told),
-                ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(told)),
-            )
-            known = {item.alias: value for item, value in compiled if item.alias}
-            seen = Scope({**self._variables, **known}, relation.known)
-            where += [self._compiler(rows, seen).kept(condition) for condition in also]
-            order = self._order(returns, seen, rows, items)
-            if not order and ordered is not None:
-                order = f" ORDER BY {ordered.sql} ASC"
-            source, (skip, limit) = relation.source, window
-            if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
-                # What is joined to the rows is for few of them then, and none goes.
-                source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
-            sql = f"SELECT {chosen}{of_group} FROM {source} b {rows.joins}{_where(where)}"
-            sql += self._ordered(order, window, relation.groups)
-            plain = not (where or order or any(value.type == MOMENT for _, value in told))
-            direct = self._direct(self._bound, items) if plain and self._bound is not None else None
-            return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
-        keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
+        if aggregated or returns.distinct:
+            return self._groups(returns, window, compiled, compiler, where, groups)
+        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        known = {item.alias: value for item, value in compiled if item.alias}
+        seen = Scope({**self._variables, **known}, relation.known)
+        where += [self._compiler(rows, seen).kept(condition) for condition in also]
+        order = self._order(returns, seen, rows, items)
+        if not order and ordered is not None:
+            order = f" ORDER BY {ordered.sql} ASC"
+        source, (skip, limit) = relation.source, window
+        if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
+            # What is joined to the rows is for few of them then, and none goes.
+            source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
+        sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
+        sql += self._ordered(order, window, relation.groups)
+        plain = not (where or order or any(value.type == MOMENT for _, value in told))
+        direct = self._direct(self._bound, items) if plain and self._bound is not None else None
+        return Shaped(sql, self._parameters.used(sql), self._columns(told), window, direct, bool(order))
+
+    def _groups(
+        self,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        compiled: list[Compiled],
+        compiler: Compiler,
+        where: list[str],
+        groups: str | None,
+    ) -> Shaped:
+        """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
+        relation = self._relation
+        items = tuple(item for item, _ in compiled)
+        aggregated = any(contains_aggregate(item.expression) for item in items)
+        chosen = _chosen(compiled)
+        keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not contains_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
-        mixed = [item.expression for item in items if is_aggregate(item.expression)]
-        beside = sorted({compiler.compile(part).sql for part in _beside_aggregates(tuple(mixed))})
+        mixed = [item.expression for item in items if contains_aggregate(item.expression)]
+        beside = sorted({compiler.compile(part).sql for part in beside_aggregates(tuple(mixed))})
         by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""
-        inner = f"SELECT {distinct}{chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
+        joins = compiler.rows.joins
+        inner = f"SELECT {distinct}{chosen}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
         if groups is not None and not keys:
             # Aggregates of nothing are a row, too: groups without rows have that one.
-            nothing = f"SELECT {chosen} FROM {relation.source} b {rows.joins} WHERE FALSE"
+            nothing = f"SELECT {chosen} FROM {relation.source} b {joins} WHERE FALSE"
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
             inner = (
                 f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
@@ -292,7 +199,7 @@ class Shaper:
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
-        found = Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
+        found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
         grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
         if not grouped:
             return found
@@ -301,8 +208,13 @@ class Shaper:
             f"{relation.matches if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
             for i, (item, value) in enumerate(compiled)
         )
-        inner = f"SELECT {chosen} FROM {relation.source} b {rows.joins}"
+        inner = f"SELECT {chosen} FROM {relation.source} b {joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    @property
+    def _of_group(self) -> str:
+        """The column that says of which group a row is, where rows are of groups."""
+        return "" if self._relation.groups is None else f", {self._relation.groups} AS g"
 
     def _orders_by_known(self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> bool:
         """Whether all that rows are ordered by are columns of theirs."""
@@ -399,7 +311,7 @@ class Shaper:
             found.append(Direct(f"v{number}", label))
         return tuple(found) or None
 
-    def _returned(self, columns: list[tuple[ast.ReturnItem, Typed]]) -> Scope:
+    def _returned(self, columns: list[Compiled]) -> Scope:
         """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
         names = {item.alias: value for item, value in columns if item.alias}
         names |= {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
@@ -461,35 +373,7 @@ class Shaper:
         sql = f" LIMIT {int(limit)}" if limit is not None else ""
         return sql + (f" OFFSET {int(skip)}" if skip else "")
 
-    def _check_grouping(self, items: tuple[ast.ReturnItem, ...], order_by: tuple[ast.OrderItem, ...]) -> None:
-        """Refuse an expression that mixes an aggregate with a variable that is no grouping key."""
-        keys = {item.expression for item in items if ast.is_plain_key(item.expression)} | self._relation.known.keys()
-        keys |= {ast.Variable(item.alias) for item in items if item.alias}
-
-        def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
-            if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
-                return None
-            if isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES:
-                return None
-            if isinstance(node, ast.Variable):
-                return None if node.name in local else node
-            if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
-                local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
-            for part in parts_of(node):
-                if (found := loose(part, local)) is not None:
-                    return found
-            return None
-
-        for expression in [each.expression for each in items] + [each.expression for each in order_by]:
-            if is_aggregate(expression) and (found := loose(expression)) is not None:
-                raise BindError(
-                    f"'{found.name}' stands beside an aggregate but is no grouping key",
-                    text=self._text,
-                    position=found.span.start,
-                    hint="return it as a column of its own",
-                )
-
-    def _columns(self, compiled: list[tuple[ast.ReturnItem, Typed]]) -> tuple[Column, ...]:
+    def _columns(self, compiled: list[Compiled]) -> tuple[Column, ...]:
         keys = [_key(item) for item, _ in compiled]
         columns = []
         for (item, value), key in zip(compiled, keys, strict=True):
@@ -497,6 +381,10 @@ class Shaper:
             alone = [other.lower() for other in keys].count(key.lower()) == 1
             columns.append(Column(name, key if alone else name.replace(".", "_"), value.type, value.many))
         return tuple(columns)
+
+
+def _chosen(columns: Sequence[Compiled]) -> str:
+    return ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(columns))
 
 
 def _where(conditions: Sequence[str]) -> str:
@@ -508,32 +396,3 @@ def _key(item: ast.ReturnItem) -> str:
     if item.alias is None and isinstance(item.expression, ast.Property):
         return item.expression.key.words[-1].text
     return item.alias or item.text
-
-
-def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
-    """Return the values of SKIP and LIMIT."""
-
-    def number(node: ast.Expression | None, clause: str) -> int | None:
-        if node is None:
-            return None
-        if isinstance(node, ast.Parameter):
-            if node.name not in arguments:
-                raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
-            value = arguments[node.name]
-            value = from_numpy(value)
-        elif isinstance(node, ast.Literal):
-            value = node.value
-        else:
-            raise NotSupportedError(
-                f"{clause} with an expression is not supported yet",
-                text=text,
-                position=node.span.start,
-                hint="use a number or a parameter",
-            )
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            raise ParameterError(
-                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
-            )
-        return value
-
-    return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")

@@ -1,30 +1,33 @@
-"""The first load of an empty graph, written at once: what a load is when it is all there is.
+"""The first load of an empty graph, written at once: what a load is when it is all there is, or much beside the rest.
 
 What :class:`graphdb.storage.append.Appender` asks DuckDB for, because it must find what is there already, is here done
 on arrays: terms have their ids as they were numbered, triples are sorted label by label while DuckDB writes those
 before (:mod:`.runs`), and each label's statistics are added up as it passes (:mod:`.tally`).  Each table is one INSERT.
 Only which triples are in which named graphs, and the edges that reifiers stand for, are left to the appender.
+
+Where a graph has triples and gets many more, those that it has are sorted among the others, and passed over as others
+are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.append import Appender
+from graphdb.storage.append import Appender, much_new
 from graphdb.storage.arrow import Windows, numbers
-from graphdb.storage.batch import LITERAL
+from graphdb.storage.batch import LITERAL, Terms, ids
 from graphdb.storage.catalog import has_rows
-from graphdb.storage.dictionary import typed_literals
-from graphdb.storage.runs import Piece, by_label, in_chunks
+from graphdb.storage.dictionary import Numbering
+from graphdb.storage.runs import Others, Piece, Pieces, by_label, in_chunks
 from graphdb.storage.spool import Kept, Spool, unmap, vast
-from graphdb.storage.tally import ROWS, Tally
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.storage.tally import ROWS, STORED, Tally, stored
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,60 +45,40 @@ def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
 
 
-class Terms(Protocol):
-    """Distinct terms and triples of their codes: a :class:`~.Batch`, or several as one."""
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many resources and literals there are."""
-
-    @property
-    def triples(self) -> Sequence[Kept]:
-        """The triples, piece by piece: uint32[n, 3] each."""
-
-    @property
-    def others(self) -> Sequence[Kept]:
-        """What is in named graphs or reified: see :attr:`.Batch.others`."""
-
-    def iris(self) -> Iterator[pa.Array]:
-        """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
-
-    def values(self) -> Iterator[tuple[pa.Array, ...]]:
-        """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
-
-    def forget_terms(self) -> None:
-        """Give back the memory that the texts of terms take."""
+def can_grow(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
+    """Whether so many triples, none of them in a named graph, are best written at once into a graph that has some."""
+    plain = not any(has_rows(connection, f"_graphdb.{table}") for table in ("quad", "edge", "reifier"))
+    return plain and much_new(connection, new, memory)
 
 
 class Bulk:
-    """Writes terms and triples into an empty graph, in the transaction that is open.
+    """Writes terms and triples into a graph, in the transaction that is open.
 
     Parameters
     ----------
+    batch
+        Terms and triples; terms that are there already have their ids as codes, and no texts.
     folder, memory
         Where those triples go that do not fit into so many bytes.
+    empty
+        Whether the graph is; one that is not must have neither named graphs nor reifiers, nor get any.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int, *, empty: bool = True
+    ) -> None:
         self._connection = connection
         self._windows = Windows(connection)
         self._batch = batch
         self._memory = memory
         self._folder = folder
+        self._empty = empty
         self._resources, _ = batch.counts
         self._reifiers = np.empty(0, np.uint8)
 
     def write_terms(self) -> None:
         """Write the dictionary."""
-        import pyarrow as pa
-
-        schema = pa.schema({"id": pa.int64(), "iri": pa.string()})
-        with self._windows.show("_graphdb_terms", _stream(schema, 0, ((iris,) for iris in self._batch.iris()))):
-            self._connection.execute("INSERT INTO _graphdb.resource SELECT id, iri FROM _graphdb_terms")
-        notes = pa.dictionary(pa.int32(), pa.string())
-        schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
-        with self._windows.show("_graphdb_values", _stream(schema, LITERAL_BASE, self._batch.values())):
-            self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals('_graphdb_values')}")
+        Numbering(self._connection, self._windows, empty=self._empty).append(self._batch.iris(), self._batch.values())
         self._batch.forget_terms()
 
     def write_others(self) -> None:
@@ -107,27 +90,33 @@ class Bulk:
             others = kept.get()
             self._reifiers[others[others[:, 4] >= 0, 4]] = 1
             named = named or bool((others[:, 4] < 0).any())
-            appender.add_others(others, _ids)
+            appender.add_others(others, ids)
         for kept in self._batch.triples:
             triples = kept.get()
             rows = triples if named else triples[self._describes(triples)]
-            appender.add_ids(*map(_ids, rows.T))
+            appender.add_ids(*map(ids, rows.T))
             unmap(self._reifiers)
         appender.append_others()
 
     def write_triples(self) -> int:
-        """Write the triples, sorted; return how many there are."""
+        """Write the triples, sorted; return how many are new."""
         import pyarrow as pa
 
-        self._tally = Tally(self._connection, self._folder, self._memory)  # while DuckDB reads, it can be asked nothing
+        # While DuckDB reads, it can be asked nothing.
+        self._tally = Tally(self._connection, self._folder, self._memory)
         schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
-        with (
-            Spool(self._folder / "runs", 0) as spool,
-            self._windows.show("_graphdb_sorted", pa.RecordBatchReader.from_batches(schema, self._rows(schema, spool))),
-        ):
-            [(count,)] = self._connection.execute(
-                "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
-            ).fetchall()
+        with Spool(self._folder / "runs", 0) as spool, Spool(self._folder / "known", 0) as held:
+            pieces, known, memory = self._pieces(), dict[int, Pieces](), self._memory
+            if not self._empty:
+                memory //= STORED
+                known = by_label(in_chunks(stored(self._connection), memory), held, self._memory)
+                pieces = chain(stored(self._connection), pieces)
+            labels = by_label(in_chunks(pieces, memory), spool, self._memory)
+            rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
+            with self._windows.show("_graphdb_sorted", rows):
+                [(count,)] = self._connection.execute(
+                    "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
+                ).fetchall()
         return int(count)
 
     def write_statistics(self) -> None:
@@ -135,14 +124,17 @@ class Bulk:
         self._tally.write()
         self._windows.close()
 
-    def _rows(self, schema: pa.Schema, spool: Spool) -> Iterator[pa.RecordBatch]:
-        """Yield the sorted triples, a row group at a time, and add up their statistics."""
+    def _rows(
+        self, schema: pa.Schema, labels: Mapping[int, Pieces], known: Mapping[int, Pieces]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""
         import pyarrow as pa
 
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
-        labels = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
-        for label, keys in self._tally.passing(labels):
+        others = {label: Others(pieces()) for label, pieces in known.items()}
+        for label, every in self._tally.passing(labels):
+            keys = others[label].of(every) if label in others else every
             done = 0
             while done < len(keys):
                 some = min(ROWS - filled, len(keys) - done)
@@ -178,26 +170,6 @@ class _Some:
 
     def get(self) -> Codes:
         return self.choose(self.kept.get())
-
-
-def _ids(codes: NDArray[np.integer[Any]]) -> Ints:
-    """Return the ids of codes."""
-    wide = codes.astype(np.int64)
-    return np.where(wide >= LITERAL, wide - LITERAL + LITERAL_BASE, wide)
-
-
-def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:
-    """Return pieces of columns as a stream, behind a column of ids that begin with ``first``."""
-    import pyarrow as pa
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        at = first
-        for columns in pieces:
-            ids = numbers(np.arange(at, at + len(columns[0])))
-            yield pa.record_batch([ids, *columns], schema)
-            at += len(ids)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _label_rows(columns: Ints, at: int, label: int, keys: Keys) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphdb.candidates import Snapshot
+from graphdb.aggregates import contains_aggregate
 from graphdb.constants import long_column, long_maps
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
@@ -28,11 +28,12 @@ from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
-from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
+from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
 from graphdb.relational.program import Program, Step
-from graphdb.relational.searched import PathOf, Searches
+from graphdb.relational.searched import Searches
 from graphdb.relational.subqueries import AT, leading
-from graphdb.shape import Shaped, duplicates_of, is_aggregate, wanted, window_of
+from graphdb.returns import duplicates_of, wanted, window_of
+from graphdb.shape import Shaped
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, Column, Type
 
@@ -48,15 +49,8 @@ _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.ReturnClause)
 class Lowering(Searches):
     """Lowers one query: its clauses, one after the other; see :class:`~graphdb.relational.joins.Joins`."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        pattern_of: PatternOf,
-        path_of: PathOf,
-    ) -> None:
-        super().__init__(snapshot, text, arguments, pattern_of, path_of)
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
         self._names: set[str] = set()
         """All names in the part under way, but for those that WITH brings in."""
         self._groups: str | None = None
@@ -359,7 +353,7 @@ def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
     *clauses, returns = part
     if not isinstance(returns, ast.ReturnClause) or returns.order_by or returns.skip or returns.limit:
         return part
-    if any(is_aggregate(item.expression) for item in returns.items):
+    if any(contains_aggregate(item.expression) for item in returns.items):
         return part
     return (*clauses, replace(returns, distinct=True))
 

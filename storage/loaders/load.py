@@ -33,7 +33,10 @@ from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
+from graphdb.storage.batch import LITERAL
 from graphdb.storage.catalog import Catalog, in_transaction
+from graphdb.storage.changes import MOST
+from graphdb.storage.dictionary import term_counts
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
@@ -43,7 +46,7 @@ from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_li
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.batch import Batch
+    from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
@@ -311,9 +314,9 @@ class _Load:
         self._reported = 0.0
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
-        key = secret()
+        self._key = secret()
         self._lanes = [
-            _Lane(Parser(key, stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)
+            _Lane(Parser(self._key, stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)
         ]
         self._store = ThreadPoolExecutor(1, "graphdb-store")
         self._memory = options.batch or BATCH
@@ -356,40 +359,52 @@ class _Load:
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        self._batches.append(self._collector.cut() if self._batches else self._collector.take())
-        new = self._write() if self._first else self._append()
+        large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
+        self._batches.append(self._collector.cut() if large else self._collector.take())
+        new = self._write(self._work("storing terms", self._whole)) if self._first else self._append(large=bool(large))
         self._report("done", force=True)
         return new
 
-    def _write(self) -> int:
-        """Write what was collected into a graph that was empty."""
-        batch = self._work("storing terms", self._whole)
-        writer = bulk.Bulk(self._connection, batch, self._folder, max(self._memory // 2, 1))
+    def _write(self, whole: Terms) -> int:
+        """Write what was collected at once."""
+        writer = bulk.Bulk(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
         self._work("storing terms", writer.write_terms)
-        if batch.others:
+        if whole.others:
             self._work("storing graphs and edges", writer.write_others)
         new = self._work("sorting triples", writer.write_triples)
         self._work("counting", writer.write_statistics)
         return new
 
-    def _whole(self) -> bulk.Terms:
-        """Return the batches as one."""
-        from graphdb.storage.loaders.unify import Union
-
-        return self._batches[0] if len(self._batches) == 1 else Union(self._batches)
-
-    def _append(self) -> int:
-        """Append what was collected, and what is staged."""
-        self._stage()
+    def _append(self, *, large: bool) -> int:
+        """Append what was collected to a graph that was not empty."""
+        if large and self._fits():
+            whole = self._work("storing terms", self._whole)
+            if not whole.others and bulk.can_grow(self._connection, self.triples, max(self._memory // 2, 1)):
+                return self._write(whole)
+            self._work("storing terms", partial(self._appender.add_new, whole))
+        else:
+            for batch in self._batches:
+                self._work("storing terms", partial(self._appender.add, batch))
         new = self._work("sorting triples", self._appender.append)
         self._work("counting", self._appender.count)
         return new
 
-    def _stage(self) -> None:
-        """Hand what was collected over to DuckDB."""
-        while self._batches:
-            with closing(self._batches.pop(0)) as batch:
-                self._work("storing terms", partial(self._appender.add, batch))
+    def _fits(self) -> bool:
+        """Whether there are codes enough for all terms that there may be."""
+        return sum(sum(batch.counts) for batch in self._batches) + max(term_counts(self._connection)) < LITERAL
+
+    def _whole(self) -> Terms:
+        """Return the batches as one."""
+        if self._first and len(self._batches) == 1:
+            return self._batches[0]
+        from graphdb.storage.loaders.unify import PARTS, Union
+
+        if self._first:
+            return Union(self._batches)
+        from graphdb.storage.loaders.known import Known
+
+        with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 8)) as known:
+            return Union(self._batches, known)
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
@@ -421,11 +436,8 @@ class _Load:
                 ]
             )
         self._collector.add(parsed)
-        if self._first and self._collector.full:
+        if self._collector.full:
             self._batches.append(self._collector.cut())
-        elif not self._first and (self._collector.full or self._collector.spilled):
-            self._batches.append(self._collector.take())
-            self._stage()
         return parsed.lines
 
     def _note(self, bad: list[BadLine]) -> None:
