@@ -125,7 +125,13 @@ class State:
         return report
 
     def catalog(self) -> Catalog:
-        """The catalog; its tables are created when first needed."""
+        """The catalog; its tables are created when first needed.
+
+        Raises
+        ------
+        StorageError
+            The file was made by a newer version, or is open for reading only and has no tables, or old ones.
+        """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         if self._lazy_catalog is None:
@@ -274,8 +280,12 @@ class State:
         with self.hold(), self.at_home():
             return hydrate.terms(self.snapshot(), ids)
 
-    def facts(self, edges: NDArray[np.int64]) -> list[dict[str, Any]] | None:
-        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+    def described(self, labels: Iterable[int]) -> bool:
+        """Whether edges of some labels may have properties."""
+        return not self.snapshot().edges.described.isdisjoint(labels)
+
+    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
+        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():

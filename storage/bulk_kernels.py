@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.jit import kernel
+from graphdb.storage.jit import entry, kernel
 from graphdb.storage.terms import LITERAL_BASE
 
 Codes = NDArray[np.uint32]
@@ -38,7 +38,7 @@ def _slot(labels: Ints, label: int | np.int64) -> int | np.int64:
     return int(slot)
 
 
-@kernel
+@entry
 def histogram(triples: Codes, begin: int, labels: Ints, used: int) -> tuple[int, int]:
     """Count the triples (uint32[n, 3]) of each label, from row ``begin`` on.
 
@@ -57,7 +57,7 @@ def histogram(triples: Codes, begin: int, labels: Ints, used: int) -> tuple[int,
     return len(triples), used
 
 
-@kernel
+@entry
 def put(labels: Ints, numbers: Ints, values: Ints) -> None:
     """Write values of labels into a table that has room for them."""
     for i in range(len(numbers)):
@@ -65,7 +65,7 @@ def put(labels: Ints, numbers: Ints, values: Ints) -> None:
         labels[slot, 0], labels[slot, 1] = numbers[i], values[i]
 
 
-@kernel
+@entry
 def scatter(triples: Codes, labels: Ints, keys: Keys) -> None:
     """Write the keys of triples (uint32[n, 3]) to where ``labels`` says (see :func:`histogram`), and move that on."""
     for row in range(len(triples)):
@@ -74,7 +74,7 @@ def scatter(triples: Codes, labels: Ints, keys: Keys) -> None:
         labels[slot, 1] += 1
 
 
-@kernel
+@entry
 def distinct(keys: Keys) -> int:
     """Move the distinct ones of sorted keys to the front; return how many there are."""
     count = 0
@@ -85,7 +85,7 @@ def distinct(keys: Keys) -> int:
     return count
 
 
-@kernel
+@entry
 def others(keys: Keys, known: Keys, found: Keys) -> int:
     """Write the keys that are not known, both of them sorted and distinct; return how many there are."""
     count = at = 0
@@ -98,7 +98,7 @@ def others(keys: Keys, known: Keys, found: Keys) -> int:
     return count
 
 
-@kernel
+@entry
 def spread(keys: Keys, subjects: Ints, objects: Ints) -> None:
     """Write the ids of keys' subjects and objects."""
     for i in range(len(keys)):
@@ -107,7 +107,7 @@ def spread(keys: Keys, subjects: Ints, objects: Ints) -> None:
         objects[i] = found - _LITERAL + _BASE if found >= _LITERAL else found
 
 
-@kernel
+@entry
 def codes(subjects: Ints, labels: Ints, objects: Ints, triples: Codes) -> None:
     """Write ids as triples of codes (uint32[n, 3]): what :func:`spread` undoes."""
     for i in range(len(subjects)):
@@ -116,7 +116,7 @@ def codes(subjects: Ints, labels: Ints, objects: Ints, triples: Codes) -> None:
         triples[i, 2] = np.uint32(found - _BASE + _LITERAL if found >= _BASE else found)
 
 
-@kernel
+@entry
 def targets(keys: Keys, objects: Codes) -> None:
     """Write the objects of keys."""
     for i in range(len(keys)):
@@ -152,7 +152,7 @@ def _add(
             pairs[at, direction, 1] += 1
 
 
-@kernel
+@entry
 def measure_subjects(
     keys: Keys, held: Ints, starts: Codes, classes: Codes, totals: Ints, degrees: Ints, pairs: Ints, touched: Ints
 ) -> None:
@@ -194,7 +194,7 @@ def measure_subjects(
     held[0], held[1], held[2] = subject, degree, values
 
 
-@kernel
+@entry
 def measure_objects(
     objects: Codes,
     held: Ints,

@@ -13,11 +13,10 @@ from graphdb.interpret.conversions import text_of
 from graphdb.interpret.values import is_number, type_name
 from graphdb.lists import LONGEST
 from graphdb.temporal import Duration, Temporal, exact, shift
+from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
-
-_INT64 = range(-(2**63), 2**63)
 
 
 def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
@@ -92,7 +91,7 @@ def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
 
 def fits(context: Context, value: Any, node: ast.Expression) -> Any:
     """Return a number, and refuse an integer of more than 64 bits."""
-    if isinstance(value, int) and value not in _INT64:
+    if isinstance(value, int) and value not in INT64:
         raise wrong(context, node, "a number is out of range: 64 bits hold -2^63 to 2^63 - 1", ExecutionError)
     return value
 

@@ -15,6 +15,7 @@ from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.match import Rows
+from graphdb.interpret.merging import apart, either_way
 from graphdb.interpret.naming import Naming, key_named
 from graphdb.interpret.pending import Pending, Triple
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
@@ -203,18 +204,22 @@ class Writer:
                     position=node.span.start,
                 )
             facts.append(Fact(item, *literal))
+        self._put_facts(target, key, tuple(facts))
+
+    def _put_facts(self, target: Vertex | Edge, key: int, facts: tuple[Fact, ...]) -> None:
+        """Set the values of one property; none takes it away."""
         self.changes.properties_set += 1
         if isinstance(target, Vertex):
             self.view.facts(target)
             if not facts:
                 self._pending.keep(target)
-            self.view.set_facts(target.id, key, tuple(facts))
+            self.view.set_facts(target.id, key, facts)
             self._pending.facts.add((target.id, key))
             return
         self.view.edge_facts(target)
         described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
         if facts:
-            described[target.ordinal][key] = tuple(facts)
+            described[target.ordinal][key] = facts
         else:
             described[target.ordinal].pop(key, None)
         self._pending.edges.add((target.label, target.start, target.end))
@@ -241,8 +246,14 @@ class Writer:
         target = self._target(item.target, row)
         if target is None:
             return
-        if isinstance(value, (Vertex, Edge)):
-            value = self.view.properties(value)
+        known = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
+        if isinstance(value, (Vertex, Edge)):  # its properties as they are written, datatypes and languages too
+            found = dict(self.view.facts(value) if isinstance(value, Vertex) else self.view.edge_facts(value))
+            for key in [] if item.add else [key for key in known if key not in found]:
+                self._put_facts(target, key, ())
+            for key, facts in found.items():
+                self._put_facts(target, key, facts)
+            return
         if not isinstance(value, dict):
             raise TypeMismatchError(
                 f"expected a map of properties, found {type_name(value)}",
@@ -251,8 +262,7 @@ class Writer:
             )
         keys = {self._naming.key(key_named(name, item.value)): name for name in value}
         if not item.add:
-            facts = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
-            for key in [key for key in facts if key not in keys]:
+            for key in [key for key in known if key not in keys]:
                 self._put(target, key, None, item.value)
         for key, name in keys.items():
             self._put(target, key, value[name], item.value)
@@ -347,6 +357,8 @@ class Writer:
 
     def _merge(self, clause: ast.MergeClause, rows: Rows) -> Rows:
         self._refuse_nulls(clause.pattern, rows)
+        if len(rows) > 1 and not apart(clause, rows[0]):
+            return [new for row in rows for new in self._merge(clause, [row])]
         number = self.context.fresh("row")
         tagged = [{**row, number: i} for i, row in enumerate(rows)]
         found: list[Rows] = [[] for _ in rows]
@@ -358,7 +370,7 @@ class Writer:
         for row, matches in zip(rows, found, strict=True):
             key = None
             if not matches:
-                key = self._merge_key(clause.pattern, row)
+                key = self._merge_key(clause, row)
                 if key in made:
                     new = made[key]
                     matches = [{**row, **{name: value for name, value in new.items() if name not in row}}]
@@ -388,11 +400,12 @@ class Writer:
                         position=key.span.start,
                     )
 
-    def _merge_key(self, pattern: ast.PathPattern, row: Row) -> Any:
+    def _merge_key(self, clause: ast.MergeClause, row: Row) -> Any:
         """What makes two rows ask for the same thing: the vertices that they know, and the values of properties."""
-        known: list[Any] = []
-        for element in self._elements(pattern):
-            if element.variable is not None and element.variable.name in row:
+        ends = either_way(clause, row)
+        known: list[Any] = [] if ends is None else [frozenset(row[name] for name in ends)]
+        for element in self._elements(clause.pattern):
+            if ends is None and element.variable is not None and element.variable.name in row:
                 known.append(row[element.variable.name])
             for key, value in element.properties.items if element.properties is not None else ():
                 known.append((key, group_key(self._compiler.compile(value)(row))))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.batch import LITERAL, NOTE
-from graphdb.storage.jit import copy, fetch, kernel, load, store
+from graphdb.storage.jit import copy, entry, fetch, kernel, load, store
 from graphdb.storage.loaders.ntriples_kernels import ASIDE, HIGH, LOW, PLACE, REIFIED, TAG
 from graphdb.storage.terms import BLANK, DATATYPE, IRI
 
@@ -48,7 +48,7 @@ def _slot(high: int, size: int) -> int:
     return ((high >> 32 & _LOWER) * size) >> 32
 
 
-@kernel
+@entry
 def enter(old: Ints, table: Ints) -> None:
     """Enter what is in a table into a larger one (int64[slots, 2], all -1)."""
     size = len(table)
@@ -60,7 +60,7 @@ def enter(old: Ints, table: Ints) -> None:
             table[slot, 0], table[slot, 1] = old[i, 0], old[i, 1]
 
 
-@kernel
+@entry
 def encode(terms: Ints, text: Bytes, beside: Bytes, table: Ints, pieces: Ints, state: Ints, codes: Codes) -> int:
     """Give the terms of a block their codes, from ``state[NEXT]`` on; those that are new are added to the pieces.
 
@@ -120,7 +120,7 @@ def encode(terms: Ints, text: Bytes, beside: Bytes, table: Ints, pieces: Ints, s
     return DONE
 
 
-@kernel
+@entry
 def translate(rows: Numbers, codes: Codes, triples: Codes, others: Ints) -> tuple[int, int]:
     """Turn rows of a block's terms into triples of codes, and into others; return how many there are of each.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.jit import copy, kernel, load, mix, store, word
+from graphdb.storage.jit import copy, entry, kernel, load, mix, store, word
 from graphdb.storage.loaders.faults import OK
 from graphdb.storage.loaders.scan_kernels import (
     AGAIN,
@@ -81,7 +81,7 @@ def _put(pool: int, at: int, point: int) -> int:
     return at + 4
 
 
-@kernel
+@entry
 def fingerprint(source: int, length: int, first: int, second: int, key: int) -> tuple[int, int]:
     """Return 128 bits of hash of the ``length`` bytes at ``source``, as two numbers.
 
@@ -212,7 +212,7 @@ def _guess(guess: int, spans: int, subject: int, predicate: int, terms: int, hab
     _expect(guess, NOTE_AT, terms, note, DATATYPE)
 
 
-@kernel
+@entry
 def parse(
     text: Bytes,
     prefix: Bytes,
