@@ -164,6 +164,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             return _with_nulls(column, lambda edges: _edges(known, terms, edges))
         case Base.PATH:
             return _with_nulls(column, lambda paths: _paths(known, terms, paths))
+        case Base.LIST if type.element is not None and type.element.base is Base.EDGE:
+            return _lists(column, _with_nulls(column.flatten(), lambda edges: _shared_edges(known, terms, edges)))
         case Base.LIST if type.element is not None:
             return _lists(column, _values(known, terms, type.element, column.flatten()))
         case Base.MAP:
@@ -196,13 +198,30 @@ def _with_nulls(column: pa.Array, values: Callable[[pa.Array], list[Any]]) -> li
 
 
 def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
-    parts = [edges.field(part) for part in ("label", "start", "end", "ordinal")]
-    labels, which = distinct(parts[0].to_numpy())
-    starts, ends = map(terms.places, parts[1:3])
+    label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
+    parts = [label.to_numpy(), terms.places(start), terms.places(end), ordinal.to_numpy()]
+    return _made(known, terms, parts)
+
+
+def _shared_edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
+    """The edges of lists, in which the same ones come again and again: each is made once."""
+    label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
+    kinds, which = distinct(label.to_numpy() | ordinal.to_numpy() << (CODE_BITS - 1))
+    count = len(terms.ids)
+    keys, at = distinct((which * count + terms.places(start)) * count + terms.places(end))
+    kind = kinds[keys // count // count]
+    parts = [kind & LABEL_OF, keys // count % count, keys % count, kind >> (CODE_BITS - 1)]
+    return list(map(_made(known, terms, parts).__getitem__, at.tolist()))
+
+
+def _made(known: Known, terms: _Terms, parts: Sequence[Ints]) -> list[Any]:
+    """Return edges of their labels, the places of their ends among all terms, and their ordinals."""
+    label, start, end, ordinal = parts
+    labels, which = distinct(label)
     facts = None
     if known.described(labels.tolist()):
-        facts = known.facts([part.to_numpy() for part in parts])
-    return relationships(known.written(labels.tolist()), which, terms.ends, starts, ends, facts)
+        facts = known.facts([label, terms.ids[start], terms.ids[end], ordinal])
+    return relationships(known.written(labels.tolist()), which, terms.ends, start, end, facts)
 
 
 def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
