@@ -15,6 +15,7 @@ from graphdb.interpret.conversions import text_of
 from graphdb.interpret.values import INT64, is_number, type_name
 from graphdb.lists import LONGEST
 from graphdb.temporal import Duration, Temporal, exact, shift
+from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

@@ -22,6 +22,7 @@ from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 from graphdb.temporal import Temporal, from_python
+from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
