@@ -143,10 +143,10 @@ def _lies(c: Compiler, unit: str, a: str, b: str) -> str:
         return _packed("0", "0", *_clock(f"(epoch_us({b}) - epoch_us({a}))"), there)
     if unit == "indays":
         return _packed("0", f"datesub('day', {a}, {b})", "0", "0", there)
-    apart = f"((year({b}) - year({a})) * 12 + month({b}) - month({a}))"
-    moved = f"{a} + to_months(CAST({apart} AS INTEGER))"
-    over = f"CASE WHEN {apart} > 0 AND {moved} > {b} THEN 1 WHEN {apart} < 0 AND {moved} < {b} THEN -1 ELSE 0 END"
-    months = Typed(f"({apart} - {over})", INTEGER)
+    forwards = f"CAST({a} AS DATE) < CAST({b} AS DATE) AND CAST({b} AS TIME) < CAST({a} AS TIME)"
+    backwards = f"CAST({a} AS DATE) > CAST({b} AS DATE) AND CAST({b} AS TIME) > CAST({a} AS TIME)"
+    begun = f"CASE WHEN {forwards} THEN 1 WHEN {backwards} THEN -1 ELSE 0 END"  # a day that is not over
+    months = Typed(_bound(c, Typed(f"(CAST({b} AS DATE) - {begun})", DATE), lambda end: _months(a, end)), INTEGER)
     if unit == "inmonths":
         return _packed(months.sql, "0", "0", "0", there)
 
@@ -157,6 +157,13 @@ def _lies(c: Compiler, unit: str, a: str, b: str) -> str:
         return _packed(m, days, *_clock(left), there)
 
     return _bound(c, months, rest)
+
+
+def _months(a: str, end: str) -> str:
+    """Return SQL of the whole months up to a day: one is over on the same day of the next."""
+    apart = f"((year({end}) - year({a})) * 12 + month({end}) - month({a}))"
+    forwards, backwards = f"{apart} > 0 AND day({end}) < day({a})", f"{apart} < 0 AND day({end}) > day({a})"
+    return f"({apart} - CASE WHEN {forwards} THEN 1 WHEN {backwards} THEN -1 ELSE 0 END)"
 
 
 def _clock(microseconds: str) -> tuple[str, str]:

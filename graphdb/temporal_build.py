@@ -87,7 +87,13 @@ def parse_offset(text: str) -> int:
     if found is None:
         raise Malformed(f"'{text}' is not an offset from UTC")
     sign, hours, minutes, seconds = found.groups()
-    return (int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)) * (-1 if sign == "-" else 1)
+    offset = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    if offset > _FURTHEST:
+        raise Malformed(f"'{text}' is more than 18 hours from UTC")
+    return -offset if sign == "-" else offset
+
+
+_FURTHEST = 18 * 3600
 
 
 def _parse_zone(text: str) -> tuple[int | None, str | None]:
@@ -428,13 +434,21 @@ def between(unit: str, start: Temporal, end: Temporal) -> Duration:
 
 
 def _months(first: int, second: int) -> int:
-    """The whole months from one point in time to another, both in nanoseconds since 1970."""
-    (year, month, _), (other_year, other_month, _) = civil(first // DAY), civil(second // DAY)
+    """The whole months from one point in time to another, both in nanoseconds since 1970.
+
+    A month is over on the same day of the next, at the same time: none lies between the 31st of January and the 29th of
+    February.
+    """
+    start, end = first // DAY, second // DAY
+    if start < end and second % DAY < first % DAY:
+        end -= 1
+    elif start > end and second % DAY > first % DAY:
+        end += 1
+    (year, month, day), (other_year, other_month, other_day) = civil(start), civil(end)
     months = (other_year - year) * 12 + other_month - month
-    moved = add_months(first // DAY, months) * DAY + first % DAY
-    if months > 0 and moved > second:
+    if months > 0 and other_day < day:
         return months - 1
-    if months < 0 and moved < second:
+    if months < 0 and other_day > day:
         return months + 1
     return months
 
