@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -270,8 +271,13 @@ class Numbering:
             self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
-        with self._windows.show("_graphdb_values", _stream(schema, first, literals)):
-            self._insert("literal", typed_literals("_graphdb_values"))
+        pieces = iter(literals)
+        some = list(islice(pieces, 2))
+        if some:
+            noted = some[0][1].dictionary
+            datatypes = {None, *noted.to_pylist()} if len(some) == 1 and len(noted) <= keys.FEW else None
+            with self._windows.show("_graphdb_values", _stream(schema, first, chain(some, pieces))):
+                self._insert("literal", typed_literals("_graphdb_values", datatypes))
 
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation (lexical, datatype, language), repeats among them, and write the new ones.
