@@ -289,8 +289,11 @@ class Numbering:
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
         place: tuple[str, list[int]] | None = None
+        datatypes: set[str | None] | None = None
         if terms <= keys.FEW:
             place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct")
+            rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
+            datatypes = {datatype for (datatype,) in rows}
         known, parameters = place or ("_graphdb.literal", [])
         self._connection.execute(
             f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
@@ -300,7 +303,7 @@ class Numbering:
         )
         self._connection.execute("DROP TABLE temp._graphdb_distinct")
         new = f"(SELECT value AS id, lexical, datatype, language FROM temp.{into} WHERE value >= {first})"
-        self._insert("literal", typed_literals(new))
+        self._insert("literal", typed_literals(new, datatypes))
 
     def blanks(self, count: int) -> range:
         """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""

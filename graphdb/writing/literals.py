@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphdb import durations
+from graphdb import durations, maps
 from graphdb.errors import NotSupportedError
 from graphdb.literals import literal_of
 from graphdb.storage.terms import LIST_DATATYPE, XSD
@@ -69,6 +69,16 @@ def written(value: Typed) -> Written:
         tag = f"union_tag({value.sql})"
         return Written(f"CASE {tag} {texts} END", f"CASE {tag} {types} END", total=False)
     return Written(_text(value.sql, base), _datatype(base), total=base not in (Base.DATE, Base.DATETIME))
+
+
+def always_written(value: Typed) -> bool:
+    """Whether every value of a column has a literal: those of a map, too."""
+    if value.type.base is Base.MAP:
+        return all(always_written(maps.entry(value, name)) for name, _ in value.type.fields)
+    return not value.many and value.type.base in _DATATYPES.keys() - {Base.DATE, Base.DATETIME} | {
+        Base.STRING,
+        Base.NULL,
+    }
 
 
 def _datatype(base: Base) -> str:

@@ -25,14 +25,14 @@ from graphdb.storage.catalog import in_transaction, transaction
 from graphdb.storage.terms import RDF_TYPE
 from graphdb.storage.update import Update, incident
 from graphdb.typed import Typed
-from graphdb.values import ANY, sql_type
+from graphdb.values import ANY, Base, sql_type
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create, named
 from graphdb.writing.delete import Delete
 from graphdb.writing.kept import Kept, Tables, unheld
-from graphdb.writing.literals import of_keys
+from graphdb.writing.literals import always_written, of_keys
 from graphdb.writing.merge import MADE, Merge
-from graphdb.writing.stages import Stage, WriteClause, creation, reads_of, stages_of, with_maps
+from graphdb.writing.stages import Stage, WriteClause, creation, is_closed, reads_of, stages_of, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
@@ -111,8 +111,11 @@ class Writing:
             lines += ["", f"{result.elapsed * 1000:,.1f} ms in all; {result.message}"]
         return lines
 
-    def _explain_stages(self) -> None:
-        """Tell how the rows of each stage are read, as far as that is known before those before it have written."""
+    def _explain_stages(self, *, sure: bool = False) -> None:
+        """Tell how the rows of each stage are read, as far as that is known before those before it have written.
+
+        With ``sure``, refuse stages that may refuse some rows, or are not known yet, but for the first.
+        """
         assert self._told is not None
         values: dict[str, Typed] = {}
         start: Relation | None = None
@@ -120,20 +123,52 @@ class Writing:
             try:
                 with self._new_run(self._arguments, self._left()) as run:
                     if stage.write is None:
+                        if sure:
+                            self._refuse_unsure(stage, values, {})
                         prepared = self._prepare(run, stage.query, start)
                     else:
                         prepared, found = self._prepared(run, stage.query, start, stage)
+                        if sure and start is not None:
+                            self._refuse_unsure(stage, values, found)
                     self._told[id(stage)] = _explained(run, prepared, self._state)
             except NotSupportedError:
                 raise
             except GraphDBError:
-                if start is None:
+                if start is None or sure:
                     raise
                 self._told[id(stage)] = ["planned when the clauses before it have written what it names"]
                 return
             if stage.made is None and stage.write is not None:
                 values = _after(stage.write, found)
                 start = self._nothing(values)
+
+    def _refuse_later(self) -> None:
+        """Refuse what may turn out not to be for sets when something is written, which only the caller takes back.
+
+        What later stages do must follow from the rows of the first one, and from what they are.
+        """
+        told, self._told = self._told, {}
+        self._explain_stages(sure=True)
+        self._told = told
+
+    def _refuse_unsure(self, stage: Stage, start: Mapping[str, Typed], found: Mapping[str, Typed]) -> None:
+        """Refuse a later stage that may refuse some rows, by what is known of the rows before it and for it."""
+        values = [value for name, value in found.items() if name.startswith("#")]
+        if (
+            stage.reads
+            or stage.write is None
+            or isinstance(stage.write, ast.MergeClause)
+            or not all(map(always_written, values))
+            or not all(is_closed(node, start) for node in stage.computed)
+        ):
+            raise NotSupportedError("reading what was written within the caller's transaction is not for SQL")
+
+    def _refuse_null_maps(self, kept: Kept) -> None:
+        """Refuse rows with null in the place of a map that a later stage sets properties by."""
+        names = {node.name for stage in self.stages[1:] for node in stage.computed if isinstance(node, ast.Variable)}
+        for value in (kept.values[name] for name in names & kept.values.keys()):
+            if value.type.base is Base.MAP and self._tables.count(kept.where(f"{value.sql} IS NULL").source):
+                raise NotSupportedError("a map of properties that is null is not for SQL")
 
     def _nothing(self, values: Mapping[str, Typed]) -> Relation:
         """Return no rows of such values."""
@@ -149,9 +184,12 @@ class Writing:
         with ExitStack() as stack:
             stack.callback(self._tables.drop)
             with state.connection.guard() as raw:
-                if len(self.stages) > 1 and in_transaction(raw):  # whose owner alone may roll back
-                    raise NotSupportedError("several steps within a transaction are not for SQL")
+                theirs = len(self.stages) > 1 and in_transaction(raw)  # its owner alone may roll back
+                if theirs:
+                    self._refuse_later()
                 kept = self._kept(first, None)
+                if theirs:
+                    self._refuse_null_maps(kept)
                 naming = Naming(self._context, update := Update(raw))
                 work = Work(self._context, self._tables, update, naming, self._read)
                 result = None

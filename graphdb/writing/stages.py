@@ -16,6 +16,8 @@ from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
 from graphdb.interpret.naming import key_named
 from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.typed import Typed
+from graphdb.values import Base
 
 WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
 
@@ -239,9 +241,14 @@ def assigned(item: ast.SetItem) -> Sequence[tuple[ast.KeyName | None, ast.Expres
     return [(None, item.value)]
 
 
-def is_empty_map(node: ast.Expression) -> bool:
-    """Whether an expression is ``{}``, for which SQL has no type."""
-    return isinstance(node, ast.MapLiteral) and not node.items
+_CLOSED = (ast.Literal, ast.Parameter, ast.Variable, ast.MapLiteral, ast.KeyName, ast.Word, ast.Property)
+
+
+def is_closed(node: ast.Expression, known: Mapping[str, Typed]) -> bool:
+    """Whether a value follows from the row alone, of which so much is ``known``, and nothing can go wrong."""
+    read = [part.base for part in walk(node) if isinstance(part, ast.Property)]
+    maps = all(isinstance(base, ast.Variable) and known[base.name].type.base is Base.MAP for base in read)
+    return maps and all(isinstance(part, _CLOSED) for part in walk(node))
 
 
 def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression, text: str) -> ast.Variable:

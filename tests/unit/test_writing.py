@@ -245,3 +245,25 @@ def test_errors_and_interrupts_leave_nothing() -> None:
         db.query("MATCH (n:A) SET n.x = 77")
         db.sql("ROLLBACK")
         assert graph_of(db) == before
+
+
+def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Database, graphdb.Database]) -> None:
+    """By sets where nothing can be refused any more once something is written, else row by row; never half of it."""
+    rows = [{"id": i % 5, "name": f"n{i}"} for i in range(100)]
+    texts = {
+        "UNWIND $rows AS r MERGE (n:T {id: r.id}) ON CREATE SET n.made = r.name ON MATCH SET n.seen = true": True,
+        "UNWIND $rows AS r MERGE (n:T {id: r.id}) SET n += r": True,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) SET n:V, n.x = $x CREATE (n)-[:E {w: r.id}]->(:W)": True,
+        "UNWIND [{id: 1}, null] AS r CREATE (n:U) SET n += r": False,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) SET n.copy = n.id": False,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) SET n.d = date('2020-01-01')": False,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) WITH n MATCH (m:T) CREATE (n)-[:E]->(m)": False,
+    }
+    for db in pair:
+        db.query("MATCH (n) DETACH DELETE n")
+        db.sql("BEGIN")
+    for text, by_sets_too in texts.items():
+        given = {name: value for name, value in (("rows", rows), ("x", 1)) if f"${name}" in text}
+        assert same(pair, text, **given) is by_sets_too, text
+    for db in pair:
+        db.sql("ROLLBACK")
