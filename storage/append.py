@@ -337,8 +337,7 @@ class Appender:
 
 def much_new(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
     """Whether it is quicker to pass over all triples than over those that so many new ones change."""
-    [(count,)] = connection.execute("SELECT count(*) FROM _graphdb.triple").fetchall()
-    return bool(new * _SHARE >= count or new * _ROOM > memory)
+    return new * _SHARE >= statistics.triples(connection) or new * _ROOM > memory
 
 
 class _Ids:

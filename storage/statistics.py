@@ -313,6 +313,11 @@ _COUNTED = "pairs_counted"
 _TRIPLES = "SELECT coalesce(sum(triples), 0)::BIGINT FROM _graphdb.edge_label"
 
 
+def triples(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return how many triples were counted."""
+    return int(connection.execute(_TRIPLES).fetchall()[0][0])
+
+
 def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether a tenth of the triples came or went since all pairs were counted: those that were let go are missed."""
     [(now, then)] = connection.execute(

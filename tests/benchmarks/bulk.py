@@ -3,7 +3,8 @@
 Run as ``python -m tests.benchmarks.bulk --millions 1,10 --repeat 1``.  The triples are made by DuckDB: people with a
 type, a name, an age, a date, three edges to other people and one to a city, subject after subject, 125 bytes a line.
 graphdb gets the memory limit; the peak counts the whole process, interpreter and libraries included.  ``duckdb`` is a
-bare import of the lines, split by a regular expression.  Every engine runs in a fresh process, and its triples are counted afterwards.
+bare import of the lines, split by a regular expression.  With ``--quads``, each hundred people are in a graph of their own,
+as N-Quads.  Every engine runs in a fresh process, and its triples are counted afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ X, TYPE = "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/1999/02/22-rdf
 
 
 def generate(path: Path, triples: int, first: int = 0) -> None:
-    """Write that many triples (a multiple of 8), of people numbered from ``first`` on."""
+    """Write that many triples (a multiple of 8), of people numbered from ``first`` on; as quads where the name says so."""
     import duckdb
 
     people = triples // 8
@@ -48,7 +49,8 @@ def generate(path: Path, triples: int, first: int = 0) -> None:
         *((S + label, person(seed)) for label, seed in (("knows", 8), ("knows", 9), ("follows", 10))),
         (S + "livesIn", f"'<{R}city/' || hash(i, 11) % 10000 || '>'"),
     ]
-    line = " || '\n' || ".join(f"'<{R}person/' || i || '> <{p}> ' || {o} || ' .'" for p, o in parts)
+    end = f"' <{R}graph/' || i // 100 || '> .'" if path.suffix == ".nq" else "' .'"
+    line = " || '\n' || ".join(f"'<{R}person/' || i || '> <{p}> ' || {o} || {end}" for p, o in parts)
     with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
         connection.execute(
             f"COPY (SELECT {line} FROM (SELECT range AS i FROM range({first}, {first + people}))) TO '{path}' "
@@ -66,7 +68,7 @@ with graphdb.connect(out + "/db.duckdb", memory_limit=limit, spill=out) as db:
     "oxigraph": """
 import pyoxigraph
 store = pyoxigraph.Store(out + "/store")
-store.bulk_load(path=data, format=pyoxigraph.RdfFormat.N_TRIPLES)
+store.bulk_load(path=data, format=pyoxigraph.RdfFormat.from_extension(data.rpartition(".")[2]))
 store.flush()
 """,
     "rdflib": """
@@ -125,14 +127,16 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--limit", default="1GB", help="graphdb's and duckdb's memory limit")
     parser.add_argument("--packs", default="", help="'.gz,.zst': compressed as well, for graphdb alone")
+    parser.add_argument("--quads", action="store_true", help="N-Quads, for graphdb and oxigraph")
     given = parser.parse_args()
     print(f"{'M':>4} {'engine':>12} {'s':>8} {'cpu s':>8} {'triples/s':>12} {'peak MB':>8} {'bytes/triple':>12} "
           f"{'s / graphdb':>12} {'cpu s / graphdb':>15}")  # fmt: skip
     for millions in map(int, given.millions.split(",")):
         with tempfile.TemporaryDirectory() as folder:
-            data = Path(folder) / "data.nt"
+            data = Path(folder) / ("data.nq" if given.quads else "data.nt")
             generate(data, millions * 1_000_000)
-            runs = [(engine, data) for engine in given.engines.split(",") if engine != "rdflib" or millions == 1]
+            engines = ("graphdb", "oxigraph") if given.quads else given.engines.split(",")
+            runs = [(engine, data) for engine in engines if engine != "rdflib" or millions == 1]
             at = 1 + runs.index(("graphdb", data))
             runs[at:at] = [("graphdb", packed(data, pack)) for pack in given.packs.split(",") if pack]
             for _ in range(given.repeat):
@@ -145,7 +149,7 @@ def main() -> None:
                         f"{own / mine:>{width}.2f}" if mine else f"{'-':>{width}}"
                         for own, mine, width in zip((seconds, processor), ours, (12, 15), strict=True)
                     )
-                    name = engine + file.suffix.replace(".nt", "")
+                    name = engine + file.suffix.replace(".nt", "").replace(".nq", "")
                     print(f"{millions:>4} {name:>12} {seconds:>8.2f} {processor:>8.2f} {millions * 1e6 / seconds:>12,.0f} "
                           f"{peak:>8.0f} {disk / millions:>12.1f} {' '.join(ratios)}", flush=True)  # fmt: skip
             shutil.rmtree(folder, ignore_errors=True)
