@@ -17,7 +17,7 @@ from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.times import started_now
-from graphdb.interpret.values import INT64, Vertex
+from graphdb.interpret.values import Vertex
 from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from graphdb.errors import TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Call, Function, strict, wrong
-from graphdb.interpret.values import INT64, is_number, type_name
+from graphdb.interpret.values import is_number, type_name
 from graphdb.temporal import Temporal
+from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
