@@ -21,7 +21,7 @@ from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import typed_literals
-from graphdb.storage.runs import Piece, by_label, in_chunks
+from graphdb.storage.runs import Piece, Pieces, by_label, in_chunks
 from graphdb.storage.spool import Kept, Spool, unmap, vast
 from graphdb.storage.tally import ROWS, Tally
 from graphdb.storage.terms import LITERAL_BASE
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
+
+_KEY = 8
+"""Bytes of a triple while it is sorted."""
 
 _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 
@@ -84,6 +87,15 @@ class Bulk:
         self._folder = folder
         self._resources, _ = batch.counts
         self._reifiers = np.empty(0, np.uint8)
+        self._sorted: dict[int, Pieces] | None = None
+
+    def sort(self) -> None:
+        """Sort the triples, where that takes little memory: another thread may, while the terms are written."""
+        if not self._batch.others and sum(map(len, self._batch.triples)) * _KEY <= self._memory // 8:
+            with Spool(self._folder / "sorted", 0) as spool:
+                self._sorted = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
+            for pieces in self._sorted.values():
+                pieces()
 
     def write_terms(self) -> None:
         """Write the dictionary."""
@@ -141,7 +153,9 @@ class Bulk:
 
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
-        labels = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
+        labels = self._sorted
+        if labels is None:
+            labels = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
         for label, keys in self._tally.passing(labels):
             done = 0
             while done < len(keys):

@@ -365,7 +365,9 @@ class _Load:
         """Write what was collected into a graph that was empty."""
         batch = self._work("storing terms", self._whole)
         writer = bulk.Bulk(self._connection, batch, self._folder, max(self._memory // 2, 1))
+        ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
+        self._wait("storing terms", ahead)
         if batch.others:
             self._work("storing graphs and edges", writer.write_others)
         new = self._work("sorting triples", writer.write_triples)
