@@ -84,6 +84,12 @@ class Expressions(Base):
             case (s.PatternPredicate() as predicate,) if name.lower() == "exists":  # how EXISTS { … } was written once
                 match = s.MatchClause((predicate.pattern,), span=predicate.span)
                 return s.Subquery("exists", s.Composite(((match,),), span=predicate.span), span_of(meta))
+            case (argument,) if name.lower() == "exists" and not _may_be_absent(argument):
+                raise self.error(
+                    "exists takes a property or a pattern",
+                    argument.span.start,
+                    f"write {self.text[argument.span.start : argument.span.end]} IS NOT NULL",
+                )
         return s.FunctionCall(name, arguments or (), quantifier == "DISTINCT", quantifier, span_of(meta))
 
     def call_star(self, meta: Meta, children: list[Any]) -> s.CountStar:
@@ -213,3 +219,10 @@ class Expressions(Base):
 
     def shortest_path(self, meta: Meta, children: list[Any]) -> s.ShortestPath:
         return s.ShortestPath(children[0], span_of(meta))
+
+
+def _may_be_absent(argument: s.Expression) -> bool:
+    """Whether ``exists`` can be asked of an expression: a property, an entry of a map by its key, or null."""
+    return isinstance(argument, (s.Property, s.Subscript)) or (
+        isinstance(argument, s.Literal) and argument.value is None
+    )

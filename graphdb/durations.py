@@ -20,6 +20,7 @@ from graphdb.values import DATE, DATETIME, DURATION, INTEGER, Base, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
+    from graphdb.functions import Functions
 
 _SHORT = 40
 """Characters of SQL that may be repeated."""
@@ -168,11 +169,10 @@ def _refused(node: ast.Expression) -> NotSupportedError:
     return NotSupportedError("such a duration is not supported in SQL", position=node.span.start)
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[[Compiler, ast.FunctionCall], Typed], int, int]] = {
+FUNCTIONS: Functions = {
     "duration": (_duration, 1, 1),
     **{f"duration.{unit}": (_between(unit), 2, 2) for unit in ("between", "inmonths", "indays", "inseconds")},
 }
-"""How each function compiles, and how many arguments it takes at least and at most."""
 
 
 # --- asking ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Expressions to SQL: openCypher's operators, null semantics and types over DuckDB's.
 
-The compiler gives each expression a :class:`~graphdb.values.Type` and writes SQL that yields it.  A comparison
-between types that cannot be compared is decided here, once: ``=`` is false, ``<`` is null.  A multi-valued property
-in a condition holds if any of its values does; where one value is needed it must have just one.
+The compiler gives each expression a :class:`~graphdb.values.Type` and writes SQL that yields it: names, conditions and
+calls here, what a kind of value has of its own in its room (:mod:`~graphdb.comparisons`, :mod:`~graphdb.numbers`,
+:mod:`~graphdb.strings`, :mod:`~graphdb.lists` …).  A multi-valued property in a condition holds if any of its values
+does; where one value is needed it must have just one.
 """
 
 from __future__ import annotations
@@ -10,36 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from graphdb import durations, functions, lists, maps, times
+from graphdb import aggregates, comparisons, durations, functions, lists, maps, numbers, strings, times
 from graphdb.computed import Computing, compute
 from graphdb.constants import constant
-from graphdb.errors import (
-    BindError,
-    GraphDBError,
-    NotSupportedError,
-    ParameterError,
-    TypeMismatchError,
-    nearest,
-    with_place,
-)
+from graphdb.errors import BindError, GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, as_union, incomparable, member, number
-from graphdb.values import (
-    BOOLEAN,
-    FLOAT,
-    INTEGER,
-    MEMBERS,
-    NULL,
-    NUMERIC,
-    STRING,
-    VALUE,
-    Base,
-    Type,
-    list_of,
-)
+from graphdb.typed import Typed, member
+from graphdb.values import BOOLEAN, NULL, VALUE, Base
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +64,6 @@ class Compiler:
         self.scope = scope
         self._lambdas = 0
         self._depth = 0
-        self._at: ast.Expression | None = None
-        """The comparison that is being written, for errors."""
 
     # --- entry points
 
@@ -110,7 +89,7 @@ class Compiler:
         method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
         if method is not None:
             return method(node)
-        of_values = lists.COMPILED.get(type(node)) or maps.COMPILED.get(type(node))
+        of_values = _COMPILED.get(type(node))
         if of_values is None:
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return of_values(self, node)
@@ -168,29 +147,6 @@ class Compiler:
         if value.type.base is not Base.TERM:
             return value
         return self.rows.literal(value.sql, value.type.element or VALUE)
-
-    def sort_keys(self, value: Typed) -> list[str]:
-        """Return the SQL expressions that order values of any type."""
-        base = value.type.base
-        if base is Base.PATH:
-            raise NotSupportedError("an order of paths is not supported in SQL")
-        if base is Base.NODE:
-            return [self.rows.iri(value.sql).sql]
-        if base is Base.TERM:
-            return [self.rows.iri(value.sql).sql, *self.sort_keys(self.value_of(value))]
-        if base is Base.EDGE:
-            return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
-        if base is Base.MAP:
-            return maps.sort_keys(self, value)
-        if base is Base.DURATION:
-            return durations.sort_keys(value)
-        if base is Base.VALUE:
-            rank = " ".join(
-                f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
-            )
-            others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
-            return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
-        return [value.sql]
 
     # --- leaves
 
@@ -274,106 +230,7 @@ class Compiler:
         value = self.one(node.operand)
         if value.type.base is Base.DURATION:
             return durations.negative(self, value) if node.operator == "-" else value
-        value = self._number(value, node)
-        if value.type.base is Base.VALUE:  # without a sign for zeros
-            return self._mixed(Typed("0", INTEGER), value, ast.Binary("-", ast.Literal(0), node.operand, node.span))
-        turned = f"({node.operator}({value.sql}))"
-        # The least integer has no opposite, which a wider type of DuckDB's would have.
-        return Typed(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
-
-    def _comparison(self, node: ast.Comparison) -> Typed:
-        operands = [times.moment(self, operand) or self.compile(operand) for operand in node.operands]
-        self._at = node
-        parts = [
-            self.any_of(lambda a, b, op=op: Typed(self.compare(op, a, b), BOOLEAN), left, right).sql
-            for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
-        ]
-        return Typed(f"({' AND '.join(parts)})", BOOLEAN)
-
-    def compare(self, operator: str, left: Typed, right: Typed) -> str:
-        """Return the SQL of one comparison of single values, any types."""
-        if operator == "<>":
-            return f"(NOT {self.compare('=', left, right)})"
-        a, b = left.type.base, right.type.base
-        if Base.NULL in (a, b):
-            return "CAST(NULL AS BOOLEAN)"
-        if Base.ANY in (a, b):
-            raise NotSupportedError("values that SQL does not hold are compared in Python")
-        if Base.TERM in (a, b):
-            if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
-                return f"({_identity(left)} = {_identity(right)})"
-            left, right = (self.value_of(v) if v.type.base is Base.TERM else v for v in (left, right))
-            a, b = left.type.base, right.type.base
-        if a is Base.VALUE and b is Base.VALUE:
-            return self._compare_values(operator, left, right)
-        if b is Base.VALUE:
-            turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
-            return self.compare(turned, right, left)
-        if a is Base.VALUE:
-            if b not in MEMBERS:
-                return incomparable(operator, left, right)
-            own = Typed(number(left), FLOAT) if b in NUMERIC else Typed(member(left, b), right.type)
-            inner = self.compare(operator, own, right)
-            return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
-        same = a is b or {a, b} <= NUMERIC
-        if {a, b} == {Base.DATE, Base.DATETIME}:
-            return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
-        if a is b is Base.LIST:
-            return self._compare_lists(operator, left, right)
-        if a is b is Base.MAP and operator == "=":
-            return maps.equal(self, left, right)
-        if not same or (a in _UNORDERED and operator != "="):
-            return incomparable(operator, left, right)
-        if a is Base.NODE:
-            return f"({_identity(left)} = {_identity(right)})"
-        floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
-        return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
-
-    def _compare_lists(self, operator: str, left: Typed, right: Typed) -> str:
-        """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
-        if operator != "=":
-            raise NotSupportedError(
-                "ordering lists is not supported yet",
-                text=self.text,
-                position=self._at.span.start if self._at else None,
-            )
-        pair = self.fresh()
-        items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
-        equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {self.compare('=', *items)})"
-        return (
-            f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
-            f"WHEN len({left.sql}) <> len({right.sql}) OR list_contains({equal}, FALSE) THEN FALSE "
-            f"WHEN list_aggregate({equal}, 'count') < len({left.sql}) THEN NULL ELSE TRUE END)"
-        )
-
-    def _compare_values(self, operator: str, left: Typed, right: Typed) -> str:
-        numbers = self.compare(operator, Typed(number(left), FLOAT), Typed(number(right), FLOAT))
-        if operator == "=":
-            return f"coalesce({numbers}, {left.sql} = {right.sql})"
-        members = [f"({member(left, b)} {operator} {member(right, b)})" for b in MEMBERS if b not in NUMERIC]
-        return f"coalesce({', '.join([numbers, *members])})"
-
-    def _stringpredicate(self, node: ast.StringPredicate) -> Typed:
-        function = {
-            "STARTS WITH": "starts_with",
-            "ENDS WITH": "suffix",
-            "CONTAINS": "contains",
-            "=~": "regexp_full_match",
-        }[node.operator]
-
-        def test(left: Typed, right: Typed) -> Typed:
-            texts = [self._text_member(value) for value in (left, right)]
-            return Typed(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
-
-        return self.any_of(test, self.compile(node.left), self.compile(node.right))
-
-    def _text_member(self, value: Typed) -> str:
-        """Return the string in a value, NULL if it is something else (openCypher's string predicates)."""
-        if value.type.base is Base.TERM:
-            value = self.value_of(value)
-        if value.type.base is Base.VALUE:
-            return member(value, Base.STRING)
-        return value.sql if value.type.base is Base.STRING else "CAST(NULL AS VARCHAR)"
+        return numbers.signed(self, value, node)
 
     def _isnull(self, node: ast.IsNull) -> Typed:
         value = self.anything(node.operand)
@@ -447,111 +304,24 @@ class Compiler:
 
     def _binary(self, node: ast.Binary) -> Typed:
         left, right = self.one(node.left), self.one(node.right)
-        op = node.operator
-        a, b = left.type.base, right.type.base
-        if Base.NULL in (a, b):
+        bases = {left.type.base, right.type.base}
+        if Base.NULL in bases:
             return Typed("NULL", NULL)
-        if op == "+":
-            if Base.LIST in (a, b):
-                return self._append(left, right, node)
-            if Base.STRING in (a, b):
-                return Typed(f"({self.text_of(left, node)} || {self.text_of(right, node)})", STRING)
-        if {a, b} & {Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION}:
-            return durations.arithmetic(self, op, left, right, node)
-        left, right = self._number(left, node), self._number(right, node)
-        a, b = left.type.base, right.type.base
-        if Base.VALUE in (a, b) and op != "^":
-            return self._mixed(left, right, node)
-        left, right = (Typed(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
-        return self._computed(left, right, node)
-
-    def _computed(self, left: Typed, right: Typed, node: ast.Binary) -> Typed:
-        """Return the arithmetic of two numbers of known types."""
-        a, b, op = left.type.base, right.type.base, node.operator
-        if op == "^":
-            return Typed(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
-        if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
-            return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
-        if a is b is Base.INTEGER:
-            computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
-            if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
-                told = self.rows.parameters.add(with_place("division by zero", node.span.start))
-                computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) ELSE {computed} END"
-            return Typed(computed, INTEGER)
-        scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
-        scale = sum(scales) if op == "*" else max(scales)
-        if scale > 30:
-            return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
-        return Typed(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
-
-    def _mixed(self, left: Typed, right: Typed, node: ast.Binary) -> Typed:
-        """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text."""
-        pair = self.fresh()
-        both = [Typed(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
-        whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in both]
-        real = [Typed(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
-        cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
-        for a, b in (whole, real):
-            told = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
-            cases.append(f"WHEN {told} THEN {as_union(self._computed(a, b, node)).sql}")
-        if node.operator == "+":
-            texts = [f"{value.sql} IS NOT NULL" for value in (Typed(member(v, Base.STRING), STRING) for v in both)]
-            joined = Typed(" || ".join(self.text_of(value, node) for value in both), STRING)
-            cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(joined).sql}")
-        refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
-        cases.append(f"ELSE error({self.rows.parameters.add(refused)})")
-        values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
-        return Typed(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
-
-    def _append(self, left: Typed, right: Typed, node: ast.Expression) -> Typed:
-        sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
-        elements = {v.type.element for v in sides if v.type.element != NULL}
-        if len(elements) > 1:
-            raise NotSupportedError(
-                "lists of values of different types are not supported yet", text=self.text, position=node.span.start
-            )
-        element = elements.pop() if elements else NULL
-        assert element is not None
-        return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
-
-    def _number(self, value: Typed, node: ast.Expression) -> Typed:
-        if value.type.base in NUMERIC or value.type.base in (Base.NULL, Base.VALUE):
-            return value
-        if value.type.base is Base.TERM:
-            return self._number(self.value_of(value), node)
-        raise self.mismatch(f"expected a number, found {value.type}", node)
-
-    def text_of(self, value: Typed, node: ast.Expression) -> str:
-        """Return SQL for ``toString(value)``."""
-        base = value.type.base
-        if base is Base.STRING:
-            return value.sql
-        if base is Base.NODE:
-            return self.rows.iri(value.sql).sql
-        if base is Base.TERM:
-            literal = self.value_of(value)
-            text = f"CAST({literal.sql} AS VARCHAR)" if literal.type == VALUE else self.text_of(literal, node)
-            return f"coalesce({self.rows.iri(value.sql).sql}, {text})"
-        if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
-            raise self.mismatch(f"expected a string, found {value.type}", node)
-        if base is Base.DURATION:
-            return durations.text_of(self, value)
-        if base is Base.ZONED:
-            raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
-        if base is not Base.VALUE:
-            return _text(value.sql, base)
-        names = {member: MEMBERS[member][0] for member in (Base.FLOAT, *_SPELT)}
-        texts = {member: _text(f"union_extract({value.sql}, '{name}')", member) for member, name in names.items()}
-        whens = [f"WHEN '{names[member]}' THEN {text}" for member, text in texts.items()]
-        return f"CASE union_tag({value.sql}) {' '.join(whens)} ELSE CAST({value.sql} AS VARCHAR) END"
+        if node.operator == "+" and Base.LIST in bases:
+            return lists.appended(self, left, right, node)
+        if node.operator == "+" and Base.STRING in bases:
+            return strings.joined(self, left, right, node)
+        if bases & {Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION}:
+            return durations.arithmetic(self, node.operator, left, right, node)
+        return numbers.arithmetic(self, left, right, node)
 
     def _countstar(self, node: ast.CountStar) -> Typed:
         self._aggregate_allowed("count(*)", node)
-        return functions.number_of_matches(self)
+        return aggregates.number_of_matches(self)
 
     def _functioncall(self, node: ast.FunctionCall) -> Typed:
         name = node.name.lower()
-        aggregate = functions.AGGREGATES.get(name)
+        aggregate = aggregates.AGGREGATES.get(name)
         if aggregate is not None:
             self._aggregate_allowed(node.name, node)
             number = 2 if name.startswith("percentile") else 1
@@ -581,7 +351,7 @@ class Compiler:
     @property
     def aggregate_names(self) -> Collection[str]:
         """The names of the aggregates."""
-        return functions.AGGREGATES
+        return aggregates.AGGREGATES
 
     def source(self, node: ast.Expression) -> str:
         """The text of an expression as written."""
@@ -592,26 +362,5 @@ class Compiler:
         return TypeMismatchError(message, text=self.text, position=node.span.start)
 
 
-_UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
-"""Types whose values are equal or not, and no more."""
-
-
-def _identity(vertex: Typed) -> str:
-    """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
-    return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
-
-
-_SPELT: Mapping[Base, str] = {
-    Base.TIME: r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')",
-    Base.DATETIME: r"regexp_replace(replace(CAST({0} AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')",
-    Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
-    " || 'Z'",
-}
-"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero."""
-
-
-def _text(sql: str, base: Base) -> str:
-    """Return SQL for the text of a value of a type."""
-    if base is Base.FLOAT:
-        return functions.float_text(sql)
-    return f"({_SPELT[base].format(sql)})" if base in _SPELT else f"CAST({sql} AS VARCHAR)"
+_COMPILED = {**comparisons.COMPILED, **strings.COMPILED, **lists.COMPILED, **maps.COMPILED}
+"""How the kinds of expressions compile that have a room of their own."""

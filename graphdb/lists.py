@@ -12,17 +12,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb import maps
+from graphdb.comparisons import compare
 from graphdb.computed import compute
 from graphdb.constants import list_sql
 from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
+from graphdb.pattern.free import free_variables
+from graphdb.pattern.rename import rewritten
 from graphdb.typed import Typed, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
+    from graphdb.functions import Functions
 
 
 def common(values: Sequence[Typed]) -> tuple[list[str], Type]:
@@ -54,6 +58,19 @@ def items(c: Compiler, node: ast.Expression) -> Typed:
     if value.type.base is not Base.LIST:
         return Typed(f"unnest([{value.sql}])", value.type)
     return Typed(f"unnest({value.sql})", value.type.element or NULL)
+
+
+def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Typed:
+    """Return a list with another, or with an item, at its end."""
+    sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
+    elements = {v.type.element for v in sides if v.type.element != NULL}
+    if len(elements) > 1:
+        raise NotSupportedError(
+            "lists of values of different types are not supported yet", text=c.text, position=node.span.start
+        )
+    element = elements.pop() if elements else NULL
+    assert element is not None
+    return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
 
 
 def _list(c: Compiler, node: ast.Expression) -> Typed:
@@ -92,7 +109,7 @@ def _in(c: Compiler, node: ast.In) -> Typed:
     if collection.type.base is Base.NULL:
         return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
     if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
-        return c.any_of(lambda a, b: Typed(c.compare("=", a, b), BOOLEAN), item, collection)
+        return c.any_of(lambda a, b: Typed(compare(c, "=", a, b), BOOLEAN), item, collection)
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
@@ -101,10 +118,10 @@ def _in(c: Compiler, node: ast.In) -> Typed:
         if isinstance(node.collection, ast.ListLiteral):
             if not node.collection.items:
                 return Typed("FALSE", BOOLEAN)
-            parts = [c.compare("=", value, c.one(x)) for x in node.collection.items]
+            parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
             return Typed(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
-        equal = c.compare("=", value, Typed(name, element))
+        equal = compare(c, "=", value, Typed(name, element))
         found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
         return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
@@ -129,7 +146,7 @@ def _case(c: Compiler, node: ast.Case) -> Typed:
     def holds(test: ast.Expression) -> str:
         if operand is None:
             return c.condition(test)
-        return c.any_of(lambda a, b: Typed(c.compare("=", a, b), BOOLEAN), operand, c.compile(test)).sql
+        return c.any_of(lambda a, b: Typed(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
     results = [c.value_of(c.one(result)) for _, result in node.branches]
@@ -241,6 +258,8 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
 
 def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
     source, start = _list(c, node.source), c.compile(node.start)
+    if _elements(source):
+        return _folded(c, node, source, start)
     element = source.type.element or NULL
     # DuckDB folds into the type of the items.
     if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):
@@ -252,6 +271,54 @@ def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
     return Typed(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
 
+
+def _folded(c: Compiler, node: ast.Reduce, source: Typed, start: Typed) -> Typed:
+    """Fold vertices or edges: what is asked of each alone is looked up first, and a lambda goes over what was found.
+
+    DuckDB folds into the type of the items, so each of them has room for the accumulated value beside what was found.
+    """
+    asked: dict[ast.Expression, str] = {}
+
+    def change(part: object) -> object:
+        if isinstance(part, _OPERATORS) or not isinstance(part, ast.Expression):
+            return None
+        names = free_variables(part)
+        if node.variable.name not in names or node.accumulator.name in names:
+            return None
+        return ast.Variable(asked.setdefault(part, f"#of item {len(asked)}"), node.span)
+
+    step = rewritten(node.step, change)
+    item, rows, inner = _each_row(c, node.variable, source)
+    found = [inner.value_of(inner.one(part)) for part in asked]
+
+    def folded(type: Type) -> tuple[str, str, Typed]:
+        total, within = _each(c, node.accumulator, type, ".total")
+        each = c.fresh()
+        own = {name: Typed(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
+        return total, each, within.within(replace(within.scope, variables={**within.scope.variables, **own})).one(step)
+
+    total, each, result = folded(start.type)
+    if start.type == list_of(NULL) and result.type.base is Base.LIST:  # an empty list is one of anything
+        start = replace(start, type=result.type)
+        total, each, result = folded(start.type)
+    if start.type != result.type or start.many or start.type.base in (Base.NULL, Base.ANY):
+        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
+    sql = sql_type(start.type)
+    kept = "".join(f", f{i} := {each}.f{i}" for i in range(len(found)))
+    values = "".join(f", f{i} := {value.sql}" for i, value in enumerate(found))
+    types = "".join(f", f{i} {sql_type(value.type)}" for i, value in enumerate(found))
+    whole = f"STRUCT(total {sql}{types})"
+    items = listed(
+        source.sql, item, rows, f"CAST(struct_pack(total := NULL{values}) AS {whole})", None, f"CAST([] AS {whole}[])"
+    )
+    nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
+    first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
+    next_one = f"struct_pack(total := CAST({_body(result.sql)} AS {sql}){kept})"
+    return Typed(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
+
+
+_OPERATORS = (ast.Binary, ast.Boolean, ast.Case, ast.Comparison, ast.IsNull, ast.ListLiteral, ast.Unary)
+"""What is as good in a lambda as beside a row: of its parts, those that ask something of an item are looked up."""
 
 COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
     ast.Reduce: _reduce,
@@ -315,11 +382,10 @@ def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[[Compiler, ast.FunctionCall], Typed], int, int]] = {
+FUNCTIONS: Functions = {
     "head": (_item("({})[1]"), 1, 1),
     "last": (_item("({})[-1]"), 1, 1),
     "tail": (_tail, 1, 1),
     "range": (_range, 2, 3),
     "isempty": (_is_empty, 1, 1),
 }
-"""How each function compiles, and how many arguments it takes at least and at most."""

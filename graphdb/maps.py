@@ -18,6 +18,7 @@ from graphdb.values import NULL, STRING, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
+    from graphdb.functions import Functions
 
 
 def made_of(entries: Sequence[tuple[str, Typed]]) -> Typed:
@@ -42,33 +43,6 @@ def entry(map: Typed, key: str) -> Typed:
         if name == key:
             return Typed(f"({map.sql}).f{i}", type)
     return Typed("NULL", NULL)
-
-
-def equal(c: Compiler, left: Typed, right: Typed) -> str:
-    """Maps are equal if they have the same keys, and these lead to equal values; an unknown one makes that unknown."""
-    if left.type.sparse or right.type.sparse:
-        raise NotSupportedError("whether all properties are equal is not supported in SQL")
-    keys, others = dict(left.type.fields), dict(right.type.fields)
-    either = f"{left.sql} IS NULL OR {right.sql} IS NULL"
-    if keys.keys() != others.keys():
-        return f"(CASE WHEN {either} THEN NULL ELSE FALSE END)"
-    same = " AND ".join(c.compare("=", entry(left, key), entry(right, key)) for key in keys)
-    return f"(CASE WHEN {either} THEN NULL ELSE {same} END)"
-
-
-def sort_keys(c: Compiler, value: Typed) -> list[str]:
-    """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
-    keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
-    fields = {key: entry(value, key) for key in sorted(dict(value.type.fields))}
-    later = [f"{field.sql} IS NOT NULL" for field in fields.values()]
-    for field in fields.values():
-        there = later.pop(0)
-        if value.type.sparse:
-            others = f"WHEN {' OR '.join(later)} THEN 2 " if later else ""
-            keys.append(f"CASE WHEN {there} THEN 1 {others}ELSE 0 END")
-        if field.type.base is not Base.NULL:
-            keys += c.sort_keys(field)
-    return keys
 
 
 def subscript(c: Compiler, base: Typed, node: ast.Subscript) -> Typed:
@@ -137,8 +111,7 @@ def _keys(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[[Compiler, ast.FunctionCall], Typed], int, int]] = {
+FUNCTIONS: Functions = {
     "properties": (_map, 1, 1),
     "keys": (_keys, 1, 1),
 }
-"""How each function compiles, and how many arguments it takes at least and at most."""

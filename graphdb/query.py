@@ -37,7 +37,8 @@ from graphdb.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.lower import Lowering
 from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
-from graphdb.shape import Shaped, Shaper, expand_star, wanted, window_of
+from graphdb.returns import expand_star, wanted, window_of
+from graphdb.shape import Shaped, Shaper
 from graphdb.storage.sets import both, each_once
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN

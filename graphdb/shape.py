@@ -8,23 +8,22 @@ what a user of SQL sees (vertices as their IRIs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 from graphdb import lists
+from graphdb.aggregates import contains_aggregate
 from graphdb.candidates import Snapshot
+from graphdb.comparisons import sort_keys
 from graphdb.connection import quoted
-from graphdb.constants import from_numpy
-from graphdb.errors import BindError, NotSupportedError, ParameterError
+from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
-from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import parts_of, walk
+from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.project import Direct
 from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
+from graphdb.returns import beside_aggregates, check_grouping
 from graphdb.rows import Parameters, Rows
 from graphdb.typed import Typed
 from graphdb.values import MOMENT, ZONED, Base, Column, Type, single_kind
@@ -49,110 +48,6 @@ class Shaped:
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
-
-
-def is_aggregate(node: object) -> bool:
-    """Whether an expression contains an aggregate: those in its subqueries are theirs."""
-    return any(_is_one_aggregate(part) for part in walk(node, (ast.Subquery,)))
-
-
-def _beside_aggregates(node: object) -> list[ast.Expression]:
-    """Return what depends on a variable in an expression, and stands in no aggregate."""
-    if _is_one_aggregate(node):
-        return []
-    if is_aggregate(node):
-        return [found for part in parts_of(node) for found in _beside_aggregates(part)]
-    found = [part for part in walk(node) if isinstance(part, (ast.Property, ast.Variable, ast.FunctionCall))]
-    return [part for part in found if any(isinstance(inner, ast.Variable) for inner in walk(part))]
-
-
-def _is_one_aggregate(part: object) -> TypeGuard[ast.CountStar | ast.FunctionCall]:
-    return isinstance(part, ast.CountStar) or (isinstance(part, ast.FunctionCall) and part.name.lower() in AGGREGATES)
-
-
-def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
-    """Return the items with ``*`` written out, and check that their names differ."""
-    items: tuple[ast.ReturnItem, ...] = ()
-    if returns.star:
-        if not bound.variables:
-            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
-    items += returns.items
-    seen: set[str] = set()
-    for item in items:
-        name = item.alias or item.text
-        if name in seen:
-            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
-        seen.add(name)
-    return items
-
-
-def wanted(
-    returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], bound: BoundPattern, window: tuple[int, int | None]
-) -> Wanted:
-    """Return what the match must deliver; ``window`` is (skip, limit)."""
-    only_counts = not bound.residual and all(_counts_matches(item.expression, bound) for item in items)
-    if items and only_counts and not returns.distinct:
-        return Wanted((), (), True, None)
-    ordered = tuple(order.expression for order in returns.order_by)
-    parts = (tuple(item.expression for item in items), ordered, tuple(bound.residual))
-    known = {node: number for number, choice in bound.choices.items() for node in choice.facts}
-    named = _named_beside(parts, known)
-    edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
-    vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
-    # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
-    vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
-    for edge in edges:
-        vertices |= {bound.edges[edge].source, bound.edges[edge].target}
-    duplicates = duplicates_of(returns, items)
-    streams = not (returns.order_by or bound.residual or any(is_aggregate(i) for i in items))
-    if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
-        streams = streams and all(_is_resource(item.expression, bound) for item in items)
-    skip, limit = window
-    enough = skip + limit if streams and limit is not None else None
-    facts = {known[part] for part in walk(parts) if isinstance(part, ast.Property) and part in known} - edges
-    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
-
-
-def _named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
-    """Return the variables in a piece of syntax, but for those in some expressions."""
-    if isinstance(node, ast.Variable):
-        return {node.name}
-    if isinstance(node, ast.Property) and node in known:
-        return set()
-    return set().union(*(_named_beside(part, known) for part in parts_of(node)))
-
-
-def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
-    """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
-    aggregates = [part for item in items for part in walk(item.expression, (ast.Subquery,)) if _is_one_aggregate(part)]
-    if not aggregates:
-        return "drop" if returns.distinct else "keep"
-    numbers = [part for part in aggregates if not _ignores_duplicates(part)]
-    if all(isinstance(part, ast.CountStar) or part.name.lower() == "count" for part in numbers):
-        return "count" if numbers else "drop"
-    return "keep"
-
-
-def _ignores_duplicates(aggregate: ast.CountStar | ast.FunctionCall) -> bool:
-    return isinstance(aggregate, ast.FunctionCall) and (aggregate.distinct or aggregate.name.lower() in ("min", "max"))
-
-
-def _is_resource(node: ast.Expression, bound: BoundPattern) -> bool:
-    """Whether an expression is a vertex that is no literal."""
-    number = bound.vertex_of.get(node.name) if isinstance(node, ast.Variable) else None
-    return number is not None and not bound.vertices[number].kinds
-
-
-def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
-    """Whether an expression is the number of matches: ``count(*)``, or ``count(v)`` of what is never null."""
-    if isinstance(node, ast.FunctionCall) and node.name.lower() == "count" and not node.distinct:
-        return (
-            len(node.arguments) == 1
-            and isinstance(node.arguments[0], ast.Variable)
-            and node.arguments[0].name in bound.variables
-        )
-    return isinstance(node, ast.CountStar)
 
 
 class Shaper:
@@ -242,9 +137,9 @@ class Shaper:
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [conditions.kept(condition) for condition in relation.where]
-        aggregated = any(is_aggregate(item.expression) for item in items)
+        aggregated = any(contains_aggregate(item.expression) for item in items)
         if aggregated:
-            self._check_grouping(items, returns.order_by)
+            check_grouping(items, returns.order_by, relation.known, self._text)
         compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
         columns = self._columns(compiled)
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
@@ -270,10 +165,10 @@ class Shaper:
             plain = not (where or order or any(value.type == MOMENT for _, value in told))
             direct = self._direct(self._bound, items) if plain and self._bound is not None else None
             return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
-        keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not is_aggregate(item.expression)]
+        keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not contains_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
-        mixed = [item.expression for item in items if is_aggregate(item.expression)]
-        beside = sorted({compiler.compile(part).sql for part in _beside_aggregates(tuple(mixed))})
+        mixed = [item.expression for item in items if contains_aggregate(item.expression)]
+        beside = sorted({compiler.compile(part).sql for part in beside_aggregates(tuple(mixed))})
         by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""
@@ -443,7 +338,7 @@ class Shaper:
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
                 keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
-            keys += [f"{key} {direction}" for key in compiler.sort_keys(value)]
+            keys += [f"{key} {direction}" for key in sort_keys(compiler, value)]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
     def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:
@@ -459,34 +354,6 @@ class Shaper:
         skip, limit = window
         sql = f" LIMIT {int(limit)}" if limit is not None else ""
         return sql + (f" OFFSET {int(skip)}" if skip else "")
-
-    def _check_grouping(self, items: tuple[ast.ReturnItem, ...], order_by: tuple[ast.OrderItem, ...]) -> None:
-        """Refuse an expression that mixes an aggregate with a variable that is no grouping key."""
-        keys = {item.expression for item in items if ast.is_plain_key(item.expression)} | self._relation.known.keys()
-        keys |= {ast.Variable(item.alias) for item in items if item.alias}
-
-        def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
-            if isinstance(node, ast.CountStar) or (not isinstance(node, (str, tuple)) and node in keys):
-                return None
-            if isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES:
-                return None
-            if isinstance(node, ast.Variable):
-                return None if node.name in local else node
-            if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
-                local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
-            for part in parts_of(node):
-                if (found := loose(part, local)) is not None:
-                    return found
-            return None
-
-        for expression in [each.expression for each in items] + [each.expression for each in order_by]:
-            if is_aggregate(expression) and (found := loose(expression)) is not None:
-                raise BindError(
-                    f"'{found.name}' stands beside an aggregate but is no grouping key",
-                    text=self._text,
-                    position=found.span.start,
-                    hint="return it as a column of its own",
-                )
 
     def _columns(self, compiled: list[tuple[ast.ReturnItem, Typed]]) -> tuple[Column, ...]:
         keys = [_key(item) for item, _ in compiled]
@@ -507,32 +374,3 @@ def _key(item: ast.ReturnItem) -> str:
     if item.alias is None and isinstance(item.expression, ast.Property):
         return item.expression.key.words[-1].text
     return item.alias or item.text
-
-
-def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
-    """Return the values of SKIP and LIMIT."""
-
-    def number(node: ast.Expression | None, clause: str) -> int | None:
-        if node is None:
-            return None
-        if isinstance(node, ast.Parameter):
-            if node.name not in arguments:
-                raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
-            value = arguments[node.name]
-            value = from_numpy(value)
-        elif isinstance(node, ast.Literal):
-            value = node.value
-        else:
-            raise NotSupportedError(
-                f"{clause} with an expression is not supported yet",
-                text=text,
-                position=node.span.start,
-                hint="use a number or a parameter",
-            )
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            raise ParameterError(
-                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
-            )
-        return value
-
-    return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")

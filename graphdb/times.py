@@ -17,6 +17,7 @@ from graphdb.values import DATE, DATETIME, INTEGER, TIME, ZONED, Base, Type, sql
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
+    from graphdb.functions import Functions
 
 CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
 """What functions of dates and times begin with."""
@@ -119,9 +120,8 @@ def moment(c: Compiler, node: ast.Expression) -> Typed | None:
     return None
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[[Compiler, ast.FunctionCall], Typed], int, int]] = {
+FUNCTIONS: Functions = {
     "date": (_make(DATE), 0, 1),
     "localtime": (_make(TIME), 0, 1),
     "localdatetime": (_make(DATETIME), 0, 1),
 }
-"""How each function compiles, and how many arguments it takes at least and at most."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics, tally
 from graphdb.storage.arrow import Windows, numbers
-from graphdb.storage.batch import LITERAL, Batch, Texts
+from graphdb.storage.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering, term_counts
@@ -112,8 +112,6 @@ _ROOM = 40
 _TEXT = 64 << 20
 """Bytes of texts that are numbered at a time."""
 
-Ids = NDArray[np.int64]
-
 
 class Appender:
     """Appends triples in the transaction that is open on ``connection``; one at a time.
@@ -140,17 +138,26 @@ class Appender:
 
     def add(self, batch: Batch) -> None:
         """Number the batch's terms and stage its triples."""
-        ids = _Ids(self.terms, batch)
+        numbered = _Ids(self.terms, batch)
         for triples in batch.rows():
-            self.add_ids(*(ids.of(column) for column in triples.T))
+            self.add_ids(*(numbered.of(column) for column in triples.T))
         for kept in batch.others:
-            self.add_others(kept.get(), ids.of)
+            self.add_others(kept.get(), numbered.of)
 
-    def add_others(self, others: Ids, ids: Callable[[Ids], Ids]) -> None:
-        """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``ids`` gives the ids of codes."""
+    def add_new(self, terms: Terms) -> None:
+        """Write terms of which none is there, with the next ids, which are their codes; stage their triples."""
+        self.terms.append(terms.iris(), terms.values())
+        terms.forget_terms()
+        for kept in terms.triples:
+            self.add_ids(*map(ids, kept.get().T))
+        for kept in terms.others:
+            self.add_others(kept.get(), ids)
+
+    def add_others(self, others: Ids, of: Callable[[Ids], Ids]) -> None:
+        """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``of`` gives the ids of codes."""
         reified = others[:, 4] >= 0
-        self.add_quads(*map(ids, others[~reified, :4].T))
-        self.add_reifiers(*map(ids, others[reified][:, [4, 0, 1, 2]].T))
+        self.add_quads(*map(of, others[~reified, :4].T))
+        self.add_reifiers(*map(of, others[reified][:, [4, 0, 1, 2]].T))
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrow import numbers
 from graphdb.storage.spool import Kept, Spool
-from graphdb.storage.terms import DATATYPE, LANGUAGE
+from graphdb.storage.terms import DATATYPE, LANGUAGE, LITERAL_BASE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +26,38 @@ NOTE = 1 << 30
 """The bit of a note's code, while terms are collected."""
 
 Codes = NDArray[np.uint32]
+Ids = NDArray[np.int64]
+
+
+def ids(codes: NDArray[np.integer[Any]]) -> Ids:
+    """Return the ids (int64) of codes that are those of the dictionary: all of its terms, in their order."""
+    wide = codes.astype(np.int64)
+    return np.where(wide >= LITERAL, wide - LITERAL + LITERAL_BASE, wide)
+
+
+class Terms(Protocol):
+    """Distinct terms and triples of their codes: a :class:`Batch`, or several as one."""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many resources and literals there are."""
+
+    @property
+    def triples(self) -> Sequence[Kept]:
+        """The triples, piece by piece: uint32[n, 3] each."""
+
+    @property
+    def others(self) -> Sequence[Kept]:
+        """What is in named graphs or reified: see :attr:`Batch.others`."""
+
+    def iris(self) -> Iterator[pa.Array]:
+        """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
+
+    def values(self) -> Iterator[tuple[pa.Array, ...]]:
+        """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
+
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,23 +8,22 @@ Only which triples are in which named graphs, and the edges that reifiers stand 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.append import Appender
 from graphdb.storage.arrow import Windows, numbers
-from graphdb.storage.batch import LITERAL
+from graphdb.storage.batch import LITERAL, Terms, ids
 from graphdb.storage.catalog import has_rows
-from graphdb.storage.dictionary import typed_literals
+from graphdb.storage.dictionary import Numbering
 from graphdb.storage.runs import Piece, Pieces, by_label, in_chunks
 from graphdb.storage.spool import Kept, Spool, unmap, vast
 from graphdb.storage.tally import ROWS, Tally
-from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,31 +42,6 @@ _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether there are neither terms nor triples yet."""
     return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
-
-
-class Terms(Protocol):
-    """Distinct terms and triples of their codes: a :class:`~.Batch`, or several as one."""
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many resources and literals there are."""
-
-    @property
-    def triples(self) -> Sequence[Kept]:
-        """The triples, piece by piece: uint32[n, 3] each."""
-
-    @property
-    def others(self) -> Sequence[Kept]:
-        """What is in named graphs or reified: see :attr:`.Batch.others`."""
-
-    def iris(self) -> Iterator[pa.Array]:
-        """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
-
-    def values(self) -> Iterator[tuple[pa.Array, ...]]:
-        """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
-
-    def forget_terms(self) -> None:
-        """Give back the memory that the texts of terms take."""
 
 
 class Bulk:
@@ -99,15 +73,7 @@ class Bulk:
 
     def write_terms(self) -> None:
         """Write the dictionary."""
-        import pyarrow as pa
-
-        schema = pa.schema({"id": pa.int64(), "iri": pa.string()})
-        with self._windows.show("_graphdb_terms", _stream(schema, 0, ((iris,) for iris in self._batch.iris()))):
-            self._connection.execute("INSERT INTO _graphdb.resource SELECT id, iri FROM _graphdb_terms")
-        notes = pa.dictionary(pa.int32(), pa.string())
-        schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
-        with self._windows.show("_graphdb_values", _stream(schema, LITERAL_BASE, self._batch.values())):
-            self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals('_graphdb_values')}")
+        Numbering(self._connection, self._windows, empty=True).append(self._batch.iris(), self._batch.values())
         self._batch.forget_terms()
 
     def write_others(self) -> None:
@@ -119,11 +85,11 @@ class Bulk:
             others = kept.get()
             self._reifiers[others[others[:, 4] >= 0, 4]] = 1
             named = named or bool((others[:, 4] < 0).any())
-            appender.add_others(others, _ids)
+            appender.add_others(others, ids)
         for kept in self._batch.triples:
             triples = kept.get()
             rows = triples if named else triples[self._describes(triples)]
-            appender.add_ids(*map(_ids, rows.T))
+            appender.add_ids(*map(ids, rows.T))
             unmap(self._reifiers)
         appender.append_others()
 
@@ -192,26 +158,6 @@ class _Some:
 
     def get(self) -> Codes:
         return self.choose(self.kept.get())
-
-
-def _ids(codes: NDArray[np.integer[Any]]) -> Ints:
-    """Return the ids of codes."""
-    wide = codes.astype(np.int64)
-    return np.where(wide >= LITERAL, wide - LITERAL + LITERAL_BASE, wide)
-
-
-def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:
-    """Return pieces of columns as a stream, behind a column of ids that begin with ``first``."""
-    import pyarrow as pa
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        at = first
-        for columns in pieces:
-            ids = numbers(np.arange(at, at + len(columns[0])))
-            yield pa.record_batch([ids, *columns], schema)
-            at += len(ids)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _label_rows(columns: Ints, at: int, label: int, keys: Keys) -> None:

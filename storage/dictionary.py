@@ -7,6 +7,7 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -164,11 +165,11 @@ class Numbering:
     transaction has appended in many pieces would stay in memory until it ends.  A few are kept as they came.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, windows: Windows) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, windows: Windows, *, empty: bool = False) -> None:
         self._connection = connection
         self._windows = windows
-        self._next: dict[str, int] = {}
-        self._stored: dict[str, int] = {}  # ids below are in the file
+        self._next: dict[str, int] = dict(_BASES) if empty else {}
+        self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
         self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
         self._first: dict[str, int] = {}
         self._typed = False  # whether a literal has a datatype
@@ -208,6 +209,29 @@ class Numbering:
         )
         return self._number(terms, "literal", _SAME_LITERAL)
 
+    def append(self, iris: Iterable[pa.Array], literals: Iterable[Sequence[pa.Array]]) -> None:
+        """Write terms that are distinct and new; they get the next ids, in their order.
+
+        No others may wait for :meth:`store`.
+
+        Parameters
+        ----------
+        iris
+            The IRIs and blank nodes, piece by piece.
+        literals
+            Lexical forms, datatypes and languages, as :meth:`literals` takes them; the last two as dictionary arrays.
+        """
+        import pyarrow as pa
+
+        first, notes = self._upcoming("resource"), pa.dictionary(pa.int32(), pa.string())
+        schema = pa.schema({"id": pa.int64(), "iri": pa.string()})
+        with self._windows.show("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
+            self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
+        first = self._upcoming("literal")
+        schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
+        with self._windows.show("_graphdb_values", _stream(schema, first, literals)):
+            self._insert("literal", typed_literals("_graphdb_values"))
+
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation (lexical, datatype, language), repeats among them, and write the new ones.
 
@@ -229,8 +253,7 @@ class Numbering:
         )
         self._connection.execute("DROP TABLE temp._graphdb_distinct")
         new = f"(SELECT value AS id, lexical, datatype, language FROM temp.{into} WHERE value >= {first})"
-        [(added,)] = self._connection.execute(f"INSERT INTO _graphdb.literal {typed_literals(new)}").fetchall()
-        self._next["literal"] = self._stored["literal"] = first + int(added)
+        self._insert("literal", typed_literals(new))
 
     def blanks(self, count: int) -> range:
         """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""
@@ -299,6 +322,12 @@ class Numbering:
             self._stage(table, fresh, create=first == before)
         return ids
 
+    def _insert(self, table: str, rows: str) -> None:
+        """Write rows, which have the next ids."""
+        [(added,)] = self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}").fetchall()
+        self._next[table] += int(added)
+        self._stored[table] = self._next[table]
+
     def _stage(self, table: str, fresh: pa.Table, *, create: bool) -> None:
         """Keep new terms in a temporary table for :meth:`store`."""
         if create:
@@ -307,3 +336,17 @@ class Numbering:
         if len(fresh):
             with self._windows.show("_graphdb_term", fresh):
                 self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
+
+
+def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:
+    """Return pieces of columns as a stream, behind a column of ids that begin with ``first``."""
+    import pyarrow as pa
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        at = first
+        for columns in pieces:
+            ids = numbers(np.arange(at, at + len(columns[0])))
+            yield pa.record_batch([ids, *columns], schema)
+            at += len(ids)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

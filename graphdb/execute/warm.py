@@ -7,6 +7,7 @@ first used; without this, the first count of a clique or of a tree would wait so
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -34,8 +35,9 @@ _KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_ker
 """One function of each family."""
 
 
+@cache
 def warm_up() -> None:
-    """Compile what is not compiled yet; quick where everything is."""
+    """Compile what is not compiled yet; quick where everything is, and done once in a process."""
     if compiled(_KERNELS):
         return
     size = 12

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphdb.aggregates import aggregates_in, contains_aggregate, is_plain_key
 from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
-from graphdb.interpret.clauses import aggregates_in, column_name, contains_aggregate
+from graphdb.interpret.clauses import column_name
 from graphdb.interpret.types import (
     ANY,
     EDGE,
@@ -261,7 +262,7 @@ class _Checker:
         return columns
 
     def grouped(self, expression: ast.Expression, keys: Sequence[ast.Expression]) -> None:
-        loose = self.loose(expression, [key for key in keys if ast.is_plain_key(key)], set())
+        loose = self.loose(expression, [key for key in keys if is_plain_key(key)], set())
         if loose is not None:
             raise self.error(
                 BindError,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cmp_to_key
 from typing import Any
 
+from graphdb.aggregates import aggregates_in, contains_aggregate
 from graphdb.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import parts_of, replaced
+from graphdb.grammar.walk import replaced
 from graphdb.interpret.aggregates import aggregate
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Evaluate, Row
-from graphdb.interpret.functions import AGGREGATES
 from graphdb.interpret.match import Match, Rows
 from graphdb.interpret.values import group_key, sort_key, type_name
 
@@ -182,20 +181,6 @@ class Projection:
 
 def _is_null(value: Evaluate) -> Evaluate:
     return lambda row: value(row) is None
-
-
-def contains_aggregate(node: object) -> bool:
-    """Whether an expression has an aggregate in it."""
-    return next(aggregates_in(node), None) is not None
-
-
-def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
-    """Yield the aggregates of an expression, those in subqueries left out: they are their own."""
-    if isinstance(node, ast.CountStar) or (isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES):
-        yield node
-    elif not isinstance(node, ast.Subquery):
-        for part in parts_of(node):
-            yield from aggregates_in(part)
 
 
 def union(parts: list[Rows], keeps_all: bool) -> Rows:

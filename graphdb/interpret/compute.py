@@ -18,8 +18,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import Scope, _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Evaluate
-from graphdb.interpret.functions import started_now
 from graphdb.interpret.order_key import order_key
+from graphdb.interpret.times import started_now
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of

@@ -16,7 +16,7 @@ from graphdb.errors import BindError, ParameterError
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.functions import started_now
+from graphdb.interpret.times import started_now
 from graphdb.interpret.values import Vertex
 from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names

@@ -6,15 +6,16 @@ and the results of subqueries, which are run for all rows at once before the exp
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import BindError, ExecutionError, MemoryLimitError, ParameterError, TypeMismatchError, nearest
+from graphdb.aggregates import is_aggregate
+from graphdb.errors import BindError, ExecutionError, GraphDBError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
-from graphdb.interpret import functions
+from graphdb.interpret import functions, lists
+from graphdb.interpret.arithmetic import computed, fits
+from graphdb.interpret.calls import wrong
 from graphdb.interpret.values import (
     Answer,
     Edge,
@@ -27,17 +28,14 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
-from graphdb.lists import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.temporal import Duration, Temporal, exact, shift
+from graphdb.temporal import Duration, Temporal, exact
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
 Row = dict[str, Any]
 Evaluate = Callable[[Row], Any]
-
-_INT64 = range(-(2**63), 2**63)
 
 
 class Compiler:
@@ -48,6 +46,9 @@ class Compiler:
 
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
+        of_lists = lists.COMPILED.get(type(node))
+        if of_lists is not None:
+            return of_lists(self, node)
         method: Callable[[Any], Evaluate] = getattr(self, "_" + type(node).__name__.lower())
         return method(node)
 
@@ -57,10 +58,10 @@ class Compiler:
         return lambda row: self._truth(value(row), node)
 
     def error(
-        self, node: ast.Expression, message: str, kind: type[Any] = TypeMismatchError, hint: str | None = None
-    ) -> Any:
+        self, node: ast.Expression, message: str, kind: type[GraphDBError] = TypeMismatchError, hint: str | None = None
+    ) -> GraphDBError:
         """Return an error at a node."""
-        return kind(message, text=self.context.text, position=node.span.start, hint=hint)
+        return wrong(self.context, node, message, kind, hint)
 
     def _truth(self, value: Any, node: ast.Expression) -> Answer:
         if value is None or isinstance(value, bool):
@@ -198,7 +199,7 @@ class Compiler:
                 return value if node.operator == "+" else value.times(exact(-1))
             if not is_number(value):
                 raise self.error(node, f"{node.operator} needs a number, found {type_name(value)}")
-            return self._fits(-value if node.operator == "-" else value, node)
+            return fits(self.context, -value if node.operator == "-" else value, node)
 
         return sign
 
@@ -242,19 +243,6 @@ class Compiler:
         except re.error as wrong:
             raise self.error(node, f"'{pattern}' is no regular expression: {wrong}", ExecutionError) from None
 
-    def _in(self, node: ast.In) -> Evaluate:
-        item, collection = self.compile(node.item), self.compile(node.collection)
-
-        def member(row: Row) -> Answer:
-            values = collection(row)
-            if values is None:
-                return None
-            if not isinstance(values, list):
-                raise self.error(node.collection, f"IN needs a list, found {type_name(values)}")
-            return any_of(equals, item(row), Several(values))
-
-        return member
-
     def _isnull(self, node: ast.IsNull) -> Evaluate:
         operand, negated = self.compile(node.operand), node.negated
         return lambda row: (operand(row) is None) is not negated
@@ -279,120 +267,9 @@ class Compiler:
 
     def _binary(self, node: ast.Binary) -> Evaluate:
         left, right = self.compile(node.left), self.compile(node.right)
-        return lambda row: self._compute(node, left(row), right(row))
+        return lambda row: computed(self.context, node, left(row), right(row))
 
-    def _compute(self, node: ast.Binary, left: Any, right: Any) -> Any:
-        if node.operator == "+" and (isinstance(left, list) or isinstance(right, list)):
-            if left is None or right is None:
-                return None
-            items = [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
-            if len(items) > LONGEST:
-                message = f"a list of more than {LONGEST:,} items is too long"
-                raise self.error(node, message, MemoryLimitError)
-            return items
-        if left is None or right is None:
-            return None
-        if is_number(left) and is_number(right):
-            return self._number(node, left, right)
-        if node.operator == "+" and isinstance(left, str) and isinstance(right, str):
-            if len(left) + len(right) > 10 * LONGEST:
-                message = f"a text of more than {10 * LONGEST:,} characters is too long"
-                raise self.error(node, message, MemoryLimitError)
-            return left + right
-        texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))
-        if node.operator == "+" and texts:
-            return functions.text_of(left) + functions.text_of(right)
-        if isinstance(left, Temporal) or isinstance(right, Temporal):
-            found = self._temporal(node.operator, left, right)
-            if found is not None:
-                return found
-        raise self.error(node, f"{node.operator} cannot take {type_name(left)} and {type_name(right)}")
-
-    def _number(self, node: ast.Binary, left: Any, right: Any) -> Any:
-        if isinstance(left, float) or isinstance(right, float):
-            left, right = float(left), float(right)
-        whole = isinstance(left, int) and isinstance(right, int)
-        try:
-            match node.operator:
-                case "+":
-                    return self._fits(left + right, node)
-                case "-":
-                    return self._fits(left - right, node)
-                case "*":
-                    return self._fits(left * right, node)
-                case "^":
-                    return float(left) ** float(right)
-            if not right and (whole or isinstance(right, Decimal)):
-                raise self.error(node, "division by zero", ExecutionError)
-            if node.operator == "/":
-                if whole:
-                    quotient = abs(left) // abs(right)
-                    return self._fits(quotient if (left < 0) == (right < 0) else -quotient, node)
-                return left / right if right else _over_zero(float(left))
-            if whole:
-                rest = abs(left) % abs(right)
-                return rest if left >= 0 else -rest
-            return math.fmod(left, right) if right else math.nan
-        except OverflowError:
-            return math.inf
-        except ArithmeticError:
-            return math.nan
-
-    def _fits(self, value: Any, node: ast.Expression) -> Any:
-        if isinstance(value, int) and value not in _INT64:
-            raise self.error(node, "a number is out of range: 64 bits hold -2^63 to 2^63 - 1", ExecutionError)
-        return value
-
-    def _temporal(self, operator: str, left: Any, right: Any) -> Any:
-        if operator in "+-" and isinstance(left, Temporal) and isinstance(right, Duration):
-            return shift(left, right, 1 if operator == "+" else -1)
-        if operator == "+" and isinstance(left, Duration) and isinstance(right, Temporal):
-            return shift(right, left, 1)
-        if operator in "*/" and isinstance(left, Duration) and is_number(right) and (right or operator == "*"):
-            factor = exact(right)
-            return left.times(factor if operator == "*" else 1 / factor)
-        if operator == "*" and isinstance(right, Duration) and is_number(left):
-            return right.times(exact(left))
-        return None
-
-    # --- collections
-
-    def _subscript(self, node: ast.Subscript) -> Evaluate:
-        base, index = self.compile(node.base), self.compile(node.index)
-
-        def read(row: Row) -> Any:
-            value, at = base(row), index(row)
-            if value is None or at is None:
-                return None
-            if isinstance(value, list):
-                if isinstance(at, bool) or not isinstance(at, int):
-                    raise self.error(node.index, f"a list's index is an integer, found {type_name(at)}")
-                return value[at] if -len(value) <= at < len(value) else None
-            if isinstance(value, (dict, Vertex, Edge)):
-                if not isinstance(at, str):
-                    raise self.error(node.index, f"a key is a string, found {type_name(at)}")
-                return value.get(at) if isinstance(value, dict) else self.context.view.named(value, at, node)
-            raise self.error(node, f"{type_name(value)} has no items")
-
-        return read
-
-    def _slice(self, node: ast.Slice) -> Evaluate:
-        base = self.compile(node.base)
-        bounds = [None if bound is None else self.compile(bound) for bound in (node.start, node.end)]
-
-        def cut(row: Row) -> Any:
-            value = base(row)
-            places = [None if bound is None else bound(row) for bound in bounds]
-            if value is None or any(b is not None and p is None for b, p in zip(bounds, places, strict=True)):
-                return None
-            if not isinstance(value, list):
-                raise self.error(node, f"only lists have slices, found {type_name(value)}")
-            for place in places:
-                if place is not None and (isinstance(place, bool) or not isinstance(place, int)):
-                    raise self.error(node, f"a list's index is an integer, found {type_name(place)}")
-            return list(value[slice(*places)])
-
-        return cut
+    # --- choices
 
     def _case(self, node: ast.Case) -> Evaluate:
         operand = None if node.operand is None else self.compile(node.operand)
@@ -413,64 +290,6 @@ class Compiler:
 
         return choose
 
-    def _items(self, node: ast.Expression) -> Callable[[Row], list[Any] | None]:
-        source = self.compile(node)
-
-        def items(row: Row) -> list[Any] | None:
-            value = source(row)
-            if value is not None and not isinstance(value, list):
-                raise self.error(node, f"expected a list, found {type_name(value)}")
-            return value
-
-        return items
-
-    def _listcomprehension(self, node: ast.ListComprehension) -> Evaluate:
-        source, name = self._items(node.source), node.variable.name
-        where = None if node.where is None else self.condition(node.where)
-        result = None if node.result is None else self.compile(node.result)
-
-        def comprehend(row: Row) -> Any:
-            items = source(row)
-            if items is None:
-                return None
-            found = []
-            inner = {key: value for key, value in row.items() if not key.startswith("#sub")}
-            for item in items:
-                inner[name] = item
-                if where is None or where(inner) is True:
-                    found.append(item if result is None else result(inner))
-            return found
-
-        return comprehend
-
-    def _listpredicate(self, node: ast.ListPredicate) -> Evaluate:
-        source, name = self._items(node.source), node.variable.name
-        where = self.condition(node.where if node.where is not None else node.variable)
-        decide = _QUANTIFIERS[node.quantifier]
-
-        def test(row: Row) -> Answer:
-            items = source(row)
-            if items is None:
-                return None
-            inner = {key: value for key, value in row.items() if not key.startswith("#sub")}
-            return decide([where({**inner, name: item}) for item in items])
-
-        return test
-
-    def _reduce(self, node: ast.Reduce) -> Evaluate:
-        start, source, step = self.compile(node.start), self._items(node.source), self.compile(node.step)
-
-        def fold(row: Row) -> Any:
-            items, value = source(row), start(row)
-            if items is None:
-                return None
-            inner = {key: value for key, value in row.items() if not key.startswith("#sub")}
-            for item in items:
-                value = step({**inner, node.accumulator.name: value, node.variable.name: item})
-            return value
-
-        return fold
-
     # --- calls
 
     def _countstar(self, node: ast.CountStar) -> Evaluate:
@@ -479,7 +298,7 @@ class Compiler:
 
     def _functioncall(self, node: ast.FunctionCall) -> Evaluate:
         name = node.name.lower()
-        if name in functions.AGGREGATES:
+        if is_aggregate(node):
             key = self.context.aggregate_key(node)
             return lambda row: row[key]
         if name in functions.FACETS and node.arguments and isinstance(node.arguments[0], ast.Property):
@@ -549,10 +368,6 @@ class Compiler:
         return read
 
 
-def _over_zero(value: float) -> float:
-    return math.nan if not value or math.isnan(value) else math.copysign(math.inf, value)
-
-
 def _not_equals(left: Any, right: Any) -> Answer:
     if isinstance(left, Several) or isinstance(right, Several):
         return any_of(_not_equals, left, right)
@@ -568,25 +383,3 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Answer]] = {
     "<=": lambda a, b: less(a, b, True),
     ">=": lambda a, b: less(b, a, True),
 }
-
-
-def _all(answers: list[Answer]) -> Answer:
-    return False if False in answers else None if None in answers else True
-
-
-def _any(answers: list[Answer]) -> Answer:
-    return True if True in answers else None if None in answers else False
-
-
-def _none(answers: list[Answer]) -> Answer:
-    found = _any(answers)
-    return None if found is None else not found
-
-
-def _single(answers: list[Answer]) -> Answer:
-    if answers.count(True) > 1:
-        return False
-    return None if None in answers else answers.count(True) == 1
-
-
-_QUANTIFIERS = {"all": _all, "any": _any, "none": _none, "single": _single}

@@ -1,197 +1,33 @@
 """The functions of the language over Python values; names are looked up in lower case.
 
-A function is handed the context, its call (for errors) and its arguments' values.  Most yield null where an argument
-is null: :func:`_strict` makes that so.
+Here are those of elements, strings, lists and numbers; :mod:`~graphdb.interpret.calls` says what a function is.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb import temporal_build as build
-from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, TypeMismatchError
+from graphdb.errors import ExecutionError, MemoryLimitError
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
+from graphdb.interpret import conversions, times
+from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
+from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.lists import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.temporal import (
-    SECOND,
-    Date,
-    DateTime,
-    Duration,
-    LocalDateTime,
-    LocalTime,
-    Temporal,
-    Time,
-    at_instant,
-)
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
-Call = Callable[..., Any]
-
-AGGREGATES = frozenset("""count sum avg min max collect stdev stdevp percentilecont percentiledisc""".split())
 FACETS = frozenset({"lang", "datatype"})
 """Functions of a property's literal, not of its value."""
 OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
 """Functions of a vertex that is a literal, too, and not of its value."""
 
-_INT64 = range(-(2**63), 2**63)
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function that takes ``least`` to ``most`` arguments, of the ``kinds`` given (the last for all further)."""
-
-    call: Call
-    least: int = 1
-    most: int = 1
-    kinds: tuple[str, ...] = ()
-    result: str = "any"
-    """What it yields, for the checks before anything runs."""
-
-
-def wrong(
-    context: Context, node: ast.Expression, message: str, kind: type[GraphDBError] = TypeMismatchError
-) -> GraphDBError:
-    """Return an error at a call."""
-    return kind(message, text=context.text, position=node.span.start)
-
-
-def _name(node: ast.Expression) -> str:
-    return node.name if isinstance(node, ast.FunctionCall) else "this"
-
-
-def _strict(call: Call) -> Call:
-    def strict(context: Context, node: ast.Expression, *arguments: Any) -> Any:
-        return None if None in _nones(arguments) else call(context, node, *arguments)
-
-    return strict
-
-
-def _nones(arguments: tuple[Any, ...]) -> list[Any]:
-    return [argument for argument in arguments if argument is None]
-
-
-def _plain(call: Callable[..., Any], *kinds: str, least: int | None = None, result: str = "any") -> Function:
-    """A function of values alone, whose types are checked when it is called."""
-    checked = _checked(lambda context, node, *arguments: call(*arguments), *kinds)
-    return Function(checked, len(kinds) if least is None else least, len(kinds), kinds, result)
-
-
-def _checked(call: Call, *kinds: str) -> Call:
-    """Check the types of a function's arguments before it is called; null where one is null."""
-
-    def checked(context: Context, node: ast.Expression, *arguments: Any) -> Any:
-        for kind, argument in zip(kinds, arguments, strict=False):
-            if not _TESTS[kind](argument):
-                raise wrong(context, node, f"{_name(node)} needs {_WORDS[kind]}, found {type_name(argument)}")
-        return call(context, node, *arguments)
-
-    return _strict(checked)
-
-
-_TESTS: dict[str, Callable[[Any], bool]] = {
-    "string": lambda v: isinstance(v, str),
-    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
-    "number": is_number,
-    "list": lambda v: isinstance(v, list),
-    "vertex": lambda v: isinstance(v, Vertex),
-    "edge": lambda v: isinstance(v, Edge),
-    "path": lambda v: isinstance(v, Path),
-    "any": lambda v: True,
-}
-_WORDS = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "list": "a list",
-    "vertex": "a vertex",
-    "edge": "an edge",
-    "path": "a path",
-    "any": "a value",
-}
-
 
 # --- text ------------------------------------------------------------------------------------------------------
-
-
-def text_of(value: Any) -> str:
-    """Return a number, boolean, string or temporal value as text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        text = repr(value)
-        return text.replace("e+", "E").replace("e-0", "E-").replace("e", "E")
-    return str(value)
-
-
-def _to_string(context: Context, node: ast.Expression, value: Any) -> Any:
-    if isinstance(value, (str, bool, int, float, Decimal, Temporal)):
-        return text_of(value)
-    raise wrong(context, node, f"toString does not take {type_name(value)}")
-
-
-def _to_integer(context: Context, node: ast.Expression, value: Any) -> Any:
-    if is_number(value):
-        return int(value) if math.isfinite(value) else None
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            try:
-                return int(float(value))
-            except (ValueError, OverflowError):
-                return None
-    raise wrong(context, node, f"toInteger does not take {type_name(value)}")
-
-
-def _to_float(context: Context, node: ast.Expression, value: Any) -> Any:
-    if is_number(value):
-        return float(value)
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
-    raise wrong(context, node, f"toFloat does not take {type_name(value)}")
-
-
-def _to_boolean(context: Context, node: ast.Expression, value: Any) -> Any:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return bool(value)
-    if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower())
-    raise wrong(context, node, f"toBoolean does not take {type_name(value)}")
-
-
-def _or_null(call: Call) -> Call:
-    def forgiving(context: Context, node: ast.Expression, value: Any) -> Any:
-        try:
-            return call(context, node, value)
-        except TypeMismatchError:
-            return None
-
-    return _strict(forgiving)
-
-
-def _each(call: Call) -> Call:
-    """A conversion of lists: null for each item that cannot be converted."""
-    one = _or_null(call)
-    return _strict(lambda context, node, values: [one(context, node, value) for value in values])
 
 
 def _substring(context: Context, node: ast.Expression, text: str, start: int, length: int | None = None) -> str:
@@ -203,10 +39,10 @@ def _substring(context: Context, node: ast.Expression, text: str, start: int, le
 def _edge_of_text(cut: Callable[[str, int], str]) -> Call:
     def call(context: Context, node: ast.Expression, text: str, length: int) -> str:
         if length < 0:
-            raise wrong(context, node, f"{_name(node)} does not take a negative number", ExecutionError)
+            raise wrong(context, node, f"{name_of(node)} does not take a negative number", ExecutionError)
         return cut(text, length)
 
-    return _checked(call, "string", "integer")
+    return checked(call, "string", "integer")
 
 
 def _replace(context: Context, node: ast.Expression, text: str, old: str, new: str) -> str:
@@ -274,10 +110,10 @@ def _length(context: Context, node: ast.Expression, value: Any) -> Any:
 def _end(side: str) -> Call:
     def call(context: Context, node: ast.Expression, value: Any) -> Any:
         if not isinstance(value, Edge):
-            raise wrong(context, node, f"{_name(node)} needs an edge, found {type_name(value)}")
+            raise wrong(context, node, f"{name_of(node)} needs an edge, found {type_name(value)}")
         return Vertex(getattr(value, side))
 
-    return _strict(call)
+    return strict(call)
 
 
 def _predicate(context: Context, node: ast.Expression, value: Any) -> Any:
@@ -328,7 +164,7 @@ def _float(call: Callable[[float], float]) -> Function:
         except (OverflowError, ZeroDivisionError):
             return math.inf
 
-    return _plain(safe, "number", result="float")
+    return plain(safe, "number", result="float")
 
 
 def _log(call: Callable[[float], float]) -> Callable[[float], float]:
@@ -340,168 +176,75 @@ def _round(value: Any, digits: int = 0) -> float:
     return math.floor(float(value) * scale + 0.5) / scale if math.isfinite(value) else float(value)
 
 
-# --- time ------------------------------------------------------------------------------------------------------
-
-
-def _temporal(kind: type[Temporal]) -> Call:
-    def call(context: Context, node: ast.Expression, value: Any = ()) -> Any:
-        if value is None:
-            return None
-        try:
-            if value == ():
-                return _now(kind, context.started)
-            if isinstance(value, str):
-                return build.parse(kind, value)
-            if isinstance(value, dict):
-                if None in value.values():
-                    return None
-                return build.build_duration(value) if kind is Duration else build.build(kind, value)
-            if isinstance(value, Temporal):
-                return build.convert(kind, value)
-        except (build.Malformed, ValueError, OverflowError, TypeError) as error:
-            raise wrong(context, node, str(error), ExecutionError) from None
-        raise wrong(context, node, f"{_name(node)} does not take {type_name(value)}")
-
-    return call
-
-
-def _now(kind: type[Temporal], started: int) -> Temporal:
-    return build.convert(kind, at_instant(started, 0))
-
-
-def _truncate(kind: type[Temporal]) -> Call:
-    def call(context: Context, node: ast.Expression, unit: Any, value: Any, parts: Any = None) -> Any:
-        if not isinstance(unit, str) or not isinstance(value, Temporal):
-            raise wrong(context, node, f"{_name(node)} needs a unit and a temporal value")
-        try:
-            return build.truncate(kind, unit, value, parts or {})
-        except (build.Malformed, ValueError, TypeError) as error:
-            raise wrong(context, node, str(error), ExecutionError) from None
-
-    def unless_null(context: Context, node: ast.Expression, *arguments: Any) -> Any:
-        return None if None in _nones(arguments[:2]) else call(context, node, *arguments)
-
-    return unless_null
-
-
-def _between(unit: str) -> Call:
-    def call(context: Context, node: ast.Expression, start: Any, end: Any) -> Any:
-        if not isinstance(start, Temporal) or not isinstance(end, Temporal):
-            raise wrong(context, node, f"{_name(node)} needs two temporal values")
-        try:
-            return build.between(unit, start, end)
-        except build.Malformed as error:
-            raise wrong(context, node, str(error), ExecutionError) from None
-
-    return _strict(call)
-
-
-_KINDS: dict[str, type[Temporal]] = {
-    "date": Date,
-    "localtime": LocalTime,
-    "time": Time,
-    "localdatetime": LocalDateTime,
-    "datetime": DateTime,
-    "duration": Duration,
-}
-
-
 def _functions() -> Mapping[str, Function]:
-    text = _plain
     found: dict[str, Function] = {
         # elements
-        "labels": Function(_strict(_labels), kinds=("vertex",), result="list"),
-        "type": Function(_strict(_type), kinds=("edge",), result="string"),
-        "id": Function(_strict(_id), kinds=("element",), result="integer"),
-        "elementid": Function(_strict(lambda c, n, v: str(_id(c, n, v))), kinds=("element",), result="string"),
-        "predicate": Function(_strict(_predicate), kinds=("edge",), result="vertex"),
-        "iri": Function(_strict(_iri), kinds=("named",)),
-        "properties": Function(_strict(lambda c, n, v: properties(c, v, n)), kinds=("propertied",), result="map"),
-        "keys": Function(_strict(lambda c, n, v: list(properties(c, v, n))), kinds=("propertied",), result="list"),
+        "labels": Function(strict(_labels), kinds=("vertex",), result="list"),
+        "type": Function(strict(_type), kinds=("edge",), result="string"),
+        "id": Function(strict(_id), kinds=("element",), result="integer"),
+        "elementid": Function(strict(lambda c, n, v: str(_id(c, n, v))), kinds=("element",), result="string"),
+        "predicate": Function(strict(_predicate), kinds=("edge",), result="vertex"),
+        "iri": Function(strict(_iri), kinds=("named",)),
+        "properties": Function(strict(lambda c, n, v: properties(c, v, n)), kinds=("propertied",), result="map"),
+        "keys": Function(strict(lambda c, n, v: list(properties(c, v, n))), kinds=("propertied",), result="list"),
         "startnode": Function(_end("start"), kinds=("edge",), result="vertex"),
         "endnode": Function(_end("end"), kinds=("edge",), result="vertex"),
-        "nodes": _plain(lambda p: list(p.vertices), "path", result="list"),
-        "relationships": _plain(lambda p: list(p.edges), "path", result="list"),
-        "length": Function(_strict(_length), kinds=("long",), result="integer"),
-        "size": Function(_strict(_size), kinds=("sized",), result="integer"),
+        "nodes": plain(lambda p: list(p.vertices), "path", result="list"),
+        "relationships": plain(lambda p: list(p.edges), "path", result="list"),
+        "length": Function(strict(_length), kinds=("long",), result="integer"),
+        "size": Function(strict(_size), kinds=("sized",), result="integer"),
         # lists
-        "head": _plain(lambda v: v[0] if v else None, "list"),
-        "last": _plain(lambda v: v[-1] if v else None, "list"),
-        "tail": _plain(lambda v: v[1:], "list", result="list"),
+        "head": plain(lambda v: v[0] if v else None, "list"),
+        "last": plain(lambda v: v[-1] if v else None, "list"),
+        "tail": plain(lambda v: v[1:], "list", result="list"),
         "range": Function(_range, 2, 3, result="list"),
-        "reverse": Function(_strict(_reverse)),
-        "isempty": Function(_strict(_is_empty), result="boolean"),
-        # conversion
-        "tostring": Function(_strict(_to_string), kinds=("scalar",), result="string"),
-        "tointeger": Function(_strict(_to_integer), kinds=("scalar",), result="integer"),
-        "tofloat": Function(_strict(_to_float), kinds=("scalar",), result="float"),
-        "toboolean": Function(_strict(_to_boolean), kinds=("scalar",), result="boolean"),
+        "reverse": Function(strict(_reverse)),
+        "isempty": Function(strict(_is_empty), result="boolean"),
         # strings
-        "toupper": text(str.upper, "string", result="string"),
-        "tolower": text(str.lower, "string", result="string"),
-        "trim": text(lambda t: t.strip(" \t\n\r\f"), "string", result="string"),
-        "ltrim": text(lambda t: t.lstrip(" \t\n\r\f"), "string", result="string"),
-        "rtrim": text(lambda t: t.rstrip(" \t\n\r\f"), "string", result="string"),
-        "replace": Function(_checked(_replace, "string", "string", "string"), 3, 3, ("string",), "string"),
-        "split": text(_split, "string", "string", result="list"),
+        "toupper": plain(str.upper, "string", result="string"),
+        "tolower": plain(str.lower, "string", result="string"),
+        "trim": plain(lambda t: t.strip(" \t\n\r\f"), "string", result="string"),
+        "ltrim": plain(lambda t: t.lstrip(" \t\n\r\f"), "string", result="string"),
+        "rtrim": plain(lambda t: t.rstrip(" \t\n\r\f"), "string", result="string"),
+        "replace": Function(checked(_replace, "string", "string", "string"), 3, 3, ("string",), "string"),
+        "split": plain(_split, "string", "string", result="list"),
         "substring": Function(
-            _checked(_substring, "string", "integer", "integer"), 2, 3, ("string", "integer", "integer"), "string"
+            checked(_substring, "string", "integer", "integer"), 2, 3, ("string", "integer", "integer"), "string"
         ),
         "left": Function(_edge_of_text(lambda t, n: t[:n]), 2, 2, ("string", "integer"), "string"),
         "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
-        "charlength": text(len, "string", result="integer"),
+        "charlength": plain(len, "string", result="integer"),
         # numbers
-        "abs": _plain(abs, "number", result="number"),
-        "sign": _plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
+        "abs": plain(abs, "number", result="number"),
+        "sign": plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
         "ceil": _float(math.ceil),
         "floor": _float(math.floor),
-        "round": _plain(_round, "number", "integer", least=1, result="float"),
+        "round": plain(_round, "number", "integer", least=1, result="float"),
         "sqrt": _float(lambda v: math.sqrt(v) if v >= 0 else math.nan),
         "exp": _float(math.exp),
         "log": _float(_log(math.log)),
         "log10": _float(_log(math.log10)),
         "cot": _float(lambda v: 1 / math.tan(v)),
         "haversin": _float(lambda v: math.sin(v / 2) ** 2),
-        "atan2": _plain(math.atan2, "number", "number", result="float"),
-        "isnan": _plain(lambda v: isinstance(v, float) and math.isnan(v), "number", result="boolean"),
+        "atan2": plain(math.atan2, "number", "number", result="float"),
+        "isnan": plain(lambda v: isinstance(v, float) and math.isnan(v), "number", result="boolean"),
         "e": Function(lambda c, n: math.e, 0, 0, result="float"),
         "pi": Function(lambda c, n: math.pi, 0, 0, result="float"),
         "rand": Function(lambda c, n: random.random(), 0, 0, result="float"),
         "timestamp": Function(lambda c, n: c.started // 10**6, 0, 0, result="integer"),
-        # time
-        "datetime.fromepoch": _plain(
-            lambda s, ns=0: at_instant(s * SECOND + ns, 0), "integer", "integer", least=1, result="temporal"
-        ),
-        "datetime.fromepochmillis": _plain(lambda ms: at_instant(ms * 10**6, 0), "integer", result="temporal"),
         "coalesce": Function(lambda c, n, *values: next((v for v in values if v is not None), None), 1, 99),
         "exists": Function(lambda c, n, value: value is not None, result="boolean"),
     }
     for name in ("sin", "cos", "tan", "asin", "acos", "atan", "degrees", "radians"):
         found[name] = _float(getattr(math, name))
-    for name, call in (
-        ("string", _to_string),
-        ("integer", _to_integer),
-        ("float", _to_float),
-        ("boolean", _to_boolean),
-    ):
-        found[f"to{name}ornull"] = Function(_or_null(call))
-        found[f"to{name}list"] = Function(_each(call), kinds=("list",), result="list")
-    for name, kind in _KINDS.items():
-        found[name] = Function(_temporal(kind), 0 if kind is not Duration else 1, 1, result="temporal")
-        if kind is not Duration:
-            found[f"{name}.truncate"] = Function(_truncate(kind), 2, 3, result="temporal")
-            for clock in ("transaction", "statement", "realtime"):
-                found[f"{name}.{clock}"] = Function(_temporal(kind), 0, 1, result="temporal")
-    for unit in ("between", "inmonths", "indays", "inseconds"):
-        found[f"duration.{unit}"] = Function(_between(unit), 2, 2, result="temporal")
     others = {"upper": "toupper", "lower": "tolower", "rels": "relationships", "ceiling": "ceil", "ln": "log"}
     others |= {"char_length": "charlength", "character_length": "charlength", "btrim": "trim"}
-    return found | {name: found[same] for name, same in others.items()}
+    return {
+        **found,
+        **conversions.FUNCTIONS,
+        **times.FUNCTIONS,
+        **{name: found[same] for name, same in others.items()},
+    }
 
 
 FUNCTIONS: Mapping[str, Function] = _functions()
-
-
-def started_now() -> int:
-    """Return the time in nanoseconds since 1970, for all clocks of one statement."""
-    return time.time_ns()

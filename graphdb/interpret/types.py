@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphdb.aggregates import AGGREGATES
 from graphdb.errors import BindError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.functions import AGGREGATES, FACETS, FUNCTIONS, Function
+from graphdb.interpret.calls import Function
+from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.interpret.values import is_number
 from graphdb.temporal import Temporal
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.aggregates import is_aggregate
 from graphdb.errors import NotSupportedError
-from graphdb.functions import AGGREGATES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.paths.base import Waiting
@@ -176,17 +176,12 @@ def _existence(condition: ast.Expression) -> ast.MatchClause | None:
     rest_returns = all(isinstance(clause, ast.ReturnClause) and clause.limit is None for clause in clauses[1:])
     if not isinstance(first, ast.MatchClause) or first.optional or not rest_returns or len(clauses) > 2:
         return None
-    return None if any(is_aggregate_call(part) for part in walk(clauses[1:])) else first
-
-
-def is_aggregate_call(node: object) -> bool:
-    """Whether a piece of syntax is an aggregate."""
-    return isinstance(node, ast.CountStar) or (isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES)
+    return None if any(is_aggregate(part) for part in walk(clauses[1:])) else first
 
 
 def _drops_duplicates(returns: ast.ReturnClause) -> bool:
     """Whether what is returned depends on the distinct rows alone."""
-    calls = [part for item in returns.items for part in walk(item.expression) if is_aggregate_call(part)]
+    calls = [part for item in returns.items for part in walk(item.expression) if is_aggregate(part)]
     if not calls:
         return returns.distinct
     functions = [call for call in calls if isinstance(call, ast.FunctionCall)]

@@ -33,7 +33,7 @@ from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.pieces import Piece, pieces_of
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
-from graphdb.shape import wanted, window_of
+from graphdb.returns import wanted, window_of
 from graphdb.spelled import path_array
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, PATH

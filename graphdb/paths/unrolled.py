@@ -27,8 +27,8 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
+from graphdb.returns import wanted, window_of
 from graphdb.rows import Parameters
-from graphdb.shape import wanted, window_of
 from graphdb.typed import Typed
 from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
 

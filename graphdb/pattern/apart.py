@@ -40,7 +40,7 @@ def apart(matches: Sequence[ast.MatchClause], known: Collection[str] = ()) -> li
     of two groups, these are as good as connected by values.
     """
     whole = [list(matches)]
-    if sum(len(match.patterns) for match in matches) < 2:
+    if _connected(matches):
         return whole
     where = [(i, condition) for i, match in enumerate(matches) for condition in conjuncts(match.where)]
     if not all(_divisible(match) for match in matches) or any(subqueries_in(tuple(where))):
@@ -57,6 +57,27 @@ def apart(matches: Sequence[ast.MatchClause], known: Collection[str] = ()) -> li
         crosses = sum(bool(component.names & names) for component in components) > 1
         linked |= crosses and any(isinstance(part, ast.Property) for part in walk(condition))
     return [_clauses(matches, component) for component in components] if linked else whole
+
+
+def _connected(matches: Sequence[ast.MatchClause]) -> bool:
+    """Whether vertices that paths share connect them all: nearly every pattern's way out of here."""
+    left = [
+        {node.variable.name for node in path.nodes if node.variable is not None}
+        for match in matches
+        for path in match.patterns
+    ]
+    reached = left.pop(0) if left else set()
+    while left:
+        later = []
+        for names in left:
+            if reached.isdisjoint(names):
+                later.append(names)
+            else:
+                reached |= names
+        if len(later) == len(left):
+            return False
+        left = later
+    return True
 
 
 def _divisible(match: ast.MatchClause) -> bool:

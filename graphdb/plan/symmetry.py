@@ -131,16 +131,22 @@ class _Automorphisms:
 
         Colour refinement (Weisfeiler and Leman): vertices differ whose neighbours do.
         """
-        near: list[list[Pair]] = [[] for _ in range(self.count)]
-        for (a, b), link in self._links.items():
-            near[a].append((link, b))
         clauses = self._pattern.clauses
+        ends: list[set[tuple[object, ...]]] = [set() for _ in range(self.count)]
+        for edge in self._pattern.edges:
+            ends[edge.source].add((edge.labels, edge.clause, edge.directed))
+            ends[edge.target].add((edge.labels, edge.clause, edge.directed and "in"))
         kinds = _numbered(
             [
-                (vertex.labels, _size(vertex.candidates), *[v in clause.vertices for clause in clauses])
+                (vertex.labels, _size(vertex.candidates), frozenset(ends[v]), *[v in each.vertices for each in clauses])
                 for v, vertex in enumerate(self._pattern.vertices)
             ]
         )
+        if max(kinds) == self.count - 1:  # all differ, as nearly always: nobody needs the links
+            return kinds
+        near: list[list[Pair]] = [[] for _ in range(self.count)]
+        for (a, b), link in self._links.items():
+            near[a].append((link, b))
         first = range(self.count)
         for _ in first:
             if max(kinds) == self.count - 1:  # all differ

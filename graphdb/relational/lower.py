@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from graphdb.aggregates import contains_aggregate
 from graphdb.candidates import Snapshot
 from graphdb.constants import long_column, long_maps
 from graphdb.errors import NotSupportedError
@@ -32,7 +33,8 @@ from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.searched import PathOf, Searches
 from graphdb.relational.subqueries import AT, leading
-from graphdb.shape import Shaped, duplicates_of, is_aggregate, wanted, window_of
+from graphdb.returns import duplicates_of, wanted, window_of
+from graphdb.shape import Shaped
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, Column, Type
 
@@ -359,7 +361,7 @@ def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
     *clauses, returns = part
     if not isinstance(returns, ast.ReturnClause) or returns.order_by or returns.skip or returns.limit:
         return part
-    if any(is_aggregate(item.expression) for item in returns.items):
+    if any(contains_aggregate(item.expression) for item in returns.items):
         return part
     return (*clauses, replace(returns, distinct=True))
 

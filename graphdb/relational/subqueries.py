@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from graphdb.aggregates import contains_aggregate
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
@@ -17,7 +18,7 @@ from graphdb.pattern.unroll import is_plain
 from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Step
-from graphdb.shape import Shaped, is_aggregate
+from graphdb.shape import Shaped
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN, INTEGER, Base, list_of, sql_type
 
@@ -185,7 +186,7 @@ def _one_match(node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | 
         return None
     if not isinstance(returns, ast.ReturnClause) or returns.distinct or returns.order_by or returns.star:
         return None
-    if returns.skip is not None or returns.limit is not None or any(map(is_aggregate, returns.items)):
+    if returns.skip is not None or returns.limit is not None or any(map(contains_aggregate, returns.items)):
         return None
     value = returns.items[0].expression if _collects(node) else None
     return None if any(subqueries_in(value)) else (matches, value)
@@ -198,7 +199,7 @@ def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) ->
     if not isinstance(last, ast.ReturnClause):
         return (*part, one)
     cut = last.distinct or last.skip is not None or last.limit is not None
-    if not any_will_do or cut or any(is_aggregate(item.expression) for item in last.items):
+    if not any_will_do or cut or any(contains_aggregate(item.expression) for item in last.items):
         return tuple(part)
     return (*clauses, one)
 

@@ -33,7 +33,9 @@ from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
+from graphdb.storage.batch import LITERAL
 from graphdb.storage.catalog import Catalog, in_transaction
+from graphdb.storage.dictionary import term_counts
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
@@ -43,7 +45,7 @@ from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_li
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.batch import Batch
+    from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
@@ -311,9 +313,9 @@ class _Load:
         self._reported = 0.0
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
-        key = secret()
+        self._key = secret()
         self._lanes = [
-            _Lane(Parser(key, stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)
+            _Lane(Parser(self._key, stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)
         ]
         self._store = ThreadPoolExecutor(1, "graphdb-store")
         self._memory = options.batch or BATCH
@@ -356,7 +358,8 @@ class _Load:
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        self._batches.append(self._collector.cut() if self._batches else self._collector.take())
+        large = self._batches or (self._collector.spilled and not self._first)
+        self._batches.append(self._collector.cut() if large else self._collector.take())
         new = self._write() if self._first else self._append()
         self._report("done", force=True)
         return new
@@ -374,24 +377,32 @@ class _Load:
         self._work("counting", writer.write_statistics)
         return new
 
-    def _whole(self) -> bulk.Terms:
+    def _whole(self) -> Terms:
         """Return the batches as one."""
         from graphdb.storage.loaders.unify import Union
 
         return self._batches[0] if len(self._batches) == 1 else Union(self._batches)
 
     def _append(self) -> int:
-        """Append what was collected, and what is staged."""
-        self._stage()
+        """Append what was collected to a graph that was not."""
+        self._work("storing terms", self._stage)
         new = self._work("sorting triples", self._appender.append)
         self._work("counting", self._appender.count)
         return new
 
     def _stage(self) -> None:
-        """Hand what was collected over to DuckDB."""
-        while self._batches:
-            with closing(self._batches.pop(0)) as batch:
-                self._work("storing terms", partial(self._appender.add, batch))
+        """Hand what was collected over to the appender: the whole of it, where it is much."""
+        whole = all(batch.entries for batch in self._batches)
+        if whole and sum(sum(batch.counts) for batch in self._batches) + max(term_counts(self._connection)) < LITERAL:
+            from graphdb.storage.loaders.known import Known
+            from graphdb.storage.loaders.unify import PARTS, Union
+
+            with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 4)) as known:
+                union = Union(self._batches, known)
+            self._appender.add_new(union)
+        else:
+            for batch in self._batches:
+                self._appender.add(batch)
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
@@ -423,11 +434,8 @@ class _Load:
                 ]
             )
         self._collector.add(parsed)
-        if self._first and self._collector.full:
+        if self._collector.full:
             self._batches.append(self._collector.cut())
-        elif not self._first and (self._collector.full or self._collector.spilled):
-            self._batches.append(self._collector.take())
-            self._stage()
         return parsed.lines
 
     def _note(self, bad: list[BadLine]) -> None:

@@ -24,6 +24,8 @@ from graphdb.storage.spool import Kept, Spool
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphdb.storage.loaders.known import Known
+
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 
@@ -42,15 +44,16 @@ def entries(table: Ints, spool: Spool) -> list[Kept]:
 
 
 class Union:
-    """Batches with :attr:`~.Batch.entries` as one batch.
+    """Batches with :attr:`~.Batch.entries` as one batch; of terms that are ``known``, it has the ids as codes.
 
     Raises `LoadError` for more terms than there are codes.
     """
 
-    def __init__(self, batches: Sequence[Batch]) -> None:
+    def __init__(self, batches: Sequence[Batch], known: Known | None = None) -> None:
         self._batches = batches
-        counts = np.array([batch.counts for batch in batches], np.int64)
-        self._firsts = np.cumsum(counts, axis=0) - counts
+        self._known = known
+        counts = np.array([(0, 0) if known is None else known.counts, *(batch.counts for batch in batches)], np.int64)
+        self._firsts = np.cumsum(counts, axis=0)[:-1]
         totals = counts.sum(axis=0).tolist()
         if max(totals) >= LITERAL:
             raise LoadError(f"these are {max(totals):,} terms, more than a load can have", hint="load it in parts")
@@ -105,13 +108,17 @@ class Union:
     def _settle(self) -> list[list[Kept]]:
         """Find what earlier batches have: for each batch, codes and provisional codes."""
         owned: list[list[Kept]] = [[] for _ in self._batches]
+        sizes = np.zeros(PARTS, np.int64) if self._known is None else self._known.sizes()
         for part in range(PARTS):
-            room = 2 * sum(len(batch.entries[part]) for batch in self._batches) + 2
+            room = 2 * (int(sizes[part]) + sum(len(batch.entries[part]) for batch in self._batches)) + 2
             table = np.full((room, 2), -1, np.int64)
+            fresh_resources, fresh_literals = self._fresh
+            for some in () if self._known is None else self._known.part(part):
+                none = np.empty((len(some), 2), np.uint32)  # the dictionary repeats no term
+                kernels.settle(some, 0, 0, table, fresh_resources, fresh_literals, none)
             for batch, (resources, literals), kept in zip(self._batches, self._firsts.tolist(), owned, strict=True):
                 some = batch.entries[part].get()
                 found = np.empty((len(some), 2), np.uint32)
-                fresh_resources, fresh_literals = self._fresh
                 count = kernels.settle(some, resources, literals, table, fresh_resources, fresh_literals, found)
                 if count:
                     kept.append(batch.spool.add(found[:count].copy()))

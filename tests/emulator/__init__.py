@@ -132,7 +132,7 @@ class RawModule:
                 source = Path(folder) / "kernel.cpp"
                 source.write_text(text)
                 made = Path(folder) / "kernel.so"
-                flags = ["-std=c++17", "-O1", "-g", "-w", "-shared", "-fPIC", "-fno-strict-aliasing"]
+                flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
                 assert COMPILER is not None
                 if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
                     flags.append("-fno-gnu-unique")

@@ -3,6 +3,7 @@
 // Blocks run one after the other, or together, as who emulates asks for.  A collective that not all its threads reach is
 // found as a deadlock.
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,9 +27,17 @@ namespace emulator {
 static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
 struct Barrier { int expected, arrived; unsigned long long generation; };
-struct Fiber { ucontext_t context; char *stack; unsigned thread, block; bool done; };
+// A fiber goes on where it left off, once the barrier that it waits at, if any, is past the generation that it found.
+struct Fiber {
+  jmp_buf left;
+  char *stack;
+  unsigned thread, block;
+  bool done;
+  const Barrier *at;
+  unsigned long long generation;
+};
 
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static std::vector<Fiber *> idle, waiting;
 static Fiber *running;
 static std::vector<Barrier> blocks, warps;
@@ -37,7 +46,10 @@ static unsigned long long progress;
 static void (*kernel)(...);
 static const unsigned long long *arguments;
 
-static void yield() { swapcontext(&running->context, &scheduler); }
+// Contexts only begin fibers: to switch between contexts is to call the system.
+static void yield() {
+  if (!_setjmp(running->left)) _longjmp(scheduler, 1);
+}
 
 static void wait(Barrier &barrier) {
   unsigned long long generation = barrier.generation;
@@ -46,7 +58,11 @@ static void wait(Barrier &barrier) {
     ++barrier.generation;
     ++progress;
   }
-  while (barrier.generation == generation) yield();
+  if (barrier.generation != generation) return;
+  running->at = &barrier;
+  running->generation = generation;
+  yield();
+  running->at = nullptr;
 }
 
 static unsigned warp_number() { return blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32; }
@@ -74,14 +90,30 @@ static void body() {
                    a[16], a[17], a[18], a[19]);
   running->done = true;
   ++progress;
-  swapcontext(&running->context, &scheduler);
+  _longjmp(scheduler, 1);
 }
 
-static void resume(Fiber *fiber) {
+static void enter(Fiber *fiber) {
   running = fiber;
   threadIdx.x = fiber->thread;
   blockIdx.x = fiber->block;
-  swapcontext(&scheduler, &fiber->context);
+}
+
+static void begin(Fiber *fiber) {
+  enter(fiber);
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = fiber->stack;
+  context.uc_stack.ss_size = 1 << 17;
+  context.uc_link = nullptr;
+  makecontext(&context, body, 0);
+  if (!_setjmp(scheduler)) setcontext(&context);
+}
+
+static void resume(Fiber *fiber) {
+  if (fiber->at && fiber->at->generation == fiber->generation) return;
+  enter(fiber);
+  if (!_setjmp(scheduler)) _longjmp(fiber->left, 1);
 }
 
 // Run blocks first ... last - 1, of at most 64 warps.
@@ -99,15 +131,11 @@ static int run_blocks(unsigned first, unsigned last, unsigned threads) {
     }
     Fiber *fiber = idle.back();
     idle.pop_back();
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack;
-    fiber->context.uc_stack.ss_size = 1 << 17;
-    fiber->context.uc_link = &scheduler;
     fiber->thread = number % threads;
     fiber->block = number / threads;
     fiber->done = false;
-    makecontext(&fiber->context, body, 0);
-    resume(fiber);
+    fiber->at = nullptr;
+    begin(fiber);
     (fiber->done ? idle : waiting).push_back(fiber);
   }
   for (int rounds = 0; !waiting.empty();) {

@@ -16,7 +16,7 @@ from graphdb.config import Budget
 from graphdb.data import GEOGRAPHY
 from graphdb.storage import append, bulk, runs, spool, statistics, tally
 from graphdb.storage.batch import Batch
-from graphdb.storage.loaders import collect, streams, unify
+from graphdb.storage.loaders import collect, known, streams, unify
 
 TABLES = {
     "resource": "id",
@@ -140,9 +140,11 @@ def test_what_is_appended_is_as_if_it_had_been_there(
     for file, some in zip(files, (triples[:at], triples[at:]), strict=True):
         file.write_text("".join(" ".join(triple) + " .\n" for triple in some))
     expected = loaded(files)
+    room = data.draw(st.sampled_from([memory, 1 << 20]), "whether all is one batch")
     with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
         for module, name, value in (
-            (append, "_SHARE", 1_000), (spool, "WINDOW", 2), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, 1 << 20, memory)),
+            (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (known, "_ROWS", 3), (append, "_SHARE", 1_000),
+            (spool, "WINDOW", 2), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, room, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         for file in files:

@@ -1,0 +1,301 @@
+"""Expressions: what has a value for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from graphdb.grammar.syntax.names import HERE, KeyName, LabelExpression, Span
+
+if TYPE_CHECKING:
+    from graphdb.grammar.syntax.patterns import PathPattern
+    from graphdb.grammar.syntax.statements import Composite, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``."""
+
+    value: int | float | str | bool | None
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IriLiteral:
+    """``<http://…>`` as a value: the resource with that IRI."""
+
+    iri: str
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``$name``."""
+
+    name: str
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable's name, where it is declared and where it is used."""
+
+    name: str
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """``base.key``."""
+
+    base: Expression
+    key: KeyName
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """``name([DISTINCT | ALL] a, b)``; the name as written, dots included."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    distinct: bool = False
+    quantifier: str | None = field(default=None, compare=False)
+    """``DISTINCT`` or ``ALL``, where one is written: aggregates take them, other functions do not."""
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CountStar:
+    """``count(*)``."""
+
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``NOT x``, ``-x``, ``+x``."""
+
+    operator: str
+    operand: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Arithmetic: ``+ - * / % ^``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """``AND``, ``OR``, ``XOR`` over two or more operands."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``a < b <= c``: ``operands`` is one longer than ``operators`` (``= <> < <= > >=``)."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StringPredicate:
+    """``STARTS WITH``, ``ENDS WITH``, ``CONTAINS``, ``=~``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``x IN list``."""
+
+    item: Expression
+    collection: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``x IS [NOT] NULL``."""
+
+    operand: Expression
+    negated: bool = False
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    """``[a, b]``."""
+
+    items: tuple[Expression, ...]
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MapLiteral:
+    """``{key: value}``."""
+
+    items: tuple[tuple[KeyName, Expression], ...]
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPredicate:
+    """``n:Person`` as a condition."""
+
+    operand: Expression
+    labels: LabelExpression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPredicate:
+    """``(a)-[:knows]->()`` as a condition: true if the pattern has a match."""
+
+    pattern: PathPattern
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """``base[index]``: an item of a list, or a value of a map, vertex or edge."""
+
+    base: Expression
+    index: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """``base[start..end]``; either bound may be left out."""
+
+    base: Expression
+    start: Expression | None
+    end: Expression | None
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``CASE [operand] WHEN a, b THEN x … [ELSE y] END``: each branch is its conditions (or values) and its result."""
+
+    operand: Expression | None
+    branches: tuple[tuple[tuple[Expression, ...], Expression], ...]
+    otherwise: Expression | None
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListComprehension:
+    """``[x IN list WHERE condition | result]``."""
+
+    variable: Variable
+    source: Expression
+    where: Expression | None
+    result: Expression | None
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListPredicate:
+    """``all``, ``any``, ``none`` or ``single`` ``(x IN list WHERE condition)``."""
+
+    quantifier: str
+    variable: Variable
+    source: Expression
+    where: Expression | None
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """``reduce(total = start, x IN list | step)``."""
+
+    accumulator: Variable
+    start: Expression
+    variable: Variable
+    source: Expression
+    step: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MapProjection:
+    """``n {.key, .*, variable, key: value}``; an item is a key with its value, or None for ``.*``."""
+
+    base: Variable
+    items: tuple[tuple[str, Expression] | None, ...]
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternComprehension:
+    """``[(a)-->(b) WHERE condition | result]``: one item for each match."""
+
+    pattern: PathPattern
+    where: Expression | None
+    result: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestPath:
+    """``shortestPath((a)-[*]->(b))`` as a value, between bound vertices; ``allShortestPaths`` gives a list."""
+
+    pattern: PathPattern
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """``EXISTS``, ``COUNT`` or ``COLLECT`` ``{ … }``: of a query, or of patterns with a condition."""
+
+    kind: str
+    query: Query | Composite
+    span: Span = field(default=HERE, compare=False)
+
+
+Expression: TypeAlias = (
+    Literal
+    | IriLiteral
+    | Parameter
+    | Variable
+    | Property
+    | FunctionCall
+    | CountStar
+    | Unary
+    | Binary
+    | Boolean
+    | Comparison
+    | StringPredicate
+    | In
+    | IsNull
+    | ListLiteral
+    | MapLiteral
+    | LabelPredicate
+    | PatternPredicate
+    | Subscript
+    | Slice
+    | Case
+    | ListComprehension
+    | ListPredicate
+    | Reduce
+    | MapProjection
+    | PatternComprehension
+    | ShortestPath
+    | Subquery
+)

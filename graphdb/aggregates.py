@@ -1,0 +1,164 @@
+"""Aggregates: which calls are some, and what they are in SQL, where a row may stand for several equal matches.
+
+:data:`AGGREGATES` holds them by their names in lower case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypeGuard
+
+from graphdb import durations
+from graphdb.comparisons import sort_keys
+from graphdb.computed import compute
+from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import parts_of
+from graphdb.numbers import numeric
+from graphdb.typed import Typed, as_union, member, number
+from graphdb.values import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
+
+if TYPE_CHECKING:
+    from graphdb.expressions import Compiler
+    from graphdb.functions import Compile
+
+
+def is_aggregate(node: object) -> TypeGuard[ast.FunctionCall | ast.CountStar]:
+    """Whether a piece of syntax is an aggregate."""
+    return isinstance(node, ast.CountStar) or (isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES)
+
+
+def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
+    """Yield the aggregates of an expression, those in subqueries left out: they are their own."""
+    if is_aggregate(node):
+        yield node
+    elif not isinstance(node, ast.Subquery):
+        for part in parts_of(node):
+            yield from aggregates_in(part)
+
+
+def contains_aggregate(node: object) -> bool:
+    """Whether an expression has an aggregate in it."""
+    return next(aggregates_in(node), None) is not None
+
+
+def is_plain_key(expression: ast.Expression) -> bool:
+    """Whether a returned column may stand beside an aggregate, as ``v.key + count(*)``: a variable or a property.
+
+    openCypher takes no others, so that what is grouped by need not be looked for inside other expressions.
+    """
+    while isinstance(expression, ast.Property):
+        expression = expression.base
+    return isinstance(expression, ast.Variable)
+
+
+# --- what they compile to --------------------------------------------------------------------------------------
+
+
+def number_of_matches(c: Compiler, where: str = "") -> Typed:
+    """Return ``count(*)``, or how many of the rows fulfil a condition, where a row may stand for several matches."""
+    chosen = f" FILTER (WHERE {where})" if where else ""
+    if c.scope.matches is None:
+        return Typed(f"count(*){chosen}", INTEGER)
+    return Typed(f"CAST(coalesce(sum({c.scope.matches}){chosen}, 0) AS BIGINT)", INTEGER)
+
+
+def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.anything(node.arguments[0])
+    if c.scope.matches is not None and not node.distinct:
+        return number_of_matches(c, f"{value.sql} IS NOT NULL")
+    return Typed(f"count({'DISTINCT ' if node.distinct else ''}{value.sql})", INTEGER)
+
+
+def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.anything(node.arguments[0])
+    distinct = "DISTINCT " if node.distinct else ""
+    order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
+    gathered = f"list({distinct}{value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
+    if value.many:
+        flat = f"flatten({gathered})"
+        return Typed(f"coalesce({f'list_distinct({flat})' if node.distinct else flat}, [])", value.type)
+    return Typed(f"coalesce({gathered}, [])", list_of(value.type))
+
+
+def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
+    distinct = "DISTINCT " if node.distinct else ""
+    value = _addends(c, node)
+    if value.type == DURATION:
+        return durations.total(c, node, value)
+    if value.type.base is Base.VALUE:  # of integers an integer
+        whole, real = member(value, Base.INTEGER), number(value)
+        exact = as_union(Typed(f"CAST(coalesce(sum({distinct}{whole}), 0) AS BIGINT)", INTEGER))
+        inexact = as_union(Typed(f"sum({distinct}{real})", FLOAT))
+        refused = c.rows.parameters.add(with_place("sum needs numbers", node.span.start, TypeMismatchError))
+        cases = f"WHEN count({value.sql}) > count({real}) THEN error({refused}) WHEN count({real}) = count({whole})"
+        return Typed(f"CASE {cases} THEN {exact.sql} ELSE {inexact.sql} END", VALUE)
+    type = value.type if value.type.base in NUMERIC else INTEGER
+    total = f"sum({distinct}{value.sql})"
+    return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
+
+
+def _addends(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """Compile what is added up: numbers, durations, or values whose types the rows tell."""
+    try:
+        value = c.value_of(c.one(node.arguments[0]))
+    except NotSupportedError:
+        return compute(c, node.arguments[0], DURATION)
+    as_it_is = value.type == DURATION or value.type.base is Base.VALUE
+    return value if as_it_is else numeric(c, node, node.arguments[0])
+
+
+def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = _addends(c, node)
+    if value.type == DURATION:
+        return durations.total(c, node, value)
+    real = number(value) if value.type.base is Base.VALUE else f"CAST({value.sql} AS DOUBLE)"
+    return Typed(f"avg({'DISTINCT ' if node.distinct else ''}{real})", FLOAT)
+
+
+def _deviation(function: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = numeric(c, node, node.arguments[0])
+        found = f"{function}({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))"
+        return Typed(f"coalesce({found}, 0.0::DOUBLE)", FLOAT)
+
+    return compile
+
+
+def _percentile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value, share = numeric(c, node, node.arguments[0]), node.arguments[1]
+    given = c.argument(share) if isinstance(share, ast.Parameter) else getattr(share, "value", None)
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1 or value.type == VALUE:
+        raise NotSupportedError("such a percentile is not supported in SQL", position=node.span.start)
+    distinct = "DISTINCT " if node.distinct else ""
+    if node.name.lower() == "percentiledisc":
+        return Typed(f"quantile_disc({distinct}{value.sql}, {float(given)!r})", value.type)
+    return Typed(f"quantile_cont({distinct}CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
+
+
+def _extreme(function: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value = c.value_of(c.one_of_any(node.arguments[0]))
+        if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
+            raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
+        if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):
+            keys = ", ".join(sort_keys(c, value))
+            there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
+            return Typed(f"{function}_by({value.sql}, row({keys})){there}", value.type)
+        return Typed(f"{function}({value.sql})", value.type)
+
+    return compile
+
+
+AGGREGATES: Mapping[str, Compile] = {
+    "count": _count,
+    "collect": _collect,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "stdev": _deviation("stddev_samp"),
+    "stdevp": _deviation("stddev_pop"),
+    "percentilecont": _percentile,
+    "percentiledisc": _percentile,
+}

@@ -1,0 +1,114 @@
+"""Arithmetic over Python values: numbers, and what else ``+ - * / % ^`` take: texts, lists, times and durations."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from graphdb.errors import ExecutionError, MemoryLimitError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.calls import wrong
+from graphdb.interpret.conversions import text_of
+from graphdb.interpret.values import is_number, type_name
+from graphdb.lists import LONGEST
+from graphdb.temporal import Duration, Temporal, exact, shift
+
+if TYPE_CHECKING:
+    from graphdb.interpret.context import Context
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
+    """Return ``left operator right``: null where one is null, but that a list takes null as an item.
+
+    Raises
+    ------
+    TypeMismatchError
+        The operator does not take such values.
+    ExecutionError
+        An integer is out of range, or divided by zero.
+    MemoryLimitError
+        The list or text would be too long.
+    """
+    if node.operator == "+" and (isinstance(left, list) or isinstance(right, list)):
+        if left is None or right is None:
+            return None
+        items = [*(left if isinstance(left, list) else [left]), *(right if isinstance(right, list) else [right])]
+        if len(items) > LONGEST:
+            message = f"a list of more than {LONGEST:,} items is too long"
+            raise wrong(context, node, message, MemoryLimitError)
+        return items
+    if left is None or right is None:
+        return None
+    if is_number(left) and is_number(right):
+        return _number(context, node, left, right)
+    if node.operator == "+" and isinstance(left, str) and isinstance(right, str):
+        if len(left) + len(right) > 10 * LONGEST:
+            message = f"a text of more than {10 * LONGEST:,} characters is too long"
+            raise wrong(context, node, message, MemoryLimitError)
+        return left + right
+    texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))
+    if node.operator == "+" and texts:
+        return text_of(left) + text_of(right)
+    if isinstance(left, Temporal) or isinstance(right, Temporal):
+        found = _temporal(node.operator, left, right)
+        if found is not None:
+            return found
+    raise wrong(context, node, f"{node.operator} cannot take {type_name(left)} and {type_name(right)}")
+
+
+def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)
+    whole = isinstance(left, int) and isinstance(right, int)
+    try:
+        match node.operator:
+            case "+":
+                return fits(context, left + right, node)
+            case "-":
+                return fits(context, left - right, node)
+            case "*":
+                return fits(context, left * right, node)
+            case "^":
+                return float(left) ** float(right)
+        if not right and (whole or isinstance(right, Decimal)):
+            raise wrong(context, node, "division by zero", ExecutionError)
+        if node.operator == "/":
+            if whole:
+                quotient = abs(left) // abs(right)
+                return fits(context, quotient if (left < 0) == (right < 0) else -quotient, node)
+            return left / right if right else _over_zero(float(left))
+        if whole:
+            rest = abs(left) % abs(right)
+            return rest if left >= 0 else -rest
+        return math.fmod(left, right) if right else math.nan
+    except OverflowError:
+        return math.inf
+    except ArithmeticError:
+        return math.nan
+
+
+def fits(context: Context, value: Any, node: ast.Expression) -> Any:
+    """Return a number, and refuse an integer of more than 64 bits."""
+    if isinstance(value, int) and value not in _INT64:
+        raise wrong(context, node, "a number is out of range: 64 bits hold -2^63 to 2^63 - 1", ExecutionError)
+    return value
+
+
+def _temporal(operator: str, left: Any, right: Any) -> Any:
+    if operator in "+-" and isinstance(left, Temporal) and isinstance(right, Duration):
+        return shift(left, right, 1 if operator == "+" else -1)
+    if operator == "+" and isinstance(left, Duration) and isinstance(right, Temporal):
+        return shift(right, left, 1)
+    if operator in "*/" and isinstance(left, Duration) and is_number(right) and (right or operator == "*"):
+        factor = exact(right)
+        return left.times(factor if operator == "*" else 1 / factor)
+    if operator == "*" and isinstance(right, Duration) and is_number(left):
+        return right.times(exact(left))
+    return None
+
+
+def _over_zero(value: float) -> float:
+    return math.nan if not value or math.isnan(value) else math.copysign(math.inf, value)

@@ -1,0 +1,102 @@
+"""Conversions over Python values: ``toString`` and its kin, and the text of a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from graphdb.errors import TypeMismatchError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.calls import Call, Function, strict, wrong
+from graphdb.interpret.values import is_number, type_name
+from graphdb.temporal import Temporal
+
+if TYPE_CHECKING:
+    from graphdb.interpret.context import Context
+
+
+def text_of(value: Any) -> str:
+    """Return a number, boolean, string or temporal value as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        text = repr(value)
+        return text.replace("e+", "E").replace("e-0", "E-").replace("e", "E")
+    return str(value)
+
+
+def _to_string(context: Context, node: ast.Expression, value: Any) -> Any:
+    if isinstance(value, (str, bool, int, float, Decimal, Temporal)):
+        return text_of(value)
+    raise wrong(context, node, f"toString does not take {type_name(value)}")
+
+
+def _to_integer(context: Context, node: ast.Expression, value: Any) -> Any:
+    if is_number(value):
+        return int(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            try:
+                return int(float(value))
+            except (ValueError, OverflowError):
+                return None
+    raise wrong(context, node, f"toInteger does not take {type_name(value)}")
+
+
+def _to_float(context: Context, node: ast.Expression, value: Any) -> Any:
+    if is_number(value):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    raise wrong(context, node, f"toFloat does not take {type_name(value)}")
+
+
+def _to_boolean(context: Context, node: ast.Expression, value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return bool(value)
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    raise wrong(context, node, f"toBoolean does not take {type_name(value)}")
+
+
+def _or_null(call: Call) -> Call:
+    def forgiving(context: Context, node: ast.Expression, value: Any) -> Any:
+        try:
+            return call(context, node, value)
+        except TypeMismatchError:
+            return None
+
+    return strict(forgiving)
+
+
+def _each(call: Call) -> Call:
+    """A conversion of lists: null for each item that cannot be converted."""
+    one = _or_null(call)
+    return strict(lambda context, node, values: [one(context, node, value) for value in values])
+
+
+_CONVERSIONS: Mapping[str, Call] = {
+    "string": _to_string,
+    "integer": _to_integer,
+    "float": _to_float,
+    "boolean": _to_boolean,
+}
+
+FUNCTIONS: Mapping[str, Function] = {
+    **{f"to{name}": Function(strict(call), kinds=("scalar",), result=name) for name, call in _CONVERSIONS.items()},
+    **{f"to{name}ornull": Function(_or_null(call)) for name, call in _CONVERSIONS.items()},
+    **{f"to{name}list": Function(_each(call), kinds=("list",), result="list") for name, call in _CONVERSIONS.items()},
+}

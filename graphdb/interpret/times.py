@@ -1,0 +1,116 @@
+"""Functions of dates, times and durations over Python values; the clocks of one statement all show when it began."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphdb import temporal_build as build
+from graphdb.errors import ExecutionError
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.calls import Call, Function, any_null, name_of, plain, strict, wrong
+from graphdb.interpret.values import type_name
+from graphdb.temporal import (
+    SECOND,
+    Date,
+    DateTime,
+    Duration,
+    LocalDateTime,
+    LocalTime,
+    Temporal,
+    Time,
+    at_instant,
+)
+
+if TYPE_CHECKING:
+    from graphdb.interpret.context import Context
+
+
+def started_now() -> int:
+    """Return the time in nanoseconds since 1970, for all clocks of one statement."""
+    return time.time_ns()
+
+
+def _temporal(kind: type[Temporal]) -> Call:
+    def call(context: Context, node: ast.Expression, value: Any = ()) -> Any:
+        if value is None:
+            return None
+        try:
+            if value == ():
+                return _now(kind, context.started)
+            if isinstance(value, str):
+                return build.parse(kind, value)
+            if isinstance(value, dict):
+                if None in value.values():
+                    return None
+                return build.build_duration(value) if kind is Duration else build.build(kind, value)
+            if isinstance(value, Temporal):
+                return build.convert(kind, value)
+        except (build.Malformed, ValueError, OverflowError, TypeError) as error:
+            raise wrong(context, node, str(error), ExecutionError) from None
+        raise wrong(context, node, f"{name_of(node)} does not take {type_name(value)}")
+
+    return call
+
+
+def _now(kind: type[Temporal], started: int) -> Temporal:
+    return build.convert(kind, at_instant(started, 0))
+
+
+def _truncate(kind: type[Temporal]) -> Call:
+    def call(context: Context, node: ast.Expression, unit: Any, value: Any, parts: Any = None) -> Any:
+        if not isinstance(unit, str) or not isinstance(value, Temporal):
+            raise wrong(context, node, f"{name_of(node)} needs a unit and a temporal value")
+        try:
+            return build.truncate(kind, unit, value, parts or {})
+        except (build.Malformed, ValueError, TypeError) as error:
+            raise wrong(context, node, str(error), ExecutionError) from None
+
+    def unless_null(context: Context, node: ast.Expression, *arguments: Any) -> Any:
+        return None if any_null(arguments[:2]) else call(context, node, *arguments)
+
+    return unless_null
+
+
+def _between(unit: str) -> Call:
+    def call(context: Context, node: ast.Expression, start: Any, end: Any) -> Any:
+        if not isinstance(start, Temporal) or not isinstance(end, Temporal):
+            raise wrong(context, node, f"{name_of(node)} needs two temporal values")
+        try:
+            return build.between(unit, start, end)
+        except build.Malformed as error:
+            raise wrong(context, node, str(error), ExecutionError) from None
+
+    return strict(call)
+
+
+_KINDS: dict[str, type[Temporal]] = {
+    "date": Date,
+    "localtime": LocalTime,
+    "time": Time,
+    "localdatetime": LocalDateTime,
+    "datetime": DateTime,
+    "duration": Duration,
+}
+
+
+def _functions() -> Mapping[str, Function]:
+    found = {
+        "datetime.fromepoch": plain(
+            lambda s, ns=0: at_instant(s * SECOND + ns, 0), "integer", "integer", least=1, result="temporal"
+        ),
+        "datetime.fromepochmillis": plain(lambda ms: at_instant(ms * 10**6, 0), "integer", result="temporal"),
+    }
+    for name, kind in _KINDS.items():
+        found[name] = Function(_temporal(kind), 0 if kind is not Duration else 1, 1, result="temporal")
+        if kind is not Duration:
+            found[f"{name}.truncate"] = Function(_truncate(kind), 2, 3, result="temporal")
+            for clock in ("transaction", "statement", "realtime"):
+                found[f"{name}.{clock}"] = Function(_temporal(kind), 0, 1, result="temporal")
+    for unit in ("between", "inmonths", "indays", "inseconds"):
+        found[f"duration.{unit}"] = Function(_between(unit), 2, 2, result="temporal")
+    return found
+
+
+FUNCTIONS: Mapping[str, Function] = _functions()
