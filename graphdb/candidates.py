@@ -20,6 +20,7 @@ from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.kept import Kept
 from graphdb.lookup import Lookup
 from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
@@ -62,6 +63,8 @@ class Snapshot:
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
+    proved: Kept[bool] = field(default_factory=lambda: Kept(1 << 20))
+    """Programs whose SQL DuckDB has bound: by that SQL, and by the types of what it is given."""
 
 
 def variable(vertex: VertexInfo, sql: str) -> Typed:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.candidates import Candidates, Snapshot
 from graphdb.choices import Chooser, ends_of, settle, with_scan, with_weights
 from graphdb.computed import Computing
-from graphdb.errors import NotSupportedError
+from graphdb.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
 from graphdb.execute.count import count_by_vertex, count_matches
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.execute.group import grouped
@@ -173,7 +173,10 @@ class QueryRun:
         """
         lowering = Lowering(self._snapshot, self._text, self._arguments, self._pattern, self._step)
         program = lowering.query(query, start)
-        self._prove(program)
+        if self._snapshot.proved.get(program.proof):
+            program = replace(program, assumed=True)
+        else:
+            self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
                 replace(step, plan=self._made(step.pattern, step.bound, step.needs))
@@ -212,6 +215,8 @@ class QueryRun:
                 raise
             except duckdb.Error as error:
                 raise NotSupportedError(f"DuckDB does not know it: {str(error).splitlines()[0]}") from None
+        proof = program.proof
+        self._snapshot.proved.put(proof, True, sum(len(part) for part in proof if isinstance(part, str)))
 
     def _keep_rows(self, raw: duckdb.DuckDBPyConnection, rows: Rows, limit: str = "") -> None:
         raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
@@ -357,6 +362,18 @@ class QueryRun:
     @contextmanager
     def _steps(self, program: Program) -> Iterator[None]:
         """Run the matches of a program in order, and keep visible to SQL what comes after them names."""
+        try:
+            with self._stepped(program):
+                yield
+        except (QueryTimeout, MemoryLimitError):
+            raise
+        except ExecutionError:
+            if program.assumed:  # it may be these values that DuckDB does not take
+                self._prove(program)
+            raise
+
+    @contextmanager
+    def _stepped(self, program: Program) -> Iterator[None]:
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}

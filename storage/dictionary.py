@@ -7,7 +7,7 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -52,63 +52,94 @@ _FINE = r"\.[0-9]{6}[0-9]*[1-9]"
 _ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
 
 
-def typed_literals(source: str) -> str:
-    """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` with the columns of the table literal.
+_AS_DECIMAL = (
+    f"CASE WHEN is_number AND integer IS NULL AND datatype NOT IN ('{XSD}double', '{XSD}float')"
+    f" AND regexp_full_match(lexical, '{_EXACT_DECIMAL}') THEN TRY_CAST(lexical AS DECIMAL(38, 18)) END"
+)
+_AS_BOOLEAN = (
+    f"CASE WHEN datatype = '{XSD}boolean' THEN CASE lexical"
+    " WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false WHEN '0' THEN false END END"
+)
+_AS_DATE = (
+    f"CASE WHEN datatype = '{XSD}date' AND regexp_full_match(lexical, '{_DATE}') THEN TRY_CAST(lexical AS DATE) END"
+)
+_AS_DATETIME = (
+    f"CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}')"
+    " THEN TRY_CAST(lexical AS TIMESTAMP) END"
+)
+_AS_ZONED = (
+    f"CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}{_ZONE}')"
+    " THEN TRY_CAST(lexical AS TIMESTAMPTZ) END"
+)
+_AS_TIME = (
+    f"CASE WHEN datatype = '{XSD}time' AND regexp_full_match(lexical, '{_TIME}')"
+    " THEN TRY_CAST(regexp_replace(lexical, '^24', '00') AS TIME) END"
+)
+_TEMPORAL_TIME = (
+    f"regexp_full_match(lexical, '{_TIME}{_ZONE}|{_TIME}') AND (time IS NULL OR regexp_matches(lexical, '{_FINE}'))"
+)
 
-    First the one value that the datatype calls for, NULL where the lexical form is not one of its own; then the
-    kind follows from which value there is.  Rows pass one by one and keep their order: nothing is joined or sorted.
-    """
-    names = ", ".join(f"'{XSD}{name}'" for name in _INTEGER_RANGES)
-    low, high = (
-        " ".join(
-            f"WHEN '{XSD}{name}' THEN {limits[end]}::HUGEINT"
-            for name, limits in _INTEGER_RANGES.items()
-            if limits[end] is not None
-        )
-        for end in (0, 1)
-    )
-    return f"""
-    WITH ranged AS (
-        SELECT *, coalesce(datatype IN ({names}), false) AS is_integer,
-            CASE WHEN is_integer THEN CASE datatype {low} END END AS low,
-            CASE WHEN is_integer THEN CASE datatype {high} END END AS high
-        FROM {source}
-    ),
-    checked AS (
-        SELECT *,
-            CASE
+
+_IS_NUMBER = f"""CASE
                 WHEN datatype IS NULL OR NOT starts_with(datatype, '{XSD}') THEN NULL
                 WHEN is_integer THEN regexp_full_match(lexical, '{_INTEGER}')
                     AND coalesce(TRY_CAST(lexical AS HUGEINT) >= low, low IS NULL OR NOT starts_with(lexical, '-'))
                     AND coalesce(TRY_CAST(lexical AS HUGEINT) <= high, high IS NULL OR starts_with(lexical, '-'))
                 WHEN datatype = '{XSD}decimal' THEN regexp_full_match(lexical, '{_DECIMAL}')
                 WHEN datatype IN ('{XSD}double', '{XSD}float') THEN regexp_full_match(lexical, '{_DOUBLE}')
-            END AS is_number
+            END"""
+
+
+def typed_literals(source: str, datatypes: Collection[str | None] | None = None) -> str:
+    """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` with the columns of the table literal.
+
+    ``datatypes`` are all that there are, where that is known: SQL that says less is planned sooner.
+
+    First the one value that the datatype calls for, NULL where the lexical form is not one of its own; then the
+    kind follows from which value there is.  Rows pass one by one and keep their order: nothing is joined or sorted.
+    """
+    ranges = {n: r for n, r in _INTEGER_RANGES.items() if datatypes is None or XSD + n in datatypes}
+    names = ", ".join(f"'{XSD}{name}'" for name in ranges) or "NULL"
+    low, high = (
+        " ".join(
+            f"WHEN '{XSD}{n}' THEN {limits[end]}::HUGEINT" for n, limits in ranges.items() if limits[end] is not None
+        )
+        for end in (0, 1)
+    )
+    low, high = (f"CASE datatype {cases} END" if cases else "NULL" for cases in (low, high))
+
+    def of(sql: str, type: str, *names: str) -> str:
+        """Return the value of literals of some datatypes; NULL where there are none."""
+        there = datatypes is None or any(XSD + name in datatypes for name in names)
+        return sql if there else f"CAST(NULL AS {type})"
+
+    numbers = (*_INTEGER_RANGES, "decimal", "double", "float")
+    return f"""
+    WITH ranged AS (
+        SELECT *, coalesce(datatype IN ({names}), false) AS is_integer,
+            CASE WHEN is_integer THEN {low} END AS low,
+            CASE WHEN is_integer THEN {high} END AS high
+        FROM {source}
+    ),
+    checked AS (
+        SELECT *, {of(_IS_NUMBER, "BOOLEAN", *numbers)} AS is_number
         FROM ranged
     ),
     valued AS (
         SELECT *,
-            CASE WHEN is_number AND is_integer THEN TRY_CAST(lexical AS BIGINT) END AS integer,
-            CASE WHEN is_number THEN TRY_CAST(lexical AS DOUBLE) END AS number,
-            CASE WHEN is_number AND integer IS NULL AND datatype NOT IN ('{XSD}double', '{XSD}float')
-                AND regexp_full_match(lexical, '{_EXACT_DECIMAL}') THEN TRY_CAST(lexical AS DECIMAL(38, 18))
-            END AS decimal,
-            CASE WHEN datatype = '{XSD}boolean' THEN
-                CASE lexical WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false WHEN '0' THEN false END
-            END AS boolean,
-            CASE WHEN datatype = '{XSD}date' AND regexp_full_match(lexical, '{_DATE}')
-                THEN TRY_CAST(lexical AS DATE) END AS date,
-            CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}')
-                THEN TRY_CAST(lexical AS TIMESTAMP) END AS datetime,
-            CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}{_ZONE}')
-                THEN TRY_CAST(lexical AS TIMESTAMPTZ) END AS zoned,
-            CASE WHEN datatype = '{XSD}time' AND regexp_full_match(lexical, '{_TIME}')
-                THEN TRY_CAST(regexp_replace(lexical, '^24', '00') AS TIME) END AS time,
+            {of("CASE WHEN is_number AND is_integer THEN TRY_CAST(lexical AS BIGINT) END", "BIGINT", *_INTEGER_RANGES)}
+                AS integer,
+            {of("CASE WHEN is_number THEN TRY_CAST(lexical AS DOUBLE) END", "DOUBLE", *numbers)} AS number,
+            {of(_AS_DECIMAL, "DECIMAL(38, 18)", *_INTEGER_RANGES, "decimal")} AS decimal,
+            {of(_AS_BOOLEAN, "BOOLEAN", "boolean")} AS boolean,
+            {of(_AS_DATE, "DATE", "date")} AS date,
+            {of(_AS_DATETIME, "TIMESTAMP", "dateTime")} AS datetime,
+            {of(_AS_ZONED, "TIMESTAMPTZ", "dateTime")} AS zoned,
+            {of(_AS_TIME, "TIME", "time")} AS time,
             CASE
                 WHEN datatype IN ('{XSD}duration', '{ZONED_DATATYPE}') THEN true
-                WHEN datatype = '{XSD}time' THEN regexp_full_match(lexical, '{_TIME}{_ZONE}|{_TIME}') AND
-                    (time IS NULL OR regexp_matches(lexical, '{_FINE}'))
-                WHEN datatype = '{XSD}dateTime' THEN regexp_matches(lexical, '{_FINE}')
+                WHEN datatype = '{XSD}time' THEN {of(_TEMPORAL_TIME, "BOOLEAN", "time")}
+                WHEN datatype = '{XSD}dateTime' THEN {of(f"regexp_matches(lexical, '{_FINE}')", "BOOLEAN", "dateTime")}
                 ELSE false
             END AS temporal
         FROM checked
@@ -172,12 +203,17 @@ class Numbering:
         self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
         self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
         self._first: dict[str, int] = {}
-        self._typed = False  # whether a literal has a datatype
+        self._datatypes: set[str | None] | None = set()  # of new literals; None for many
 
     @property
     def first_new(self) -> int:
         """Resources from this id on are of this transaction."""
         return self._first.get("resource", LITERAL_BASE)
+
+    @property
+    def next_literal(self) -> int:
+        """The id that the next new literal gets."""
+        return self._upcoming("literal")
 
     def resources(self, iris: pa.Array | pa.ChunkedArray) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
@@ -198,7 +234,12 @@ class Numbering:
         """
         import pyarrow as pa
 
-        self._typed = self._typed or datatype.null_count < len(datatype)
+        if datatype.null_count == len(datatype):
+            self._datatypes = None if self._datatypes is None else self._datatypes | {None}
+        elif len(datatype) <= keys.FEW and self._datatypes is not None:
+            self._datatypes |= set(datatype.to_pylist())
+        else:
+            self._datatypes = None
         terms = pa.table(
             {
                 "position": numbers(np.arange(len(lexical))),
@@ -274,12 +315,13 @@ class Numbering:
                     source = f"temp._graphdb_new_{table}" if few is None else "_graphdb_term"
                     rows = f"SELECT id, iri FROM {source}"
                     if table == "literal":
-                        rows = (typed_literals if self._typed else plain_literals)(source)
+                        plain = self._datatypes == {None}
+                        rows = plain_literals(source) if plain else typed_literals(source, self._datatypes)
                     self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
                 if few is None:
                     self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
         self._stored.update(self._next)
-        self._typed = False
+        self._datatypes = set()
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""

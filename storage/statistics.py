@@ -19,7 +19,8 @@ many, now that the largest has fewer) is counted anew, for the labels where that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -143,7 +144,7 @@ SELECT label, class, direction, sum(edges) AS edges, sum(vertices) AS vertices F
 """
 """New edges at vertices that stay labelled, and all edges of those whose labels come or go."""
 
-_LESSENED = """
+LESSENED = """
 WITH lost AS (
     SELECT label, direction, max(before) AS had, max(after) AS has FROM temp._graphdb_touched
     GROUP BY ALL HAVING max(before) > max(after)
@@ -162,7 +163,7 @@ FROM lost JOIN top USING (label, direction) LEFT JOIN seen USING (label, directi
 """Labels and directions where degrees became smaller: the largest that there was and is among those touched, the top
 bucket, and whether all vertices in it were touched."""
 
-_LOST_LITERALS = f"""
+LOST_LITERALS = f"""
 WITH lost AS (
     SELECT label, bit_or(1::UINTEGER << kind) AS kinds FROM {{removed}} JOIN _graphdb.literal ON literal.id = object
     GROUP BY label
@@ -186,11 +187,11 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     Runs in the caller's transaction.
     """
     chosen = {"labels": np.unique(labels).tolist()}
-    known = _pairs(connection)
+    known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", chosen)
-    typed = _type_label(connection)
+    typed = type_label(connection)
     _add_labels(connection)
     if typed is not None and typed in chosen["labels"]:
         connection.execute("DELETE FROM _graphdb.vertex_label")
@@ -228,25 +229,27 @@ def change(
     triples = {"added": added, "removed": removed}
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
     _add_labels(connection, literals=literals)
-    typed = _type_label(connection)
+    typed = type_label(connection)
     if typed is not None:
         pairs, parameters = _KEPT_PAIRS, {"type": typed}
         if _has(connection, typed, added) or _has(connection, typed, removed):
             _add_vertex_labels(connection, typed, added, removed)
             pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
-        known = _pairs(connection)
+        known = known_pairs(connection)
         if known < PAIRS:
             _add_pairs(connection, pairs, parameters, known)
         elif _much_new(connection):
             _refresh_pairs(connection, typed)
         else:  # what was let go cannot be added to
-            _merge(connection, "label_pair", pairs, parameters, only_known=True)
+            merge(connection, "label_pair", pairs, parameters, only_known=True)
     if removed is not NOTHING:
-        _lessen(connection, removed)
+        lessen_degrees(connection, connection.execute(LESSENED).fetchall())
+        lessen_literals(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall())
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
-def _pairs(connection: duckdb.DuckDBPyConnection) -> int:
+def known_pairs(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return how many pairs are kept."""
     [(rows,)] = connection.execute("SELECT count(*) FROM _graphdb.label_pair").fetchall()
     return int(rows)
 
@@ -257,15 +260,16 @@ def _has(connection: duckdb.DuckDBPyConnection, label: int, triples: str) -> boo
     return has_rows(connection, f"{triples} WHERE label = {int(label)}")
 
 
-def _type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
+def type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """Return the edge label rdf:type, if the data has it."""
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     return found[0][0] if found else None
 
 
 def _add_labels(connection: duckdb.DuckDBPyConnection, *, literals: bool = True) -> None:
     """Add what was touched to the tables of edge labels and degrees."""
-    _merge(connection, "edge_label", _EDGE_LABELS.format(kinds=_SOME_KINDS if literals else _NO_KINDS))
-    _merge(connection, "degree", _DEGREES)
+    merge(connection, "edge_label", _EDGE_LABELS.format(kinds=_SOME_KINDS if literals else _NO_KINDS))
+    merge(connection, "degree", _DEGREES)
 
 
 def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added: str, removed: str = NOTHING) -> None:
@@ -274,7 +278,7 @@ def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added:
         f" UNION ALL SELECT class, -1 FROM ({_CLASSES.format(triples=removed)})"
     )
     counts = f"SELECT class AS id, sum(change) AS vertices FROM ({classes}) GROUP BY class HAVING sum(change) <> 0"
-    _merge(connection, "vertex_label", counts, {"type": typed})
+    merge(connection, "vertex_label", counts, {"type": typed})
 
 
 def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
@@ -290,8 +294,8 @@ def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: di
 
     Where others are let go, note how many triples there were then.
     """
-    changed = _merge(connection, "label_pair", pairs, parameters)
-    if known + changed > PAIRS and _pairs(connection) > PAIRS:
+    changed = merge(connection, "label_pair", pairs, parameters)
+    if known + changed > PAIRS and known_pairs(connection) > PAIRS:
         connection.execute(
             "DELETE FROM _graphdb.label_pair WHERE (label, class, direction) NOT IN (SELECT (label, class, direction)"
             " FROM _graphdb.label_pair ORDER BY edges DESC, label ASC, class ASC, direction ASC LIMIT $most)",
@@ -317,29 +321,33 @@ def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
     return then is None or abs(now - then) * 10 >= then
 
 
-def _lessen(connection: duckdb.DuckDBPyConnection, removed: str) -> None:
-    """Bring maxima and kinds down to what is left: by what was touched where that tells, else by a count."""
-
-    def put(label: int, column: str, value: int) -> None:
-        connection.execute(f"UPDATE _graphdb.edge_label SET {column} = ? WHERE id = ?", [value, label])
-
-    def counted(sql: str, label: int) -> int:
-        return int(connection.execute(sql, {"label": label}).fetchall()[0][0] or 0)
-
-    for label, direction, had, has, bucket, seen_all in connection.execute(_LESSENED).fetchall():
+def lessen_degrees(connection: duckdb.DuckDBPyConnection, lessened: Sequence[tuple[Any, ...]]) -> None:
+    """Bring the largest degrees down to what is left, by rows as of :data:`LESSENED`, else by a count."""
+    for label, direction, had, has, bucket, seen_all in lessened:
         column, (_, end) = _MAXIMA[direction], _ENDS[direction]
-        if counted(f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label) > had:
+        if _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label) > had:
             continue
         # The top bucket holds degrees from 2**bucket on, and none above what was the largest.
         told = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
-        put(label, column, counted(_MOST.format(end=end), label) if told is None else told)
-    for label, none, only, degree, values, certain in connection.execute(
-        _LOST_LITERALS.format(removed=removed)
-    ).fetchall():
+        _put(connection, label, column, _counted(connection, _MOST.format(end=end), label) if told is None else told)
+
+
+def lessen_literals(connection: duckdb.DuckDBPyConnection, lost: Sequence[tuple[Any, ...]]) -> None:
+    """Bring kinds, and the most literals of a subject, down to what is left, by rows as of :data:`LOST_LITERALS`."""
+    for label, none, only, degree, values, certain in lost:
         if not certain or none:
-            put(label, "kinds", 0 if none else counted(_KINDS, label))
+            _put(connection, label, "kinds", 0 if none else _counted(connection, _KINDS, label))
         if values > 1 or none:
-            put(label, "max_values", 0 if none else degree if only else counted(_MOST_VALUES, label))
+            most = 0 if none else degree if only else _counted(connection, _MOST_VALUES, label)
+            _put(connection, label, "max_values", most)
+
+
+def _put(connection: duckdb.DuckDBPyConnection, label: int, column: str, value: int) -> None:
+    connection.execute(f"UPDATE _graphdb.edge_label SET {column} = ? WHERE id = ?", [value, label])
+
+
+def _counted(connection: duckdb.DuckDBPyConnection, sql: str, label: int) -> int:
+    return int(connection.execute(sql, {"label": label}).fetchall()[0][0] or 0)
 
 
 _MOST = "SELECT max(n) FROM (SELECT count(*) AS n FROM _graphdb.triple WHERE label = $label GROUP BY {end})"
@@ -364,11 +372,18 @@ _SUMS = {
 """The keys of each table, and what is summed; a row goes when the first sum comes to nothing."""
 
 
-def _merge(
+def columns_of(table: str) -> tuple[str, ...]:
+    """Return the columns of one of the tables, as :func:`merge` wants them: keys, sums, and what else there is."""
+    keys, sums = _SUMS[table]
+    more = ("max_out_degree", "max_in_degree", "kinds", "max_values") if table == "edge_label" else ()
+    return (*keys, *sums, *more)
+
+
+def merge(
     connection: duckdb.DuckDBPyConnection,
     table: str,
     changes: str,
-    parameters: dict[str, int] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     *,
     only_known: bool = False,
 ) -> int:

@@ -10,11 +10,12 @@ temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGIN
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from graphdb.storage import statistics
+from graphdb.storage import few, statistics
 from graphdb.storage.arrow import Windows
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering
@@ -85,7 +86,8 @@ class Update:
         self._connection = connection
         self._windows = Windows(connection)
         self._terms = Numbering(connection, self._windows)
-        self._fresh = LITERAL_BASE  # vertices from here on were in no triple when the last change was written
+        # Vertices, and literals, from here on were in no triple when the last change was written.
+        self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []
         """What :meth:`apply` did so far; None for what is too much to follow."""
 
@@ -102,12 +104,14 @@ class Update:
         import pyarrow as pa
 
         columns = list(zip(*literals, strict=True)) or [(), (), ()]
+        self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
         ids = self._terms.literals(*(pa.array(list(column), pa.string()) for column in columns))
         self._terms.store()
         return list(map(int, ids))
 
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation; see :meth:`~graphdb.storage.dictionary.Numbering.literals_of`."""
+        self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
         self._terms.literals_of(source, into)
 
     def vertices(self, count: int) -> range:
@@ -167,14 +171,15 @@ class Update:
         if gone or new:
             changes = Changes.read(self._connection, lost, come) if gone + new <= MOST else None
             self.changes.append(changes)
-            statistics.change(
-                self._connection,
-                come or statistics.NOTHING,
-                lost or statistics.NOTHING,
-                fresh=self._fresh,
-                literals=changes is None or changes.literals,
-            )
-            self._fresh = LITERAL_BASE
+            if changes is None or not few.change(self._connection, changes, self._fresh, self._fresh_literals):
+                statistics.change(
+                    self._connection,
+                    come or statistics.NOTHING,
+                    lost or statistics.NOTHING,
+                    fresh=self._fresh,
+                    literals=changes is None or changes.literals,
+                )
+            self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")

@@ -15,6 +15,7 @@ from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.match import Rows
+from graphdb.interpret.merging import apart, either_way
 from graphdb.interpret.naming import Naming, key_named
 from graphdb.interpret.pending import Pending, Triple
 from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
@@ -347,6 +348,8 @@ class Writer:
 
     def _merge(self, clause: ast.MergeClause, rows: Rows) -> Rows:
         self._refuse_nulls(clause.pattern, rows)
+        if len(rows) > 1 and not apart(clause, rows[0]):
+            return [new for row in rows for new in self._merge(clause, [row])]
         number = self.context.fresh("row")
         tagged = [{**row, number: i} for i, row in enumerate(rows)]
         found: list[Rows] = [[] for _ in rows]
@@ -358,7 +361,7 @@ class Writer:
         for row, matches in zip(rows, found, strict=True):
             key = None
             if not matches:
-                key = self._merge_key(clause.pattern, row)
+                key = self._merge_key(clause, row)
                 if key in made:
                     new = made[key]
                     matches = [{**row, **{name: value for name, value in new.items() if name not in row}}]
@@ -388,11 +391,12 @@ class Writer:
                         position=key.span.start,
                     )
 
-    def _merge_key(self, pattern: ast.PathPattern, row: Row) -> Any:
+    def _merge_key(self, clause: ast.MergeClause, row: Row) -> Any:
         """What makes two rows ask for the same thing: the vertices that they know, and the values of properties."""
-        known: list[Any] = []
-        for element in self._elements(pattern):
-            if element.variable is not None and element.variable.name in row:
+        ends = either_way(clause, row)
+        known: list[Any] = [] if ends is None else [frozenset(row[name] for name in ends)]
+        for element in self._elements(clause.pattern):
+            if ends is None and element.variable is not None and element.variable.name in row:
                 known.append(row[element.variable.name])
             for key, value in element.properties.items if element.properties is not None else ():
                 known.append((key, group_key(self._compiler.compile(value)(row))))

@@ -13,6 +13,7 @@ from typing import Any
 
 from graphdb.errors import ExecutionError, NotSupportedError
 from graphdb.grammar import syntax as ast
+from graphdb.interpret.merging import apart, either_way
 from graphdb.pattern.free import free_variables
 from graphdb.relation import Relation
 from graphdb.typed import Typed
@@ -57,6 +58,8 @@ class Merge:
             value = values[f"#{number}"]
             if value.type.base not in _KEYS:
                 raise refused(f"MERGE by {value.type} is not for SQL", text, node)
+        if not apart(clause, values):
+            raise NotSupportedError("rows that may find what others have made are merged one by one")
         known = {name for name, value in values.items() if of_elements(value.type)}
         for item in clause.on_create if clause.on_match else ():
             if target_of(item, text).name in values:
@@ -73,6 +76,8 @@ class Merge:
         found = self._matches()
         work, make, source = self._work, self._work.tables.make, self._kept.source
         asked = [self._kept.values[name].sql for name in self._bound]
+        if either_way(self._clause, self._kept.values) is not None:
+            asked = [f"{extreme}({', '.join(asked)})" for extreme in ("least", "greatest")]
         asked += [self._kept.values[f"#{i}"].sql for i in range(len(self._stage.computed))]
         over = f"PARTITION BY {', '.join(asked)}" if asked else ""
         missing = make(

@@ -145,6 +145,37 @@ def test_these_go_by_sets(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert done == [text]
 
 
+ROW_AFTER_ROW = {
+    "MERGE (a)-[r:R]-(b)": True,
+    "MERGE (a)-[r:R {w: r % 2}]-(b) ON CREATE SET r.new = true": True,
+    "MERGE (a)-[:R]->(b)-[:R]->(a)": False,
+    "MERGE (n:P {id: i})-[:R]-(m:P {id: j})": False,
+    "MERGE (n:P {id: i}) ON CREATE SET n.id = j": False,
+}
+"""What rows may find though others made it for other ends; whether it goes by sets."""
+
+
+@pytest.mark.parametrize("merge", ROW_AFTER_ROW)
+@pytest.mark.parametrize("sets", [True, False], ids=["sets", "rows"])
+def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str, sets: bool) -> None:
+    """As many statements of one row each are the oracle."""
+    rows = [[1, 2], [2, 1], [3, 3], [2, 3], [1, 2], [3, 2], [3, 1]]
+    text = (
+        f"UNWIND $rows AS pair WITH pair[0] AS i, pair[1] AS j MATCH (a:P {{id: i}}), (b:P {{id: j}}) {merge}".replace(
+            "r % 2", "(i + j) % 2"
+        )
+    )
+    vertices: list[Any] = [(1, "P"), (2, "P"), (3, "P")]
+    with filled(vertices, [(2, 3, "R")]) as together, filled(vertices, [(2, 3, "R")]) as one_by_one:
+        assert ("written by sets" in together.explain(text, rows=rows)) is ROW_AFTER_ROW[merge]
+        if not sets:
+            monkeypatch.setattr(Statements, "_writing", refuse)
+        together.query(text, rows=rows)
+        for row in rows:
+            one_by_one.query(text, rows=[row])
+        assert graph(together) == graph(one_by_one)
+
+
 def test_null_is_refused_with_its_place() -> None:
     with graphdb.connect() as db:
         with pytest.raises(graphdb.ExecutionError, match=r"null 'id'.*line 1, column 35"):

@@ -70,6 +70,21 @@ def test_literals_without_a_datatype_are_what_typed_ones_are(connection: duckdb.
     assert len(found[0]) == 3
 
 
+def test_literals_of_known_datatypes_are_what_others_are(connection: duckdb.DuckDBPyConnection) -> None:
+    """What is left out where there are few datatypes is of the others."""
+    texts = {
+        "integer": "12", "nonNegativeInteger": "-3", "byte": "300", "decimal": "1.50", "double": "1e5", "boolean": "true",
+        "date": "2020-01-02", "dateTime": "2020-01-02T10:00:00Z", "time": "10:00:00+01:00", "duration": "P1D",
+    }  # fmt: skip
+    rows = ", ".join(f"({i}, '{text}', '{XSD}{name}', NULL)" for i, (name, text) in enumerate(texts.items()))
+    source = f"(VALUES {rows}, (99, 'Ada', NULL, NULL)) AS row(id, lexical, datatype, language)"
+    every = connection.execute(typed_literals(source)).fetchall()
+    assert every == connection.execute(typed_literals(source, {None, *(XSD + name for name in texts)})).fetchall()
+    for i, name in enumerate(texts):
+        one = f"(SELECT * FROM {source} WHERE id = {i})"
+        assert connection.execute(typed_literals(one, {XSD + name})).fetchall() == every[i : i + 1], name
+
+
 def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
     """Two edges between the same vertices: one triple, two reifiers."""
     connection.begin()

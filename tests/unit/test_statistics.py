@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.storage import statistics
+from graphdb.storage import few, statistics
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
@@ -46,7 +47,9 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, data: Triples) -> 
     )
 
 
-def change(connection: duckdb.DuckDBPyConnection, added: Triples, removed: Triples = frozenset()) -> None:
+def change(
+    connection: duckdb.DuckDBPyConnection, added: Triples, removed: Triples = frozenset(), *, by_few: bool = False
+) -> None:
     """Remove triples, then append others, as loads and updates do."""
     for name, data in (("added", added), ("removed", removed)):
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} (label BIGINT, subject BIGINT, object BIGINT)")
@@ -54,11 +57,20 @@ def change(connection: duckdb.DuckDBPyConnection, added: Triples, removed: Tripl
     connection.execute("DELETE FROM _graphdb.triple t USING removed r WHERE (t.label, t.subject, t.object) = "
                        "(r.label, r.subject, r.object)")  # fmt: skip
     connection.execute("INSERT INTO _graphdb.triple FROM added")
+    if by_few:
+        of = Changes.read(connection, "removed", "added")
+        others = {v for triple in tables(connection, "triple")["triple"] if triple not in added for v in triple[1:]}
+        others |= {v for triple in removed for v in triple[1:]}
+        fresh, literals = (
+            1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
+        )
+        assert few.change(connection, of, fresh, max(literals, LITERAL_BASE))
+        return
     statistics.change(connection, "added", "removed")
 
 
-def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
-    return {name: connection.execute(f"FROM _graphdb.{name} ORDER BY ALL").fetchall() for name in TABLES}
+def tables(connection: duckdb.DuckDBPyConnection, *names: str) -> dict[str, list[Any]]:
+    return {name: connection.execute(f"FROM _graphdb.{name} ORDER BY ALL").fetchall() for name in names or TABLES}
 
 
 def counted(data: Triples) -> tuple[list[Any], list[Any]]:
@@ -80,12 +92,13 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(triples, triples), min_size=1, max_size=3))
-def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples]]) -> None:
+@given(st.lists(st.tuples(triples, triples, st.booleans()), min_size=1, max_size=3))
+def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, bool]]) -> None:
+    """Whether SQL or NumPy finds the difference."""
     changed, known = empty(), set[tuple[int, int, int]]()
-    for wanted, unwanted in changes:
+    for wanted, unwanted, by_few in changes:
         removed = known & unwanted
-        change(changed, wanted - (known - removed), removed)
+        change(changed, wanted - (known - removed), removed, by_few=by_few)
         known = (known - removed) | wanted
         fresh = empty()
         insert(fresh, "_graphdb.triple", known)

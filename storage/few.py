@@ -1,0 +1,325 @@
+"""The statistics of labels after a few changes: what :func:`.statistics.change` computes in SQL, by NumPy.
+
+A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
+differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
+a vertex that is new has what it was given, and how many vertices have a label is counted anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage import statistics
+from graphdb.storage.changes import Changes
+from graphdb.storage.sketch import IN, OUT
+from graphdb.storage.terms import LITERAL_BASE
+
+if TYPE_CHECKING:
+    import duckdb
+
+Ints = NDArray[np.int64]
+
+FEW = 200
+"""Triples up to which changes are counted here."""
+
+
+def change(connection: duckdb.DuckDBPyConnection, changes: Changes, fresh: int, fresh_literals: int) -> bool:
+    """Add what some triples change that came and went; whether that was done: it is not where there is too much.
+
+    Runs in the caller's transaction, after the triples themselves are changed.
+
+    Parameters
+    ----------
+    fresh, fresh_literals
+        Resources, and literals, from these ids on were in no triple before.
+    """
+    if len(changes.added) + len(changes.removed) > FEW or statistics.known_pairs(connection) > statistics.PAIRS // 2:
+        return False
+    typed = statistics.type_label(connection)
+    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals)
+    touched = _touched(known, changes)
+    kinds = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
+    _merge(connection, "edge_label", *_edge_labels(touched, kinds))
+    _merge(connection, "degree", *_degrees(touched))
+    if typed is not None:
+        _merge(connection, "vertex_label", *known.classes_of(changes))
+        _merge(connection, "label_pair", *_pairs(known, touched, changes))
+    if len(changes.removed):
+        statistics.lessen_degrees(connection, _lessened(connection, touched))
+        statistics.lessen_literals(connection, _lost(connection, touched, changes, kinds))
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Touched:
+    """What vertices had of an edge label in a direction and have now: int64 [touched] each, as in SQL."""
+
+    label: Ints
+    direction: Ints
+    vertex: Ints
+    before: Ints
+    after: Ints
+    literals: Ints
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Where there are more or fewer than before."""
+        moved: NDArray[np.bool_] = self.before != self.after
+        return moved
+
+    @property
+    def appeared(self) -> Ints:
+        """1 where there were none before, -1 where there are none now, else 0."""
+        return (self.after > 0).astype(np.int64) - (self.before > 0).astype(np.int64)
+
+
+class _Known:
+    """What the file says, or need not be asked."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, typed: int, fresh: int, fresh_literals: int) -> None:
+        self._connection = connection
+        self.typed = typed
+        self._fresh, self._fresh_literals = fresh, fresh_literals
+
+    def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
+        """Which vertices were in no triple before."""
+        new: NDArray[np.bool_] = np.where(
+            vertices < LITERAL_BASE, vertices >= self._fresh, vertices >= self._fresh_literals
+        )
+        return new
+
+    def columns(self, sql: str, **parameters: Ints | int) -> Ints:
+        """Return the rows of a SELECT: int64 [rows, columns]."""
+        given = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in parameters.items()}
+        found = self._connection.execute(sql, given).fetchnumpy()
+        return np.column_stack([np.asarray(column, np.int64) for column in found.values()])
+
+    def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
+        """Return the rows of some ids, which are listed one by one: DuckDB plans that sooner than a join."""
+        places = ", ".join("?" * len(ids))
+        found = self._connection.execute(f"SELECT {columns} FROM _graphdb.{table} WHERE id IN ({places})", ids.tolist())
+        return np.column_stack([np.asarray(column, np.int64) for column in found.fetchnumpy().values()])
+
+    def kinds(self, vertices: Ints) -> dict[int, int]:
+        """Return the bit of the kind of each literal among some vertices."""
+        literals = np.unique(vertices[vertices >= LITERAL_BASE])
+        if not len(literals):
+            return {}
+        return {id: 1 << kind for id, kind in self._rows_of("literal", "id, kind", literals).tolist()}
+
+    def degrees(self, direction: int, labels: Ints, vertices: Ints) -> Ints:
+        """Return (label, vertex, triples, triples with a literal as object) of pairs that have any."""
+        if not len(labels):
+            return np.empty((0, 4), np.int64)
+        end = "subject" if direction == OUT else "object"
+        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
+        return self.columns(
+            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple JOIN (SELECT"
+            f" unnest($labels::BIGINT[]) AS label, unnest($vertices::BIGINT[]) AS {end}) USING (label, {end})"
+            " GROUP BY ALL",
+            labels=labels,
+            vertices=vertices,
+        )
+
+    def elsewhere(self, vertices: Ints) -> Ints:
+        """Return (label, direction, vertex, triples) of all triples at some vertices."""
+        if not len(vertices):
+            return np.empty((0, 4), np.int64)
+        ends = " UNION ALL ".join(
+            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN"
+            f" (SELECT unnest($vertices::BIGINT[])) GROUP BY label, {end}"
+            for direction, end in ((OUT, "subject"), (IN, "object"))
+        )
+        return self.columns(ends, vertices=vertices)
+
+    def labelled(self, vertices: Ints) -> Ints:
+        """Return (vertex, class) of the vertex labels that some vertices have now."""
+        asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
+        if not len(asked):
+            return np.empty((0, 2), np.int64)
+        return self.columns(
+            f"SELECT subject, object FROM _graphdb.triple WHERE label = $typed AND object < {LITERAL_BASE}"
+            " AND subject IN (SELECT unnest($vertices::BIGINT[]))",
+            typed=self.typed,
+            vertices=asked,
+        )
+
+    def classes_of(self, changes: Changes) -> tuple[Ints, Ints]:
+        """Return (class) and (vertices) of the vertex labels of which there are more or fewer."""
+        classes, signs = self._signed(changes)
+        return _summed(classes[:, 1:], signs[:, None])
+
+    def vertices_of(self, classes: Ints) -> Ints:
+        """Return (class, vertices) as counted before."""
+        return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
+
+    def labels_in(self, triples: Ints) -> Ints:
+        """Return (vertex, class) of the vertex labels that some triples give."""
+        rows: Ints = triples[(triples[:, 0] == self.typed) & (triples[:, 2] < LITERAL_BASE)][:, 1:]
+        return rows
+
+    def _signed(self, changes: Changes) -> tuple[Ints, Ints]:
+        come, gone = self.labels_in(changes.added), self.labels_in(changes.removed)
+        return np.concatenate([come, gone]), np.repeat([1, -1], [len(come), len(gone)])
+
+
+def _touched(known: _Known, changes: Changes) -> _Touched:
+    """Find out what the vertices of changed triples had and have."""
+    triples = np.concatenate([changes.added, changes.removed])
+    signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
+    label, subject, object = triples.T
+    keys = np.concatenate(
+        [np.column_stack([label, np.full(len(label), at), end]) for at, end in ((OUT, subject), (IN, object))]
+    )
+    literal = np.concatenate([signs * (object >= LITERAL_BASE), np.zeros(len(label), np.int64)])
+    keys, sums = _summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
+    label, direction, vertex = keys.T
+    change, after = sums[:, 0], sums.copy()
+    fresh = known.fresh(vertex)
+    classes = ~fresh & (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
+    after[classes, 0] += _looked_up(known.vertices_of(vertex[classes]), vertex[classes][:, None])[:, 0]
+    for at in (OUT, IN):
+        asked = ~fresh & ~classes & (direction == at)
+        found = known.degrees(at, label[asked], vertex[asked])
+        after[asked] = _looked_up(found, np.column_stack([label[asked], vertex[asked]]))
+    return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
+
+
+def _edge_labels(touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
+    """Return (id) and what its row of ``edge_label`` gets: sums, maxima and kinds, in the order of the table."""
+    t, out = touched, touched.direction == OUT
+    change = t.after - t.before
+    sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
+    labels, at = np.unique(t.label, return_inverse=True)
+    found = np.zeros((len(labels), 8), np.int64)
+    np.add.at(found[:, :4], at, np.column_stack(sums))
+    np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
+    held = ~out & (t.after > 0)
+    np.bitwise_or.at(found[:, 6], at[held], np.array([kinds.get(v, 0) for v in t.vertex[held].tolist()], np.int64))
+    np.maximum.at(found[:, 7], at, t.literals)
+    return labels[:, None], found
+
+
+def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
+    """Return (label, direction, bucket) and (vertices, edges, squares)."""
+    keys, values = [], []
+    for degrees, sign in ((touched.after, 1), (touched.before, -1)):
+        chosen = touched.moved & (degrees > 0)
+        mine = degrees[chosen]
+        keys.append(np.column_stack([touched.label[chosen], touched.direction[chosen], _bucket(mine)]))
+        values.append(sign * np.column_stack([np.ones_like(mine), mine, mine * mine]))
+    return _summed(np.concatenate(keys), np.concatenate(values))
+
+
+def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
+    """Return (label, class, direction) and (edges, vertices)."""
+    t = touched
+    come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
+    kept = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
+    kept = kept[~_among(kept, come)]
+    old = np.unique(np.concatenate([come, gone])[:, 0])
+    others = known.elsewhere(old[~known.fresh(old)])
+    mine = np.column_stack([t.label, t.direction, t.vertex])
+    others = others[~_among(others[:, :3], mine)]
+    here = np.column_stack([mine, t.before, t.after])
+    degrees = np.concatenate([here, others[:, [0, 1, 2, 3, 3]]])
+    keys, values = [], []
+
+    def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
+        """Add what rows (label, direction, vertex) say for each class of their vertex."""
+        left, right = np.nonzero(rows[:, 2][:, None] == classes[:, 0])
+        keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
+        values.append(np.column_stack([edges[left], vertices[left]]))
+
+    add(kept, here, t.after - t.before, t.appeared)
+    has, had = degrees[degrees[:, 4] > 0], degrees[degrees[:, 3] > 0]
+    add(come, has, has[:, 4], np.ones(len(has), np.int64))
+    add(gone, had, -had[:, 3], -np.ones(len(had), np.int64))
+    return _summed(np.concatenate(keys), np.concatenate(values))
+
+
+def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[tuple[Any, ...]]:
+    """Return what :data:`.statistics.LESSENED` finds."""
+    t = touched
+    keys, at = np.unique(np.column_stack([t.label, t.direction]), axis=0, return_inverse=True)
+    had, has = np.zeros((2, len(keys)), np.int64)
+    np.maximum.at(had, at.reshape(-1), t.before)
+    np.maximum.at(has, at.reshape(-1), t.after)
+    found: list[tuple[Any, ...]] = []
+    for (label, direction), most, now in zip(keys[had > has].tolist(), had[had > has], has[had > has], strict=True):
+        top = connection.execute(
+            "SELECT max(bucket), arg_max(vertices, bucket) FROM _graphdb.degree WHERE label = ? AND direction = ?",
+            [label, direction],
+        ).fetchall()
+        [(bucket, vertices)] = top
+        if bucket is None:
+            continue
+        mine = t.after[(t.label == label) & (t.direction == direction) & (t.after > 0)]
+        seen = int((_bucket(mine) == bucket).sum())
+        found.append((label, direction, int(most), int(now), bucket, vertices == seen))
+    return found
+
+
+def _lost(
+    connection: duckdb.DuckDBPyConnection, touched: _Touched, changes: Changes, kinds: dict[int, int]
+) -> list[tuple[Any, ...]]:
+    """Return what :data:`.statistics.LOST_LITERALS` finds."""
+    lost: dict[int, int] = {}
+    seen: dict[int, int] = {}
+    for label, _, object in changes.removed.tolist():
+        if object >= LITERAL_BASE:
+            lost[label] = lost.get(label, 0) | kinds[object]
+    here = (touched.direction == IN) & (touched.after > 0) & (touched.vertex >= LITERAL_BASE)
+    for label, vertex in zip(touched.label[here].tolist(), touched.vertex[here].tolist(), strict=True):
+        seen[label] = seen.get(label, 0) | kinds[vertex]
+    if not lost:
+        return []
+    rows = connection.execute(
+        "SELECT id, triples = resource_triples, resource_triples = 0, max_out_degree, max_values, kinds"
+        " FROM _graphdb.edge_label WHERE id IN (SELECT unnest($labels::BIGINT[]))",
+        {"labels": list(lost)},
+    ).fetchall()
+    return [(*row, kinds_now.bit_count() == 1 or not lost[row[0]] & ~seen.get(row[0], 0)) for *row, kinds_now in rows]
+
+
+def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
+    """Add rows to one of the tables of statistics."""
+    if len(keys):
+        names = statistics.columns_of(table)
+        rows = dict(zip(names, np.column_stack([keys, values]).T.tolist(), strict=True))
+        statistics.merge(
+            connection, table, f"SELECT {', '.join(f'unnest(${n}::BIGINT[]) AS {n}' for n in names)}", rows
+        )
+
+
+def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
+    """Return distinct keys, sorted, with the sums of their values; those alone that come to something, or all."""
+    distinct, at = np.unique(keys, axis=0, return_inverse=True)
+    sums = np.zeros((len(distinct), values.shape[1]), np.int64)
+    np.add.at(sums, at.reshape(-1), values)
+    chosen = np.ones(len(sums), bool) if all else sums.any(axis=1)
+    return distinct[chosen], sums[chosen]
+
+
+def _looked_up(table: Ints, keys: Ints) -> Ints:
+    """Return what a table has for each key in the columns after those of the key; 0 where it has none."""
+    width = keys.shape[1]
+    found = np.zeros((len(keys), table.shape[1] - width), np.int64)
+    left, right = np.nonzero((keys[:, None, :] == table[None, :, :width]).all(axis=2))
+    found[left] = table[right, width:]
+    return found
+
+
+def _among(rows: Ints, others: Ints) -> NDArray[np.bool_]:
+    """Which rows are among others."""
+    there: NDArray[np.bool_] = (rows[:, None, :] == others[None, :, :]).all(axis=2).any(axis=1)
+    return there
+
+
+def _bucket(degrees: Ints) -> Ints:
+    """Return the powers of two that degrees are told by."""
+    return np.floor(np.log2(degrees)).astype(np.int64)
