@@ -42,8 +42,15 @@ class Budget:
 
 
 def memory_bytes(limit: int | str) -> int:
-    """Return a memory limit in bytes.
+    """Return a memory limit in bytes, given as a number of them or as text with a unit.
 
+    Raises
+    ------
+    GraphDBError
+        The text is no size, or the limit is below 64 MiB.
+
+    Examples
+    --------
     >>> memory_bytes("1.5GB"), memory_bytes("512MiB"), memory_bytes(1000000)
     (1500000000, 536870912, 1000000)
     """

@@ -159,7 +159,13 @@ class Database:
             return self._statements().sql(text, timeout)
 
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
-        """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match."""
+        """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
+
+        Raises
+        ------
+        NotSupportedError
+            The statement is no pattern query.
+        """
         from graphdb.grammar import syntax as ast
         from graphdb.grammar.parser import parse
 

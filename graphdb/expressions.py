@@ -8,7 +8,7 @@ does; where one value is needed it must have just one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb import aggregates, comparisons, durations, functions, lists, maps, numbers, strings, times
@@ -44,7 +44,13 @@ class Scope:
 
 
 class Compiler:
-    """Compiles the expressions of one statement; errors carry its ``text``."""
+    """Compiles the expressions of one statement; errors carry its ``text``.
+
+    Everything that compiles, here and in the rooms of values, raises :class:`~graphdb.errors.NotSupportedError` where
+    SQL cannot do it exactly (Python computes it then, or the query is interpreted), and
+    :class:`~graphdb.errors.BindError`, :class:`~graphdb.errors.TypeMismatchError` or
+    :class:`~graphdb.errors.ParameterError` for mistakes.
+    """
 
     def __init__(
         self,
@@ -238,38 +244,27 @@ class Compiler:
 
     def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
         value = self.compile(node.operand)
-        if value.type.base is Base.EDGE:
-            return Typed(self._edge_labels(node.labels, f"({value.sql}).label"), BOOLEAN)
-        if value.type.base not in (Base.NODE, Base.TERM):
+        if value.type.base not in (Base.NODE, Base.TERM, Base.EDGE):
             raise self.mismatch(f"{value.type} has no labels", node)
-        return Typed(self._labels(node.labels, value.sql), BOOLEAN)
+        return Typed(self._labels(node.labels, value), BOOLEAN)
 
-    def _labels(self, labels: ast.LabelExpression, id_sql: str) -> str:
+    def _labels(self, labels: ast.LabelExpression, element: Typed) -> str:
+        """Return the SQL of whether a label expression holds for a vertex or an edge."""
         match labels:
             case ast.LabelAny():
-                return f"(len({self.rows.labels(id_sql).sql}) > 0)"
+                return "TRUE" if element.type.base is Base.EDGE else f"(len({self.rows.labels(element.sql).sql}) > 0)"
             case ast.LabelNot():
-                return f"(NOT {self._labels(labels.operand, id_sql)})"
+                return f"(NOT {self._labels(labels.operand, element)})"
             case ast.LabelAnd() | ast.LabelOr():
                 word = " AND " if isinstance(labels, ast.LabelAnd) else " OR "
-                return f"({word.join(self._labels(x, id_sql) for x in labels.operands)})"
+                return f"({word.join(self._labels(operand, element) for operand in labels.operands)})"
             case ast.LabelChain():
-                found = [self.names.vertex_label(name, self.text) for name in self.names.chains(labels.words)]
-                tests = [self.rows.has_label(id_sql, self.names.under(label.id)) for label in found]
-                return f"({' AND '.join(tests)})"
+                return f"({' AND '.join(self._has_label(element, name) for name in self.names.chains(labels.words))})"
 
-    def _edge_labels(self, labels: ast.LabelExpression, label_sql: str) -> str:
-        match labels:
-            case ast.LabelAny():
-                return "TRUE"
-            case ast.LabelNot():
-                return f"(NOT {self._edge_labels(labels.operand, label_sql)})"
-            case ast.LabelAnd() | ast.LabelOr():
-                word = " AND " if isinstance(labels, ast.LabelAnd) else " OR "
-                return f"({word.join(self._edge_labels(x, label_sql) for x in labels.operands)})"
-            case ast.LabelChain():
-                found = [self.names.edge_label(name, self.text) for name in self.names.chains(labels.words)]
-                return f"({' AND '.join(f'{label_sql} = {int(label.id)}' for label in found)})"
+    def _has_label(self, element: Typed, name: Sequence[ast.Word]) -> str:
+        if element.type.base is Base.EDGE:
+            return f"({element.sql}).label = {int(self.names.edge_label(name, self.text).id)}"
+        return self.rows.has_label(element.sql, self.names.under(self.names.vertex_label(name, self.text).id))
 
     def _patternpredicate(self, node: ast.PatternPredicate) -> Typed:
         if self.scope.exists is None:

@@ -89,17 +89,17 @@ class Lookup:
         return self._column("iri").take(ids)
 
     def lexical(self, numbers: pa.Array) -> Any:
-        """The lexical forms of literals, counted from the first; NULL for NULL."""
+        """The lexical forms of literals, numbered from 0 (their ids without ``LITERAL_BASE``); NULL for NULL."""
         return self._column("lexical").take(numbers)
 
     def typed(self, kind: Kind, ids: Ids) -> Any:
-        """The values of literals of one kind, or of kinds with the same type."""
+        """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
         import pyarrow as pa
 
         return self._column(column_of(kind)).take(pa.array(ids - LITERAL_BASE))
 
     def values(self, ids: Ids) -> list[Any]:
-        """The values of literals in Python."""
+        """The values of literals (int64 term ids, of any kinds) in Python."""
         if not len(ids):
             return []
         kinds = self._kinds()[ids - LITERAL_BASE]
@@ -113,7 +113,7 @@ class Lookup:
         return values
 
     def written_iris(self, ids: Ids) -> list[str]:
-        """The IRIs of resources in Python."""
+        """The IRIs of resources (int64 term ids) in Python."""
         return _taken(self._column("iri"), ids)
 
     def _values(self, kind: Kind, ids: Ids) -> list[Any]:

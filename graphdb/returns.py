@@ -35,7 +35,15 @@ def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tu
 
 
 def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
-    """Return the values of SKIP and LIMIT."""
+    """Return the values of SKIP (0 without one) and LIMIT (None without one).
+
+    Raises
+    ------
+    ParameterError
+        One is no number of rows, or a parameter without a value.
+    NotSupportedError
+        One is an expression: the interpreter evaluates it.
+    """
 
     def number(node: ast.Expression | None, clause: str) -> int | None:
         if node is None:

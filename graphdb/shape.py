@@ -46,6 +46,9 @@ class Shaped:
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
+Compiled = tuple[ast.ReturnItem, Typed]
+"""An item of the clause, and its value."""
+
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
 
@@ -141,30 +144,39 @@ class Shaper:
         if aggregated:
             check_grouping(items, returns.order_by, relation.known, self._text)
         compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
-        columns = self._columns(compiled)
-        chosen = ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(compiled))
-        of_group = "" if relation.groups is None else f", {relation.groups} AS g"
-        if not (aggregated or returns.distinct):
-            told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
-            columns, chosen = (
-                self._columns(told),
-                ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(told)),
-            )
-            known = {item.alias: value for item, value in compiled if item.alias}
-            seen = Scope({**self._variables, **known}, relation.known)
-            where += [self._compiler(rows, seen).kept(condition) for condition in also]
-            order = self._order(returns, seen, rows, items)
-            if not order and ordered is not None:
-                order = f" ORDER BY {ordered.sql} ASC"
-            source, (skip, limit) = relation.source, window
-            if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
-                # What is joined to the rows is for few of them then, and none goes.
-                source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
-            sql = f"SELECT {chosen}{of_group} FROM {source} b {rows.joins}{_where(where)}"
-            sql += self._ordered(order, window, relation.groups)
-            plain = not (where or order or any(value.type == MOMENT for _, value in told))
-            direct = self._direct(self._bound, items) if plain and self._bound is not None else None
-            return Shaped(sql, self._parameters.used(sql), columns, window, direct, bool(order))
+        if aggregated or returns.distinct:
+            return self._groups(returns, window, compiled, compiler, where, groups)
+        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        known = {item.alias: value for item, value in compiled if item.alias}
+        seen = Scope({**self._variables, **known}, relation.known)
+        where += [self._compiler(rows, seen).kept(condition) for condition in also]
+        order = self._order(returns, seen, rows, items)
+        if not order and ordered is not None:
+            order = f" ORDER BY {ordered.sql} ASC"
+        source, (skip, limit) = relation.source, window
+        if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
+            # What is joined to the rows is for few of them then, and none goes.
+            source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
+        sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
+        sql += self._ordered(order, window, relation.groups)
+        plain = not (where or order or any(value.type == MOMENT for _, value in told))
+        direct = self._direct(self._bound, items) if plain and self._bound is not None else None
+        return Shaped(sql, self._parameters.used(sql), self._columns(told), window, direct, bool(order))
+
+    def _groups(
+        self,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        compiled: list[Compiled],
+        compiler: Compiler,
+        where: list[str],
+        groups: str | None,
+    ) -> Shaped:
+        """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
+        relation = self._relation
+        items = tuple(item for item, _ in compiled)
+        aggregated = any(contains_aggregate(item.expression) for item in items)
+        chosen = _chosen(compiled)
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not contains_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
         mixed = [item.expression for item in items if contains_aggregate(item.expression)]
@@ -172,10 +184,11 @@ class Shaper:
         by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""
-        inner = f"SELECT {distinct}{chosen}{of_group} FROM {relation.source} b {rows.joins}{_where(where)}{group}"
+        joins = compiler.rows.joins
+        inner = f"SELECT {distinct}{chosen}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
         if groups is not None and not keys:
             # Aggregates of nothing are a row, too: groups without rows have that one.
-            nothing = f"SELECT {chosen} FROM {relation.source} b {rows.joins} WHERE FALSE"
+            nothing = f"SELECT {chosen} FROM {relation.source} b {joins} WHERE FALSE"
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
             inner = (
                 f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
@@ -186,7 +199,7 @@ class Shaper:
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
-        found = Shaped(sql, self._parameters.used(sql), columns, window, ordered=bool(order))
+        found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
         grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
         if not grouped:
             return found
@@ -195,8 +208,13 @@ class Shaper:
             f"{relation.matches if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
             for i, (item, value) in enumerate(compiled)
         )
-        inner = f"SELECT {chosen} FROM {relation.source} b {rows.joins}"
+        inner = f"SELECT {chosen} FROM {relation.source} b {joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    @property
+    def _of_group(self) -> str:
+        """The column that says of which group a row is, where rows are of groups."""
+        return "" if self._relation.groups is None else f", {self._relation.groups} AS g"
 
     def _orders_by_known(self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> bool:
         """Whether all that rows are ordered by are columns of theirs."""
@@ -293,7 +311,7 @@ class Shaper:
             found.append(Direct(f"v{number}", label))
         return tuple(found) or None
 
-    def _returned(self, columns: list[tuple[ast.ReturnItem, Typed]]) -> Scope:
+    def _returned(self, columns: list[Compiled]) -> Scope:
         """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
         names = {item.alias: value for item, value in columns if item.alias}
         names |= {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
@@ -355,7 +373,7 @@ class Shaper:
         sql = f" LIMIT {int(limit)}" if limit is not None else ""
         return sql + (f" OFFSET {int(skip)}" if skip else "")
 
-    def _columns(self, compiled: list[tuple[ast.ReturnItem, Typed]]) -> tuple[Column, ...]:
+    def _columns(self, compiled: list[Compiled]) -> tuple[Column, ...]:
         keys = [_key(item) for item, _ in compiled]
         columns = []
         for (item, value), key in zip(compiled, keys, strict=True):
@@ -363,6 +381,10 @@ class Shaper:
             alone = [other.lower() for other in keys].count(key.lower()) == 1
             columns.append(Column(name, key if alone else name.replace(".", "_"), value.type, value.many))
         return tuple(columns)
+
+
+def _chosen(columns: Sequence[Compiled]) -> str:
+    return ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(columns))
 
 
 def _where(conditions: Sequence[str]) -> str:

@@ -20,13 +20,6 @@ _FEW = 1000
 """Values that are sorted sooner than hashed."""
 
 
-def path_type() -> pa.DataType:
-    """Return the type of paths in Arrow: see :data:`graphdb.values.PATH`."""
-    import pyarrow as pa
-
-    return pa.struct([("vertices", pa.list_(pa.int64())), ("codes", pa.list_(pa.int64()))])
-
-
 def path_array(starts: Ints, walks: Ints, codes: Ints) -> pa.StructArray:
     """Return paths as a column; ``starts`` says where each begins in ``walks``, one code fewer than vertices each."""
     import pyarrow as pa

@@ -125,7 +125,13 @@ class State:
         return report
 
     def catalog(self) -> Catalog:
-        """The catalog; its tables are created when first needed."""
+        """The catalog; its tables are created when first needed.
+
+        Raises
+        ------
+        StorageError
+            The file was made by a newer version, or is open for reading only and has no tables, or old ones.
+        """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         if self._lazy_catalog is None:

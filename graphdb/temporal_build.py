@@ -1,4 +1,9 @@
-"""Temporal values from text and from maps, truncated, and what lies between two of them: openCypher's constructors."""
+"""Temporal values from text and from maps, truncated, and what lies between two of them: openCypher's constructors.
+
+What makes no value raises :class:`Malformed`, in every function here.  Text is ISO 8601, as openCypher takes it (also
+without separators, and with a zone's name in brackets); days, nanoseconds and seconds are those of
+:mod:`graphdb.temporal`.
+"""
 
 from __future__ import annotations
 

@@ -1,29 +1,33 @@
-"""The first load of an empty graph, written at once: what a load is when it is all there is.
+"""The first load of an empty graph, written at once: what a load is when it is all there is, or much beside the rest.
 
 What :class:`graphdb.storage.append.Appender` asks DuckDB for, because it must find what is there already, is here done
 on arrays: terms have their ids as they were numbered, triples are sorted label by label while DuckDB writes those
 before (:mod:`.runs`), and each label's statistics are added up as it passes (:mod:`.tally`).  Each table is one INSERT.
 Only which triples are in which named graphs, and the edges that reifiers stand for, are left to the appender.
+
+Where a graph has triples and gets many more, those that it has are sorted among the others, and passed over as others
+are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.append import Appender
+from graphdb.storage.append import Appender, much_new
 from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Terms, ids
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Numbering
-from graphdb.storage.runs import Piece, Pieces, by_label, in_chunks
+from graphdb.storage.runs import Others, Piece, Pieces, by_label, in_chunks
 from graphdb.storage.spool import Kept, Spool, unmap, vast
-from graphdb.storage.tally import ROWS, Tally
+from graphdb.storage.tally import ROWS, STORED, Tally, stored
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,28 +48,42 @@ def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
 
 
+def can_grow(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
+    """Whether so many triples, none of them in a named graph, are best written at once into a graph that has some."""
+    plain = not any(has_rows(connection, f"_graphdb.{table}") for table in ("quad", "edge", "reifier"))
+    return plain and much_new(connection, new, memory)
+
+
 class Bulk:
-    """Writes terms and triples into an empty graph, in the transaction that is open.
+    """Writes terms and triples into a graph, in the transaction that is open.
 
     Parameters
     ----------
+    batch
+        Terms and triples; terms that are there already have their ids as codes, and no texts.
     folder, memory
         Where those triples go that do not fit into so many bytes.
+    empty
+        Whether the graph is; one that is not must have neither named graphs nor reifiers, nor get any.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int, *, empty: bool = True
+    ) -> None:
         self._connection = connection
         self._windows = Windows(connection)
         self._batch = batch
         self._memory = memory
         self._folder = folder
+        self._empty = empty
         self._resources, _ = batch.counts
         self._reifiers = np.empty(0, np.uint8)
         self._sorted: dict[int, Pieces] | None = None
 
     def sort(self) -> None:
         """Sort the triples, where that takes little memory: another thread may, while the terms are written."""
-        if not self._batch.others and sum(map(len, self._batch.triples)) * _KEY <= self._memory // 8:
+        few = sum(map(len, self._batch.triples)) * _KEY <= self._memory // 8
+        if few and self._empty and not self._batch.others:
             with Spool(self._folder / "sorted", 0) as spool:
                 self._sorted = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
             for pieces in self._sorted.values():
@@ -73,7 +91,7 @@ class Bulk:
 
     def write_terms(self) -> None:
         """Write the dictionary."""
-        Numbering(self._connection, self._windows, empty=True).append(self._batch.iris(), self._batch.values())
+        Numbering(self._connection, self._windows, empty=self._empty).append(self._batch.iris(), self._batch.values())
         self._batch.forget_terms()
 
     def write_others(self) -> None:
@@ -94,18 +112,26 @@ class Bulk:
         appender.append_others()
 
     def write_triples(self) -> int:
-        """Write the triples, sorted; return how many there are."""
+        """Write the triples, sorted; return how many are new."""
         import pyarrow as pa
 
-        self._tally = Tally(self._connection, self._folder, self._memory)  # while DuckDB reads, it can be asked nothing
+        # While DuckDB reads, it can be asked nothing.
+        self._tally = Tally(self._connection, self._folder, self._memory)
         schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
-        with (
-            Spool(self._folder / "runs", 0) as spool,
-            self._windows.show("_graphdb_sorted", pa.RecordBatchReader.from_batches(schema, self._rows(schema, spool))),
-        ):
-            [(count,)] = self._connection.execute(
-                "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
-            ).fetchall()
+        with Spool(self._folder / "runs", 0) as spool, Spool(self._folder / "known", 0) as held:
+            pieces, known, memory = self._pieces(), dict[int, Pieces](), self._memory
+            if not self._empty:
+                memory //= STORED
+                known = by_label(in_chunks(stored(self._connection), memory), held, self._memory)
+                pieces = chain(stored(self._connection), pieces)
+            labels = self._sorted
+            if labels is None:
+                labels = by_label(in_chunks(pieces, memory), spool, self._memory)
+            rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
+            with self._windows.show("_graphdb_sorted", rows):
+                [(count,)] = self._connection.execute(
+                    "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
+                ).fetchall()
         return int(count)
 
     def write_statistics(self) -> None:
@@ -113,16 +139,17 @@ class Bulk:
         self._tally.write()
         self._windows.close()
 
-    def _rows(self, schema: pa.Schema, spool: Spool) -> Iterator[pa.RecordBatch]:
-        """Yield the sorted triples, a row group at a time, and add up their statistics."""
+    def _rows(
+        self, schema: pa.Schema, labels: Mapping[int, Pieces], known: Mapping[int, Pieces]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""
         import pyarrow as pa
 
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
-        labels = self._sorted
-        if labels is None:
-            labels = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
-        for label, keys in self._tally.passing(labels):
+        others = {label: Others(pieces()) for label, pieces in known.items()}
+        for label, every in self._tally.passing(labels):
+            keys = others[label].of(every) if label in others else every
             done = 0
             while done < len(keys):
                 some = min(ROWS - filled, len(keys) - done)

@@ -86,6 +86,19 @@ def distinct(keys: Keys) -> int:
 
 
 @entry
+def others(keys: Keys, known: Keys, found: Keys) -> int:
+    """Write the keys that are not known, both of them sorted and distinct; return how many there are."""
+    count = at = 0
+    for i in range(len(keys)):
+        while at < len(known) and known[at] < keys[i]:
+            at += 1
+        if at == len(known) or known[at] != keys[i]:
+            found[count] = keys[i]
+            count += 1
+    return count
+
+
+@entry
 def spread(keys: Keys, subjects: Ints, objects: Ints) -> None:
     """Write the ids of keys' subjects and objects."""
     for i in range(len(keys)):

@@ -67,11 +67,6 @@ class EdgeLabel:
     kinds: int
     max_values: int
 
-    @property
-    def functional(self) -> bool:
-        """Has no subject more than one literal of it?"""
-        return self.max_values <= 1
-
 
 @dataclass(frozen=True, slots=True)
 class VertexLabel:
@@ -97,7 +92,13 @@ class Catalog:
                                "AND database_name = current_database()"))  # fmt: skip
 
     def create(self) -> None:
-        """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction."""
+        """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction.
+
+        Raises
+        ------
+        StorageError
+            Something else has their names, or the file cannot be written.
+        """
         import duckdb
 
         from graphdb.storage.ddl import CREATE
@@ -139,12 +140,6 @@ class Catalog:
         """Return the value noted under ``key``, or None."""
         rows = self._rows("SELECT value FROM _graphdb.meta WHERE key = ?", [key])
         return rows[0][0] if rows else None
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Note ``value`` under ``key``, in place of what was there."""
-        from graphdb.storage import schema
-
-        self._put(schema.meta, {"key": key}, {"value": value})
 
     def prefixes(self) -> dict[str, str]:
         """Return the declared prefixes and their IRIs, by name."""

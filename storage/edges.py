@@ -94,9 +94,20 @@ class EdgeTable:
         return len(self._first) - 1 == len(self)
 
     def find(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> tuple[Ints, Ints]:
-        """Find the edges of some triples, given with the vertices at their ends: the first one's number, and how many.
+        """Find the edges of some triples.
 
-        A triple of another label is one edge, of the number -1.
+        Parameters
+        ----------
+        labels
+            int64 [triples]: term ids of their labels.
+        starts, ends
+            int32 or int64 [triples]: vertex ids of their ends.
+
+        Returns
+        -------
+        tuple
+            int64 [triples] each: the number of a triple's first edge, and how many edges it has.  A triple of a label
+            that is not of this table is one edge, of the number -1.
         """
         from graphdb.storage.edge_kernels import find_edges
 

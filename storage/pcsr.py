@@ -108,7 +108,13 @@ class Partition:
         return self.neighbours[begin:end]
 
     def codes_of(self, vertex: int, neighbour: int) -> Ints:
-        """The codes of the data edges between ``vertex`` and ``neighbour``, sorted: a view."""
+        """The codes (int64) of the data edges between ``vertex`` and ``neighbour``, sorted: a view.
+
+        Raises
+        ------
+        ValueError
+            The partition keeps none: it is of one label in one direction.
+        """
         if self.codes is None or self.code_offsets is None:
             raise ValueError("a partition of one directed label keeps no codes")
         begin, end = self.range_of(vertex)

@@ -35,6 +35,36 @@ class Piece(Protocol):
         """Return them."""
 
 
+class Others:
+    """Tells which keys of a label are not among known ones.
+
+    Parameters
+    ----------
+    known
+        Keys, sorted and distinct, some at a time.
+    """
+
+    def __init__(self, known: Iterable[Keys]) -> None:
+        self._rest = iter(known)
+        self._known = np.empty(0, np.uint64)
+
+    def of(self, keys: Keys) -> Keys:
+        """Return those of the next keys, sorted and distinct, that are not known."""
+        from graphdb.storage import bulk_kernels as kernels
+
+        while not len(self._known) or self._known[-1] < keys[-1]:
+            piece = next(self._rest, None)
+            if piece is None:
+                break
+            self._known = np.concatenate([self._known, piece])
+        end = int(np.searchsorted(self._known, keys[-1], "right"))
+        known, self._known = self._known[:end], self._known[end:]
+        if not end:
+            return keys
+        found = np.empty_like(keys)
+        return found[: kernels.others(keys, known, found)]
+
+
 _LABELS = 1 << 12
 """Slots of a table of labels at first."""
 

@@ -154,7 +154,13 @@ def merged(runs: Sequence[Kept], room: int) -> Iterator[Array]:
 
 
 def vast(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: int) -> NDArray[Any]:
-    """Return zeros, which are in a file where they are more bytes than that."""
+    """Return ``count`` zeros, which are in a file where they are more bytes than ``memory``.
+
+    Raises
+    ------
+    StorageError
+        There is no room for the file.
+    """
     size = count * np.dtype(dtype).itemsize
     if size <= memory:
         return np.zeros(count, dtype)

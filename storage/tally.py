@@ -6,8 +6,8 @@ and takes no more memory than one wishes (:mod:`.runs`).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from graphdb.storage.arrow import Windows, numbers, values
 from graphdb.storage.batch import LITERAL
 from graphdb.storage.dictionary import term_counts
-from graphdb.storage.runs import Keys, Pieces, by_label, in_chunks
-from graphdb.storage.spool import Kept, Spool, merged, unmap, vast
+from graphdb.storage.runs import Keys, Piece, Pieces, by_label, in_chunks
+from graphdb.storage.spool import Spool, merged, unmap, vast
 from graphdb.storage.statistics import PAIRS, note_pairs
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
@@ -31,6 +31,10 @@ Codes = NDArray[np.uint32]
 
 ROWS = 122_880
 """Triples that go to DuckDB or come from there at a time: one of its row groups."""
+
+STORED = 4
+"""What part of memory the keys of :func:`stored` triples may take at a time: the triples take as much and half of that,
+and two chunks are there at once."""
 
 
 class Tally:
@@ -176,24 +180,35 @@ def recount(connection: duckdb.DuckDBPyConnection, folder: Path, memory: int) ->
     """
     tally = Tally(connection, folder, memory)
     with Spool(folder / "runs", 0) as spool:
-        # The triples themselves take as much as their keys and half of that; two chunks are there at a time.
-        labels = by_label(in_chunks(_stored(connection, folder), memory // 4), spool, memory)
+        labels = by_label(in_chunks(stored(connection), memory // STORED), spool, memory)
         for _ in tally.passing(labels):
             pass
     tally.write()
 
 
-def _stored(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Kept]:
+def stored(connection: duckdb.DuckDBPyConnection) -> Iterator[Piece]:
     """Yield the triples of a graph, as codes."""
     from graphdb.storage import bulk_kernels as kernels
 
-    held = Spool(folder / "held", sys.maxsize)
     columns = "subject", "label", "object"
     for rows in connection.sql(f"SELECT {', '.join(columns)} FROM _graphdb.triple").to_arrow_reader(ROWS):
         triples = np.empty((len(rows), 3), np.uint32)
         subjects, labels, objects = (values(rows[name]) for name in columns)
         kernels.codes(subjects, labels, objects, triples)
-        yield held.add(triples)
+        yield _Read(triples)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """Triples that are in memory."""
+
+    triples: Codes
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    def get(self) -> Codes:
+        return self.triples
 
 
 def _halves(pieces: Iterable[Keys]) -> Iterator[tuple[Ints, Ints]]:

@@ -1,8 +1,9 @@
-"""What all tests share: the folder of shared material, a database of the shipped data set, and who may skip."""
+"""What all tests share: the folder of shared material, which files are begun first, and who may skip."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,33 @@ from tests.datasets import SHARED
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+FIRST = (
+    "backend/test_warm.py",
+    "unit/test_kernels.py",
+    "suites/test_w3c_rdf.py",
+    "suites/test_tck_parse.py",
+    "unit/test_parser_properties.py",
+    "suites/test_tck.py",
+    "suites/test_language.py",
+    "backend/test_device_counts.py",
+    "backend/test_device_search.py",
+    "suites/test_against_sparql.py",
+    "oracle/",
+    "unit/test_cli.py",
+    "unit/test_house.py",
+)
+"""Where several processes share the tests: the files (and folders) begun first, in this order.
+
+Of two processes, the first then compiles the CPU's kernels, of queries and of loads, while the second tests what needs
+none: else each would compile them all.  Few long tests follow, so that none is left when others are done.
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist, where it is, hand out files in our order rather than by their numbers of tests."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +58,10 @@ def shared() -> Callable[[str], Path]:
     return find
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a device, with the reason why there is none."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order files where several processes share them; skip what needs a device, with the reason why there is none."""
+    if hasattr(config, "workerinput"):
+        _order(items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked:
         from graphdb.gpu.probe import probe
@@ -40,3 +70,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not report.usable:
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=report.advice))
+
+
+def _order(items: list[pytest.Item]) -> None:
+    """Put the files of :data:`FIRST` first, and those with most tests before the others."""
+    home = Path(__file__).parent
+    files = {path: path.relative_to(home).as_posix() for path in {item.path for item in items}}
+    sizes = Counter(item.path for item in items)
+    places = {
+        path: next((place for place, first in enumerate(FIRST) if name.startswith(first)), len(FIRST))
+        for path, name in files.items()
+    }
+    items.sort(key=lambda item: (places[item.path], -sizes[item.path], item.path))

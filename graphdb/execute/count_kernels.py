@@ -4,6 +4,20 @@ All values are natural numbers.  They are int64; what passes ``LIMIT`` sets the 
 share (the first tells them to stop), and the caller counts again modulo primes (``modulus``), from whose remainders the
 exact number follows.  Modulo a prime, a value that is a multiple of it is kept as the prime itself: zero always means
 that there is nothing.
+
+Kernels that count share these parameters:
+
+partitions
+    int64 [partitions, 6]: the table of partitions (:data:`graphdb.storage.pcsr_kernels.PARTITION_BYTES`).
+bundles, members
+    int64 [bundles, 5]: (first member, end, order, 0, plain); int64 [members, 2]: (partition, weighted).  A bundle is
+    all that joins two vertices (:class:`graphdb.plan.loops.Bundle`); ``j`` is one's row.
+support
+    int64: the vertices to go over, sorted; what is given or becomes a value for each vertex is int64 [vertices].
+flags
+    int64 [2]: (stop, a value passed ``LIMIT``).
+like
+    A scalar of the vertex ids' type, int32 or int64.
 """
 
 from __future__ import annotations
@@ -195,7 +209,7 @@ def add_products(support: Ints, left: Ints, right: Ints, sums: Ints) -> None:
 
 @kernel
 def reach(row: int, partitions: Ints, support: Ints, marks: NDArray[np.bool_], like: Ids) -> int:
-    """Mark all neighbours of the support: how many were not marked before."""
+    """Mark (bool [vertices]) all neighbours of the support: how many were not marked before."""
     fresh = 0
     for i in range(len(support)):
         begin, end = neighbours_of(partitions.ctypes.data, row, support[i])

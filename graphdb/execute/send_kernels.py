@@ -1,6 +1,7 @@
 """A vector is sent along edges: every value goes to its neighbours, or whoever may receive asks.
 
 In general, :func:`through`; and :func:`through_quickly` where everything certainly fits int64 (:func:`quick`).
+``source`` and ``mask`` are vectors; parameters are those of :mod:`graphdb.execute.vector_kernels`.
 """
 
 from __future__ import annotations
@@ -119,8 +120,7 @@ def through_quickly(
     """:func:`through` for one relation that only tests, without weights, where everything certainly fits.
 
     ``certain`` says that the local lists hold nothing but what the mask holds; ``closed`` are lists of pairs with the
-    vertex ``anchor``.  ``summed`` asks for the sum of the
-    result, and leaves it empty; else it is how much the result holds.
+    vertex ``anchor``.  ``summed`` asks for the sum of the result, and leaves it empty; else it is how much it holds.
     """
     result = 0
     count = 0

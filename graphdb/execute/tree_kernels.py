@@ -3,6 +3,8 @@
 A node is *asked* for its count when its ancestors are bound.  It looks whether it has counted that before; if not, it
 goes through the candidates that are joined with all its bound neighbours, and for each asks its children, one after
 the other, until one has none.  A leaf counts its candidates without going through them.
+
+All kernels share the parameters of :func:`walk`; ``node`` is a row of ``nodes``.
 """
 
 from __future__ import annotations
@@ -139,18 +141,21 @@ def walk(
     ----------
     nodes, lists, conflicts, depends
         The tree: int64 [nodes, NODE_COLUMNS], [lists, 3] (offsets' and neighbours' address, pattern vertex; or 0, the
-        address of candidates, how many),
-        [conflicts] and [depends, 2] (pattern vertex; where it matters only to some that must differ: these, as bits).
+        address of candidates, how many), [conflicts] and [depends, 2] (pattern vertex; where it matters only to some
+        that must differ: these, as bits).
     fits
-        Which data vertex is a candidate of which pattern vertices (:class:`graphdb.plan.space.CandidateSpace`).
+        int64 [data vertices]: which pattern vertices each is a candidate of, as bits
+        (:class:`graphdb.plan.space.CandidateSpace`).
     values
-        What pattern vertices are bound to.
+        int64 [pattern vertices]: what they are bound to.
     stack, rows, state
         Int64 [nodes, STACK_COLUMNS], [nodes] (how often each was worked out) and [STATE_CELLS].
     modulus
         Count modulo this, or 0.
     budget
         Elements to go through before yielding.
+    width, like
+        The bytes and a scalar of the candidates' type, int32 or int64.
 
     Returns
     -------

@@ -1,7 +1,13 @@
 """Sparse vectors, and what is done with one neighbour list each: filled, met, added up.
 
-A vector is a value per data vertex, zero where nothing is held, and the vertices held.  Numbers and flags are those of
-:mod:`graphdb.execute.count_kernels`; lists those of :mod:`graphdb.execute.nested_kernels`.
+Numbers, and the parameters that are not told here, are those of :mod:`graphdb.execute.count_kernels`.
+
+values, held, count
+    A vector: int64 [vertices], zero where nothing is held; the vertices held, in ``held[:count]``; how many.
+lows, highs, kept
+    Local lists, neighbour lists cut down to what can still be matched: int64 [locals, vertices], where a vertex's
+    begins (-1: not kept) and ends; int64 [locals, 2], the address and the capacity of each local's ids.  ``local`` is
+    one's row, or -1.
 """
 
 from __future__ import annotations

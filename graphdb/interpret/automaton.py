@@ -15,7 +15,7 @@ import numpy as np
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex
-from graphdb.pattern.bind import DIRECTIONS, bind, variables_in
+from graphdb.pattern.bind import DIRECTIONS, bind, property_conditions, variables_in
 from graphdb.storage.pcsr import Direction, Partition
 
 if TYPE_CHECKING:
@@ -143,12 +143,7 @@ class Automaton:
         state = self.states[number]
         state.group = group
         variable = node.variable or ast.Variable(self._context.fresh("v"), node.span)
-        conditions: list[ast.Expression] = []
-        if node.properties is not None:
-            conditions += [
-                ast.Comparison(("=",), (ast.Property(variable, key, key.span), value), key.span)
-                for key, value in node.properties.items
-            ]
+        conditions = property_conditions(variable, node.properties)
         if node.where is not None:
             conditions.append(node.where)
         if node.variable is not None or conditions:
@@ -212,12 +207,7 @@ class Automaton:
         direction = DIRECTIONS[way]
         partition = self._context.snapshot.graph.partition(bound.labels, direction)
         variable = edge.variable or ast.Variable(self._context.fresh("v"), edge.span)
-        conditions: list[ast.Expression] = []
-        if edge.properties is not None:
-            conditions += [
-                ast.Comparison(("=",), (ast.Property(variable, key, key.span), value), key.span)
-                for key, value in edge.properties.items
-            ]
+        conditions = property_conditions(variable, edge.properties)
         if edge.where is not None:
             conditions.append(edge.where)
         self._ahead.discard(variable.name)

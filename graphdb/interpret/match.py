@@ -21,7 +21,7 @@ from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
 from graphdb.interpret.search import Search
 from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
-from graphdb.pattern.bind import bind, conjuncts, variables_in
+from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
 
@@ -172,10 +172,10 @@ class Match:
             for name, patterns in part.nodes.items():
                 for pattern in patterns:
                     subject = ast.Variable(name, pattern.span)
-                    conditions += _as_conditions(subject, pattern.properties)
+                    conditions += property_conditions(subject, pattern.properties)
                     conditions += conjuncts(pattern.where)
             for name, edge, *_ in part.edges:
-                conditions += _as_conditions(ast.Variable(name, edge.span), edge.properties)
+                conditions += property_conditions(ast.Variable(name, edge.span), edge.properties)
                 conditions += conjuncts(edge.where)
         single = {name for part in self._parts for name in part.nodes}
         for condition in conditions:
@@ -370,15 +370,6 @@ class Match:
             None,
         )
         return bound, make_plan(graph, snapshot.graph, refine=context.executor.refine)
-
-
-def _as_conditions(subject: ast.Variable, properties: ast.MapLiteral | None) -> list[ast.Expression]:
-    if properties is None:
-        return []
-    return [
-        ast.Comparison(("=",), (ast.Property(subject, key, key.span), value), key.span)
-        for key, value in properties.items
-    ]
 
 
 def _path(row: Row, trace: list[str]) -> Path:

@@ -155,7 +155,7 @@ _OF_LABEL = frozenset({"type", "iri", "predicate"})
 """Functions of an edge that look at its label alone."""
 
 
-def _property_conditions(subject: ast.Variable, properties: ast.MapLiteral | None) -> list[ast.Expression]:
+def property_conditions(subject: ast.Variable, properties: ast.MapLiteral | None) -> list[ast.Expression]:
     """Return ``{key: value}`` of a vertex or edge as conditions."""
     if properties is None:
         return []
@@ -209,12 +209,12 @@ class _Binder:
             vertex = self._node(node)
             ends.append(vertex)
             subject = node.variable or ast.Variable(self.bound.vertices[vertex].name, node.span)
-            where += _property_conditions(subject, node.properties)
+            where += property_conditions(subject, node.properties)
             where += conjuncts(node.where)
         for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
             assert isinstance(edge, ast.EdgePattern)  # what is more goes to the interpreter
             name = self._edge(edge, left, right)
-            where += _property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
+            where += property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
             where += conjuncts(edge.where)
         return where
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from graphdb.candidates import Snapshot
 from graphdb.choices import settle
@@ -15,6 +15,8 @@ from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import OF_PATHS
+from graphdb.pattern.pieces import Piece
+from graphdb.plan.paths import PathStep
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
 from graphdb.relational.program import Given, Rows, Searched, Step
 from graphdb.rows import Parameters
@@ -30,23 +32,31 @@ KEPT = (ORDER, ROW, GROUP)
 
 _COLUMN = re.compile(r"b\.\w+")
 
-PatternOf = Callable[[BoundPattern, Wanted], PatternGraph]
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a query is lowered in: the data, its text and arguments, and who makes steps of its parts."""
+
+    snapshot: Snapshot
+    text: str
+    arguments: Mapping[str, object]
+    pattern_of: Callable[[BoundPattern, Wanted], PatternGraph]
+    """Returns the pattern graph of a bound pattern, given what is wanted of it; raises where a plan cannot match it."""
+    path_of: Callable[[ast.PathPattern, Sequence[Piece], ast.MatchClause, list[Any], bool], PathStep]
+    """Returns the step that searches for a path of some parts, given its clause, the other edges of that and whether
+    what is on it is asked for; raises where no search finds it.
+    """
 
 
 class Joins:
-    """What the lowering of one query has made so far: its matches, and the rows that the next one starts from.
+    """What the lowering of one query has made so far: its matches, and the rows that the next one starts from."""
 
-    Parameters
-    ----------
-    pattern_of
-        Returns the pattern graph of a bound pattern, given what is wanted of it; raises where a plan cannot match it.
-    """
-
-    def __init__(self, snapshot: Snapshot, text: str, arguments: Mapping[str, object], pattern_of: PatternOf) -> None:
-        self._snapshot = snapshot
-        self._text = text
-        self._arguments = arguments
-        self._pattern_of = pattern_of
+    def __init__(self, setting: Setting) -> None:
+        self._snapshot = setting.snapshot
+        self._text = setting.text
+        self._arguments = setting.arguments
+        self._pattern_of = setting.pattern_of
+        self._path_of = setting.path_of
         self._parameters = Parameters()
         self._steps: list[Step | Searched | Rows] = []
         self._lists: dict[str, pa.Table] = {}

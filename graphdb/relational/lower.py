@@ -14,7 +14,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.aggregates import contains_aggregate
-from graphdb.candidates import Snapshot
 from graphdb.constants import long_column, long_maps
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
@@ -29,9 +28,9 @@ from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
-from graphdb.relational.joins import KEPT, PatternOf, available, needs_of, only
+from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
 from graphdb.relational.program import Program, Step
-from graphdb.relational.searched import PathOf, Searches
+from graphdb.relational.searched import Searches
 from graphdb.relational.subqueries import AT, leading
 from graphdb.returns import duplicates_of, wanted, window_of
 from graphdb.shape import Shaped
@@ -50,15 +49,8 @@ _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.ReturnClause)
 class Lowering(Searches):
     """Lowers one query: its clauses, one after the other; see :class:`~graphdb.relational.joins.Joins`."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        pattern_of: PatternOf,
-        path_of: PathOf,
-    ) -> None:
-        super().__init__(snapshot, text, arguments, pattern_of, path_of)
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
         self._names: set[str] = set()
         """All names in the part under way, but for those that WITH brings in."""
         self._groups: str | None = None

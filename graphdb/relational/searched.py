@@ -8,14 +8,13 @@ there are, any shortest path will do for all of them, and where one end is enoug
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.candidates import Snapshot
 from graphdb.errors import NotSupportedError
 from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
@@ -26,13 +25,11 @@ from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relation import UNIT, Relation, bindings_of
-from graphdb.relational.joins import KEPT, PatternOf, all_of, available, needs_of, only
+from graphdb.relational.joins import KEPT, all_of, available, needs_of, only
 from graphdb.relational.program import Searched, Step
 from graphdb.relational.subqueries import Subqueries
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, NODE, PATH, Base, list_of
-
-PathOf: TypeAlias = Callable[[ast.PathPattern, Sequence[Piece], ast.MatchClause, list[Any], bool], PathStep]
 
 _EVERY = ast.Selector(EVERY)
 """What stands for no selector."""
@@ -120,18 +117,7 @@ class _Split:
 
 
 class Searches(Subqueries):
-    """Lowers MATCH clauses with paths that are searched for; ``path_of`` returns the step of one, or raises."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        pattern_of: PatternOf,
-        path_of: PathOf,
-    ) -> None:
-        super().__init__(snapshot, text, arguments, pattern_of)
-        self._path_of = path_of
+    """Lowers MATCH clauses with paths that are searched for."""
 
     def _searched(
         self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool

@@ -35,6 +35,7 @@ from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.batch import LITERAL
 from graphdb.storage.catalog import Catalog, in_transaction
+from graphdb.storage.changes import MOST
 from graphdb.storage.dictionary import term_counts
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
@@ -358,51 +359,54 @@ class _Load:
             self._catalog.add_source(number, source.name, self.triples - in_source)
             before += source.size
             self._bytes = before
-        large = self._batches or (self._collector.spilled and not self._first)
+        large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
         self._batches.append(self._collector.cut() if large else self._collector.take())
-        new = self._write() if self._first else self._append()
+        new = self._write(self._work("storing terms", self._whole)) if self._first else self._append(large=bool(large))
         self._report("done", force=True)
         return new
 
-    def _write(self) -> int:
-        """Write what was collected into a graph that was empty."""
-        batch = self._work("storing terms", self._whole)
-        writer = bulk.Bulk(self._connection, batch, self._folder, max(self._memory // 2, 1))
+    def _write(self, whole: Terms) -> int:
+        """Write what was collected at once."""
+        writer = bulk.Bulk(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
         ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
         self._wait("storing terms", ahead)
-        if batch.others:
+        if whole.others:
             self._work("storing graphs and edges", writer.write_others)
         new = self._work("sorting triples", writer.write_triples)
         self._work("counting", writer.write_statistics)
         return new
 
-    def _whole(self) -> Terms:
-        """Return the batches as one."""
-        from graphdb.storage.loaders.unify import Union
-
-        return self._batches[0] if len(self._batches) == 1 else Union(self._batches)
-
-    def _append(self) -> int:
-        """Append what was collected to a graph that was not."""
-        self._work("storing terms", self._stage)
+    def _append(self, *, large: bool) -> int:
+        """Append what was collected to a graph that was not empty."""
+        if large and self._fits():
+            whole = self._work("storing terms", self._whole)
+            if not whole.others and bulk.can_grow(self._connection, self.triples, max(self._memory // 2, 1)):
+                return self._write(whole)
+            self._work("storing terms", partial(self._appender.add_new, whole))
+        else:
+            for batch in self._batches:
+                self._work("storing terms", partial(self._appender.add, batch))
         new = self._work("sorting triples", self._appender.append)
         self._work("counting", self._appender.count)
         return new
 
-    def _stage(self) -> None:
-        """Hand what was collected over to the appender: the whole of it, where it is much."""
-        whole = all(batch.entries for batch in self._batches)
-        if whole and sum(sum(batch.counts) for batch in self._batches) + max(term_counts(self._connection)) < LITERAL:
-            from graphdb.storage.loaders.known import Known
-            from graphdb.storage.loaders.unify import PARTS, Union
+    def _fits(self) -> bool:
+        """Whether there are codes enough for all terms that there may be."""
+        return sum(sum(batch.counts) for batch in self._batches) + max(term_counts(self._connection)) < LITERAL
 
-            with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 4)) as known:
-                union = Union(self._batches, known)
-            self._appender.add_new(union)
-        else:
-            for batch in self._batches:
-                self._appender.add(batch)
+    def _whole(self) -> Terms:
+        """Return the batches as one."""
+        if self._first and len(self._batches) == 1:
+            return self._batches[0]
+        from graphdb.storage.loaders.unify import PARTS, Union
+
+        if self._first:
+            return Union(self._batches)
+        from graphdb.storage.loaders.known import Known
+
+        with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 8)) as known:
+            return Union(self._batches, known)
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""

@@ -155,7 +155,7 @@ def _find(
                 if 65 <= found <= 90:
                     store(beside, k, found | 0x20, _U8)
         source, length = beside + place, behind - place
-    elif what == TYPED and note == 0:  # "x"^^xsd:string is "x" (RDF 1.1 Concepts, §3.3)
+    if what == TYPED and note == 0:  # "x"^^xsd:string is "x" (RDF 1.1 Concepts, §3.3)
         what, note = PLAIN, -1
     first = second = what
     if note >= 0:

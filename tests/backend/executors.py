@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from graphdb.execute.executor import Executor
 from graphdb.execute.host import HostExecutor
 from tests import emulator
+
+EXAMPLES = settings(
+    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.differing_executors,
+    ],
+)
+"""How many random plans an executor is compared on."""
 
 SMALL: dict[str, dict[str, Any]] = {
     "join": {"block": 32, "items": 2, "rows": 64, "span": 128, "out_bytes": 256},

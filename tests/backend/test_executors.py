@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from graphdb.execute.executor import Control
@@ -21,23 +20,12 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.plan import passes, steps
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import DataGraph
-from tests.backend.executors import EXECUTORS, opened
+from tests.backend.executors import EXAMPLES, EXECUTORS, opened
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_duplicates import ANY, OUTPUTS, counts_of, with_outputs
 from tests.oracle.test_matching import expected
 from tests.oracle.test_symmetry import symmetric_cases
 from tests.oracle.test_trees import labelled_cases, spaces
-
-EXAMPLES = settings(
-    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.differing_executors,
-    ],
-)
 
 
 @pytest.fixture(params=EXECUTORS, scope="module")

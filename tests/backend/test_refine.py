@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import graphdb
@@ -29,21 +28,10 @@ from graphdb.plan.passes import make_plan
 from graphdb.plan.refine import Candidates, Refinement, Sets, refined
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests import emulator
-from tests.backend.executors import EMULATED
+from tests.backend.executors import EMULATED, EXAMPLES
 from tests.oracle.brute import Data
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_trees import labelled_cases, spaces
-
-EXAMPLES = settings(
-    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.differing_executors,
-    ],
-)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 import graphdb
-from graphdb import query as querying
+from graphdb import matching
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import estimate
@@ -32,7 +32,7 @@ Case = tuple[PatternGraph, DataGraph, int]
 def queries(name: str) -> Iterator[Case]:
     """The queries of a data set of triples, as the planner sees them."""
     seen: list[tuple[PatternGraph, DataGraph]] = []
-    original = querying.make_plan
+    original = matching.make_plan
     database = graphdb.connect()
     database.load(datasets.source(name))
 
@@ -40,7 +40,7 @@ def queries(name: str) -> Iterator[Case]:
         seen.append((pattern, graph))
         return original(pattern, graph)
 
-    querying.make_plan = spy  # type: ignore[assignment]
+    matching.make_plan = spy  # type: ignore[assignment]
     try:
         for query in datasets.queries(name):
             seen.clear()
@@ -49,7 +49,7 @@ def queries(name: str) -> Iterator[Case]:
             if seen:  # not a repeated text
                 yield (*seen[-1], int(count))
     finally:
-        querying.make_plan = original
+        matching.make_plan = original
 
 
 def labelled(name: str) -> Iterator[Case]:

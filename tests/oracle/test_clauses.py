@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.grammar.parser import parse
+from tests.oracle.databases import loaded
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -58,16 +59,8 @@ def _graph(seed: int) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[graphdb.Database]]:
-    opened = []
-    for seed in range(4):
-        path = tmp_path_factory.mktemp("clauses") / f"{seed}.ttl"
-        path.write_text("\n".join(_graph(seed)), encoding="utf-8")
-        database = graphdb.connect(threads=1, device="cpu")
-        database.load(path)
-        opened.append(database)
-    yield opened
-    for database in opened:
-        database.close()
+    with loaded(tmp_path_factory.mktemp("clauses"), map(_graph, range(4))) as found:
+        yield found
 
 
 # --- the grammar -----------------------------------------------------------------------------------------------

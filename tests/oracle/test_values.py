@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.grammar.parser import parse
+from tests.oracle.databases import loaded
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -53,16 +54,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 @pytest.fixture(scope="module")
 def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[graphdb.Database]]:
-    opened = []
-    for seed in range(3):
-        path = tmp_path_factory.mktemp("values") / f"{seed}.ttl"
-        path.write_text("\n".join(_graph(seed)), encoding="utf-8")
-        database = graphdb.connect(threads=1, device="cpu")
-        database.load(path)
-        opened.append(database)
-    yield opened
-    for database in opened:
-        database.close()
+    with loaded(tmp_path_factory.mktemp("values"), map(_graph, range(3))) as found:
+        yield found
 
 
 class Values:

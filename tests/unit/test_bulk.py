@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from graphdb.config import Budget
 from graphdb.data import GEOGRAPHY
 from graphdb.storage import append, bulk, runs, spool, statistics, tally
 from graphdb.storage.batch import Batch
-from graphdb.storage.loaders import collect, known, streams, unify
+from graphdb.storage.loaders import collect, known, load, streams, unify
 
 TABLES = {
     "resource": "id",
@@ -162,7 +164,7 @@ reified = st.tuples(reifiers, terms, labels, terms | values).map(
 @settings(max_examples=15, deadline=None)
 @given(st.lists(quads | reified, max_size=40), st.integers(1, 200))
 def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[str], memory: int) -> None:
-    """Named graphs, and edges with properties: what is written at once is what DuckDB appends to a graph."""
+    """Named graphs, and edges with properties: what is written at once is what is appended, as little or as much."""
     file = tmp_path_factory.mktemp("random") / "data.nq"
     file.write_text("".join(f"{line} .\n" for line in lines))
     found = []
@@ -176,9 +178,38 @@ def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[
                     patch.setattr(module, name, value)
             else:
                 patch.setattr(bulk, "is_empty", lambda connection: False)
+                patch.setattr(load, "MOST", memory % 2 and load.MOST)
             report = db.load(file)
             found.append((report.new_triples, contents(db, *TABLES, *OTHERS)))
     assert found[0] == found[1]
+
+
+STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
+
+
+def test_terms_that_are_there_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large append finds every sort of term by its fingerprint, whoever made it; of triples, only others are written."""
+    texts = ["", "x", "a text of sixteen", "a text of more than sixteen bytes", "é\U0001f600\n", "NaN", "2024-02-29"]
+    notes = ["", "@en", "@EN-GB", "@en--rtl", "^^<a:t>", STRING]
+    objects = [json.dumps(text, ensure_ascii=False) + note for text in texts for note in notes] + ["<a:s>", "<a:é>"]
+    lines = [f"<a:s> <a:p> {thing} .\n" for thing in objects]
+    some, every, made = (tmp_path / name for name in ("some.nt", "every.nt", "made.nt"))
+    some.write_text("".join(lines[::2]), encoding="utf-8")
+    every.write_text("".join(lines), encoding="utf-8")
+    with graphdb.connect() as db:
+        db.query("CREATE (:T {text: 'x', n: 1, d: 1.5, b: true, day: date('2024-02-29')})")
+        db.load(some)
+        monkeypatch.setattr(load, "MOST", 0)
+        before, there = contents(db), {line.replace(STRING, "") for line in lines[::2]}
+        assert db.load(every).new_triples == len({line.replace(STRING, "") for line in lines} - there)
+        db.export(made)
+        made.write_text(re.sub(".*_:.*\n", "", made.read_text(encoding="utf-8")), encoding="utf-8")
+        assert db.load(made).new_triples == 0
+        after = contents(db)
+        assert contents(db, *list(TABLES)[3:]) == recounted(db)
+    for table in ("resource", "literal"):
+        assert after[table][: len(before[table])] == before[table]
+        assert len({str(row[1:]) for row in after[table]}) == len(after[table])
 
 
 def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:
