@@ -67,7 +67,7 @@ def settle(
     Raises
     ------
     NotSupportedError
-        INDUCED, where pattern edges may be parallel; properties whose values SQL does not hold.
+        INDUCED, where two pattern edges may be parallel; properties whose values SQL does not hold.
     """
     edges = snapshot.edges
     if not edges.described:
@@ -88,6 +88,7 @@ def settle(
         if own:
             bound.residual = [condition for condition in bound.residual if condition not in own]
             _test(snapshot, text, arguments, bound, number, own)
+    _leave_none_out(snapshot, bound)
     for part in walk((tuple(bound.residual), later)):
         if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable):
             of = bound.choices.get(named.get(part.base.name, -1))
@@ -106,11 +107,21 @@ def _differ(bound: BoundPattern) -> None:
         overlap = first.labels is None or second.labels is None or {*first.labels} & {*second.labels}
         if overlap and (same_ends or mode is ast.MatchMode.DIFFERENT_EDGES):
             bound.differ.append((i, j))
-    if any(
-        choice.parallel and bound.clauses[bound.edges[number].clause].mode is ast.MatchMode.INDUCED
-        for number, choice in bound.choices.items()
-    ):
-        raise NotSupportedError("INDUCED with parallel edges is not supported in SQL")
+
+
+def _leave_none_out(snapshot: Snapshot, bound: BoundPattern) -> None:
+    """INDUCED: what has parallel edges does not match one pattern edge, which would leave the others out."""
+    for number, choice in bound.choices.items():
+        edge = bound.edges[number]
+        if not choice.parallel or bound.clauses[edge.clause].mode is not ast.MatchMode.INDUCED:
+            continue
+        if any(number in pair for pair in bound.differ):
+            raise NotSupportedError("INDUCED with pattern edges that are parallel is not supported in SQL")
+        table = snapshot.edges.table(choice.labels)
+        _, count = table.find(table.labels[table.kind], table.starts, table.ends)
+        alone = count == 1
+        choice.fulfil = alone if choice.fulfil is None else alone & choice.fulfil
+        choice.words = ", ".join(filter(None, (choice.words, "none parallel to it")))
 
 
 def _asks_properties_only(condition: ast.Expression, edge: str) -> bool:

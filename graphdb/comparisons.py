@@ -13,7 +13,7 @@ from graphdb import durations, maps, times
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, incomparable, member, number
-from graphdb.values import BOOLEAN, FLOAT, MEMBERS, NULL, NUMERIC, Base
+from graphdb.values import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -46,6 +46,8 @@ def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
             return incomparable(operator, left, right)
         own = Typed(number(left), FLOAT) if b in NUMERIC else Typed(member(left, b), right.type)
         inner = compare(c, operator, own, right)
+        if b is Base.INTEGER:  # as floats large ones would be equal
+            inner = f"coalesce({compare(c, operator, Typed(member(left, b), INTEGER), right)}, {inner})"
         return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
     same = a is b or {a, b} <= NUMERIC
     if {a, b} == {Base.DATE, Base.DATETIME}:
@@ -77,7 +79,9 @@ def _compare_lists(c: Compiler, operator: str, left: Typed, right: Typed) -> str
 
 
 def _compare_values(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
-    numbers = compare(c, operator, Typed(number(left), FLOAT), Typed(number(right), FLOAT))
+    whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in (left, right)]
+    real = [Typed(number(value), FLOAT) for value in (left, right)]
+    numbers = f"{compare(c, operator, *whole)}, {compare(c, operator, *real)}"
     if operator == "=":
         return f"coalesce({numbers}, {left.sql} = {right.sql})"
     members = [f"({member(left, b)} {operator} {member(right, b)})" for b in MEMBERS if b not in NUMERIC]

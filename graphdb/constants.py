@@ -17,6 +17,7 @@ from graphdb.values import (
     DATETIME,
     DECIMAL,
     FLOAT,
+    INT64,
     INTEGER,
     NULL,
     STRING,
@@ -31,7 +32,6 @@ from graphdb.values import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_INT64 = range(-(2**63), 2**63)
 _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
 
@@ -102,7 +102,7 @@ def constant(value: object, rows: Rows) -> Typed:
         case bool():
             return Typed("TRUE" if value else "FALSE", BOOLEAN)
         case int():
-            if value not in _INT64:
+            if value not in INT64:
                 raise ParameterError(f"{value} does not fit 64 bits")
             return Typed(add(int(value), "BIGINT"), INTEGER)
         case float():
@@ -131,7 +131,7 @@ def constant(value: object, rows: Rows) -> Typed:
         case list() | tuple() | set() | frozenset():
             items = list(value)
             plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
-            if plain is INTEGER and (min(items) not in _INT64 or max(items) not in _INT64):
+            if plain is INTEGER and (min(items) not in INT64 or max(items) not in INT64):
                 raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
             if plain is STRING and not all(map(_encodes, items)):
                 raise ParameterError("a string has a lone surrogate, which is no character")

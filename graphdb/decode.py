@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.elements import Node
 from graphdb.literals import python_value_of
-from graphdb.spelled import Spelled, distinct, ends_of, lists, relationships
+from graphdb.spelled import Spelled, distinct, lists, relationships
 from graphdb.temporal import Duration
 from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
 
@@ -42,18 +42,21 @@ class Known(Protocol):
     def terms(self, ids: Ints) -> Callable[[], list[Any]]:
         """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
 
-    def facts(self, edges: Ints) -> list[dict[str, Any]] | None:
-        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+    def described(self, labels: Iterable[int]) -> bool:
+        """Whether edges of some labels may have properties."""
+
+    def facts(self, edges: Sequence[Ints]) -> list[dict[str, Any]]:
+        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
 
     def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""
 
 
-def pieces(table: pa.Table) -> Iterator[pa.Table]:
-    """Yield a table in pieces that are decoded at a time."""
+def pieces(table: pa.Table, *, whole: bool = False) -> Iterator[pa.Table]:
+    """Yield a table in pieces that are decoded at a time, large ones at once where the ``whole`` of it is wanted."""
     count = table.num_rows
     most = min(_MOST, max(1, count * _BYTES // max(table.nbytes, 1)))
-    rows, start = min(_FIRST, most), 0
+    rows, start = most if whole else min(_FIRST, most), 0
     while start < count:
         yield table.slice(start, rows)
         start, rows = start + rows, min(rows * 8, most)
@@ -105,9 +108,9 @@ class _Terms:
         self.value_of = value_of
         arrays = [part.drop_null() if part.null_count else part for part, _ in parts]
         flat = np.concatenate([array.to_numpy() for array in arrays]) if arrays else np.empty(0, np.int64)
-        self._ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
+        self.ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
         find = known.nodes if any(whole for _, whole in parts) else known.terms
-        self._find = find(self._ids) if len(self._ids) else list  # numbers are there when the database is closed, too
+        self._find = find(self.ids) if len(self.ids) else list  # numbers are there when the database is closed, too
 
     @cached_property
     def all(self) -> list[Any]:
@@ -122,12 +125,12 @@ class _Terms:
     def places(self, ids: pa.Array) -> Ints:
         """Which of all terms some are; -1, the last one, for null."""
         if not ids.null_count and len(ids) < _FEW:
-            near: Ints = np.searchsorted(self._ids, ids.to_numpy())
+            near: Ints = np.searchsorted(self.ids, ids.to_numpy())
             return near
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found: Ints = pc.index_in(ids.cast("int64"), pa.array(self._ids)).fill_null(-1).to_numpy()
+        found: Ints = pc.index_in(ids.cast("int64"), pa.array(self.ids)).fill_null(-1).to_numpy()
         return found
 
     def of(self, ids: pa.Array) -> list[Any]:
@@ -196,19 +199,23 @@ def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
     parts = [edges.field(part) for part in ("label", "start", "end", "ordinal")]
     labels, which = distinct(parts[0].to_numpy())
     starts, ends = map(terms.places, parts[1:3])
-    facts = known.facts(np.array([part.to_numpy() for part in parts]))
+    facts = None
+    if known.described(labels.tolist()):
+        facts = known.facts([part.to_numpy() for part in parts])
     return relationships(known.written(labels.tolist()), which, terms.ends, starts, ends, facts)
 
 
 def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
     starts, vertices = lists(paths.field("vertices"))
     codes = lists(paths.field("codes"))[1].to_numpy()
-    of = codes >> 1 & LABEL_OF
-    labels, which = distinct(of)
-    types, backwards = known.written(labels.tolist()), codes & 1 == 1
-    ends = (vertices.to_numpy()[places] for places in ends_of(starts, backwards))
-    facts = known.facts(np.array([of, *ends, codes >> CODE_BITS]))
-    return Spelled(starts, terms, terms.places(vertices), types, which, backwards, facts).paths()
+    kinds, which = distinct(codes >> 1)
+    labels, ordinals = kinds & LABEL_OF, kinds >> (CODE_BITS - 1)
+    backwards = codes & 1 == 1
+    spelled = Spelled(starts, terms, terms.places(vertices), known.written(labels.tolist()), which, backwards)
+    if known.described(labels.tolist()):
+        kind, *ends = spelled.edges
+        spelled.facts = known.facts([labels[kind], *map(terms.ids.__getitem__, ends), ordinals[kind]])
+    return spelled.paths()
 
 
 def _lists(column: pa.Array, values: list[Any]) -> list[Any]:

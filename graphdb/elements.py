@@ -19,9 +19,14 @@ def filled(kind: type[Element], count: int, **columns: Iterable[object]) -> list
     They are made a column at a time, by loops in C: a third of what a call for each element takes.
     """
     made: list[Element] = list(map(object.__new__, repeat(kind, count)))
-    for name, column in columns.items():
-        deque(map(getattr(kind, name).__set__, made, column), maxlen=0)
+    fill(kind, made, **columns)
     return made
+
+
+def fill(kind: type[Element], elements: Iterable[Element], **columns: Iterable[object]) -> None:
+    """Put the values of some columns into the slots of elements."""
+    for name, column in columns.items():
+        deque(map(getattr(kind, name).__set__, elements, column), maxlen=0)
 
 
 @contextmanager
@@ -68,15 +73,14 @@ class Relationship:
 class Parts(Protocol):
     """Many paths whose vertices and edges are not spelled out yet."""
 
-    def of(self, number: int) -> tuple[tuple[Node, ...], tuple[Relationship, ...]]:
-        """Return the vertices and edges of one path."""
+    def spell(self) -> None:
+        """Give the paths that are still there their vertices and edges, all of them at once."""
 
 
 class _Spelled:
     """Where a path finds its parts, until somebody asks for them."""
 
-    __slots__ = ("_number", "_parts")
-    _number: int
+    __slots__ = ("__weakref__", "_parts")
     _parts: Parts | None
 
 
@@ -84,7 +88,8 @@ class _Spelled:
 class Path(_Spelled):
     """A path: its vertices, and the edges between them in the order of the path, which may pass one backwards.
 
-    The paths of a result are spelled out together, when the first of them is asked for its parts.
+    The paths of a result are spelled out together, when the first of them is asked for its parts: a vertex that several
+    of them pass is one :class:`Node`, an edge one :class:`Relationship`.
     """
 
     nodes: tuple[Node, ...]
@@ -97,13 +102,9 @@ class Path(_Spelled):
             if name not in ("nodes", "relationships"):
                 raise AttributeError(f"'Path' object has no attribute '{name}'", name=name, obj=self)
             parts = self._parts
-            if parts is None:  # another thread was faster
-                return object.__getattribute__(self, name)
-            nodes, relationships = parts.of(self._number)
-            object.__setattr__(self, "nodes", nodes)
-            object.__setattr__(self, "relationships", relationships)
-            object.__setattr__(self, "_parts", None)
-            return nodes if name == "nodes" else relationships
+            if parts is not None:  # else another thread was faster
+                parts.spell()
+            return object.__getattribute__(self, name)
 
     def __len__(self) -> int:
         """How many edges it has."""

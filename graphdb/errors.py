@@ -73,8 +73,11 @@ class GraphDBError(Exception):
             lines += _caret(self.excerpt, self.column)
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join(lines).translate(_CONTROLS)
 
+
+_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
+"""Pictures of control characters: those of data do nothing to a terminal."""
 
 _PLACE = re.compile(r"(.*) at offset (\d+)(?: as (MemoryLimitError|TypeMismatchError))?", re.DOTALL)
 """What :func:`with_place` makes; SQL of the user's own may fail with any words, which stay as they are."""

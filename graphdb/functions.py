@@ -106,6 +106,8 @@ _CONVERTED: Mapping[Type, frozenset[Base]] = {
     BOOLEAN: frozenset({Base.STRING, Base.BOOLEAN, Base.INTEGER}),
 }
 """What each conversion takes."""
+_REAL = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity|INF|NaN)\s*"
+"""How texts say a number: DuckDB reads more of them, such as ``1_0`` and ``inf``."""
 
 
 def _to(target: Type) -> Compile:
@@ -128,10 +130,12 @@ def _to(target: Type) -> Compile:
         return Typed(_converted(value.sql, value.type.base), target)
 
     def _converted(sql: str, base: Base) -> str:
+        real = f"TRY_CAST(CASE WHEN regexp_full_match({sql}, '{_REAL}') THEN {sql} END AS DOUBLE)"
         if target is INTEGER and base is Base.STRING:  # as a float it would lose digits
             whole = f"regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*')"
-            rounded = f"TRY_CAST(trunc(TRY_CAST({sql} AS DOUBLE)) AS BIGINT)"
-            return f"CASE WHEN {whole} THEN TRY_CAST({sql} AS BIGINT) ELSE {rounded} END"
+            return f"CASE WHEN {whole} THEN TRY_CAST({sql} AS BIGINT) ELSE TRY_CAST(trunc({real}) AS BIGINT) END"
+        if target is FLOAT and base is Base.STRING:
+            return real
         if target is INTEGER and base in (Base.FLOAT, Base.DECIMAL):
             return f"TRY_CAST(trunc({sql}) AS BIGINT)"
         if target is BOOLEAN and base is Base.STRING:

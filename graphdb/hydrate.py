@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -157,12 +158,11 @@ def _nodes(
     )
 
 
-def facts(snapshot: Snapshot, edges: Ids) -> list[dict[str, Any]] | None:
-    """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+def facts(snapshot: Snapshot, edges: Sequence[Ids]) -> list[dict[str, Any]]:
+    """Return the properties of edges: columns of label, start, end and ordinal, int64."""
     described = np.isin(edges[0], list(snapshot.edges.described))
-    if not described.any():
-        return None
-    wanted, which = np.unique(edges[:, described], axis=1, return_inverse=True)
+    some = np.array([part[described] for part in edges])
+    wanted, which = np.unique(some, axis=1, return_inverse=True)
     parts = ("label", "subject", "object", "ordinal")
     columns = {part: np.ascontiguousarray(column) for part, column in zip(parts, wanted, strict=True)}
     number = np.arange(wanted.shape[1])
@@ -178,15 +178,14 @@ def facts(snapshot: Snapshot, edges: Ids) -> list[dict[str, Any]] | None:
     def name(key: int) -> str:
         return snapshot.names.written(snapshot.edges.iri(key))
 
-    of = np.full(edges.shape[1], -1)
-    of[described] = number[which.reshape(-1)]
-    return list(_properties(name, (owners, keys, values), of))
+    made = [*_properties(name, (owners, keys, values), number), {}]
+    of = np.full(len(described), -1)
+    of[described] = which.reshape(-1)
+    return list(map(dict, map(made.__getitem__, of.tolist())))
 
 
-def _properties(
-    name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids
-) -> Iterable[dict[str, Any]]:
-    """Return a dictionary for each of some owners, of (owner, key, value): sorted, a key may stand again."""
+def _properties(name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids) -> list[dict[str, Any]]:
+    """Return a dictionary for each of some owners (sorted), of (owner, key, value): sorted, a key may stand again."""
     owners, keys, values = properties
     again = (owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])
     if again.any():
@@ -197,8 +196,10 @@ def _properties(
         owners, keys = owners[first], keys[first]
     found, which = distinct(keys)
     written = list(map(name, found.tolist()))
-    pairs = list(zip(map(written.__getitem__, which.tolist()), values, strict=True))
-    return map(dict, _grouped(owners, pairs, of))
+    made: list[dict[str, Any]] = [{} for _ in range(len(of))]
+    mine = map(made.__getitem__, np.searchsorted(of, owners).tolist())
+    deque(map(dict.__setitem__, mine, map(written.__getitem__, which.tolist()), values), maxlen=0)
+    return made
 
 
 def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:

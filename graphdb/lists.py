@@ -70,7 +70,8 @@ def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Ty
         )
     element = elements.pop() if elements else NULL
     assert element is not None
-    return Typed(f"list_concat({sides[0].sql}, {sides[1].sql})", list_of(element))
+    sql = [f"CAST({v.sql} AS {sql_type(list_of(element))})" if v.type.element == NULL else v.sql for v in sides]
+    return Typed(f"list_concat({sql[0]}, {sql[1]})", list_of(element))
 
 
 def _list(c: Compiler, node: ast.Expression) -> Typed:

@@ -32,7 +32,7 @@ def literal_of(value: Any) -> Literal | None:
         case float():
             return _float_text(value), XSD + "double"
         case Decimal():
-            return format(value, "f"), XSD + "decimal"
+            return format(value.normalize(), "f"), XSD + "decimal"
         case str():
             return value, None
         case list():

@@ -57,7 +57,8 @@ def _computed(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed
         computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
         if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
             told = c.rows.parameters.add(with_place("division by zero", node.span.start))
-            computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) ELSE {computed} END"
+            least = f"WHEN {right.sql} = -1 THEN {left.sql} * 0 " if op == "%" else ""  # of -2^63, too
+            computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) {least}ELSE {computed} END"
         return Typed(computed, INTEGER)
     scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
     scale = sum(scales) if op == "*" else max(scales)
@@ -96,7 +97,7 @@ def numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> Ty
     if value.type.base is Base.NULL:
         return Typed("CAST(NULL AS BIGINT)", INTEGER)
     if value.type.base is Base.VALUE:
-        return Typed(number(value), FLOAT)
+        return Typed(strings.or_refused(c, node, number(value), value, "a number", argument), FLOAT)
     raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
 
 

@@ -131,18 +131,22 @@ class Result:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows as tuples of Python values."""
+        return self._rows(whole=False)
+
+    def _rows(self, *, whole: bool) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows; large pieces are decoded at once where the ``whole`` of them is wanted."""
         if self._counted is not None:
             yield from self._counted.rows
             return
         if self._table is None:
             return
-        for part in pieces(self._table):
+        for part in pieces(self._table, whole=whole):
             yield from zip(*self._decoded(part), strict=True)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows as tuples of Python values."""
         with without_collection():
-            return list(self)
+            return list(self._rows(whole=True))
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """Return the first row, or None."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
+from functools import cached_property
+from itertools import compress, count, pairwise, repeat, starmap
+from operator import sub
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.elements import Node, Path, Relationship, filled, without_collection
+from graphdb.elements import Path, Relationship, fill, filled, without_collection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +39,10 @@ class Terms(Protocol):
     """Terms that are made when they are asked for."""
 
     @property
+    def ids(self) -> Ints:
+        """The ids of all terms."""
+
+    @property
     def all(self) -> Sequence[Any]:
         """The terms themselves, vertices as nodes."""
 
@@ -54,9 +61,13 @@ class Spelled:
     terms, at
         Terms, and which of them each place of a path is: int64.
     types, which, backwards
-        All edge labels as they are written; for each edge its label (int64), and whether it is passed backwards (bool).
+        All kinds of edges (their labels, of parallel ones several times) as they are written; for each edge its kind
+        (int64), and whether it is passed backwards (bool).
+
+    Attributes
+    ----------
     facts
-        For each edge its properties; None where none has any.
+        The properties of each of :attr:`edges`; None where none has any.
     """
 
     def __init__(
@@ -67,40 +78,56 @@ class Spelled:
         types: Sequence[str],
         which: Ints,
         backwards: NDArray[Any],
-        facts: Sequence[dict[str, Any]] | None = None,
     ) -> None:
         self._starts: list[int] = starts.tolist()
         self._terms, self._at = terms, at
         self._types, self._which, self._backwards = types, which, backwards
-        self._facts = facts
-        self._spelled: tuple[tuple[Node, ...], tuple[Relationship, ...]] | None = None
+        self.facts: Sequence[dict[str, Any]] | None = None
+        self._waiting: list[ref[Path]] = []
 
     def paths(self) -> list[Path]:
         """Return the paths, whose parts are found when somebody asks for them."""
-        count = len(self._starts) - 1
-        return filled(Path, count, _number=range(count), _parts=repeat(self))
+        made = filled(Path, len(self._starts) - 1, _parts=repeat(self))
+        self._waiting = list(map(ref, made))
+        return made
 
-    def of(self, number: int) -> tuple[tuple[Node, ...], tuple[Relationship, ...]]:
-        """Return the vertices and edges of one path."""
-        if self._spelled is None:
-            with without_collection():
-                nodes = tuple(map(self._terms.all.__getitem__, self._at.tolist()))
-                self._spelled = nodes, tuple(self._relationships())
-        nodes, edges = self._spelled
-        begin, end = self._starts[number : number + 2]
-        return nodes[begin:end], edges[begin - number : end - number - 1]
+    def spell(self) -> None:
+        """Give the paths that are still there their vertices and edges, all of them at once."""
+        with without_collection():
+            paths = [path() for path in self._waiting]
+            there = [path is not None for path in paths]
+            nodes = tuple(map(self._terms.all.__getitem__, self._at.tolist()))
+            edges = tuple(self._relationships())
+            starts, first = self._starts, map(sub, self._starts, count())
+            fill(
+                Path,
+                list(compress(paths, there)),
+                nodes=compress(map(nodes.__getitem__, map(slice, starts, starts[1:])), there),
+                relationships=compress(map(edges.__getitem__, starmap(slice, pairwise(first))), there),
+                _parts=repeat(None),
+            )
+
+    @property
+    def edges(self) -> tuple[Ints, Ints, Ints]:
+        """The kinds of all edges, each once, and which of all terms their ends are: int64."""
+        keys, _ = self._keys
+        count = len(self._terms.ids)
+        return keys // count // count, keys // count % count, keys % count
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, Ints]:
+        """A number for each different edge, and which of them each edge of the paths is."""
+        start, end = (self._at[places] for places in ends_of(np.array(self._starts), self._backwards))
+        count = len(self._terms.ids)
+        return distinct((self._which * count + start) * count + end)
 
     def _relationships(self) -> list[Relationship]:
-        """The edges of all paths, each made once (those of one path are hardly the same)."""
+        """The edges of all paths, each made once."""
         if not len(self._which):
             return []
-        start, end = (self._at[places] for places in ends_of(np.array(self._starts), self._backwards))
-        if len(self._starts) == 2 or self._facts is not None:
-            return relationships(self._types, self._which, self._terms.ends, start, end, self._facts)
-        count = len(self._terms.all)
-        keys, edge = distinct((self._which * count + start) * count + end)
-        made = relationships(self._types, keys // count // count, self._terms.ends, keys // count % count, keys % count)
-        return list(map(made.__getitem__, edge.tolist()))
+        which, start, end = self.edges
+        made = relationships(self._types, which, self._terms.ends, start, end, self.facts)
+        return list(map(made.__getitem__, self._keys[1].tolist()))
 
 
 def ends_of(starts: Ints, backwards: NDArray[Any]) -> tuple[Ints, Ints]:

@@ -280,8 +280,12 @@ class State:
         with self.hold(), self.at_home():
             return hydrate.terms(self.snapshot(), ids)
 
-    def facts(self, edges: NDArray[np.int64]) -> list[dict[str, Any]] | None:
-        """Return the properties of edges, int64 [4, n] of label, start, end and ordinal; None where none has any."""
+    def described(self, labels: Iterable[int]) -> bool:
+        """Whether edges of some labels may have properties."""
+        return not self.snapshot().edges.described.isdisjoint(labels)
+
+    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
+        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
         from graphdb import hydrate
 
         with self.hold(), self.at_home():

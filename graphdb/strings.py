@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphdb import durations
-from graphdb.errors import NotSupportedError, with_place
+from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, member
 from graphdb.values import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
@@ -15,9 +15,18 @@ if TYPE_CHECKING:
     from graphdb.expressions import Compiler
     from graphdb.functions import Compile, Functions
 
+_TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
+_FAR = (
+    "(CASE WHEN year({0}) < 0 THEN '-' WHEN year({0}) > 9999 THEN '+' ELSE '' END "
+    "|| format('{{:04d}}', abs(year({0}))) || strftime({0}, '-%m-%d'))"
+)
+_NEAR = "year({0}) BETWEEN 1 AND 9999"
 _SPELT: Mapping[Base, str] = {
-    Base.TIME: r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')",
-    Base.DATETIME: r"regexp_replace(replace(CAST({0} AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')",
+    Base.DATE: f"CASE WHEN {_NEAR} THEN CAST({{0}} AS VARCHAR) ELSE {_FAR} END",
+    Base.TIME: _TIME,
+    Base.DATETIME: f"CASE WHEN {_NEAR} THEN "
+    r"regexp_replace(replace(CAST({0} AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1') "
+    f"ELSE {_FAR} || 'T' || {_TIME.format('CAST({0} AS TIME)')} END",
     Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
     " || 'Z'",
 }
@@ -100,6 +109,14 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.StringPredicate
 # --- functions -------------------------------------------------------------------------------------------------
 
 
+def or_refused(
+    c: Compiler, node: ast.FunctionCall, member: str, value: Typed, wanted: str, argument: ast.Expression
+) -> str:
+    """Return SQL for the member that a function needs of a value of any type: an error where that is another's."""
+    told = c.rows.parameters.add(with_place(f"{node.name} needs {wanted}", argument.span.start, TypeMismatchError))
+    return f"coalesce({member}, CASE WHEN {value.sql} IS NOT NULL THEN error({told}) END)"
+
+
 def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (STRING,)) -> Compile:
     """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL."""
 
@@ -108,7 +125,7 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
         for wanted, argument in zip(arguments, node.arguments, strict=False):
             value = c.value_of(c.one(argument))
             if value.type.base is Base.VALUE and wanted is STRING:
-                value = Typed(f"({value.sql}).string", STRING)
+                value = Typed(or_refused(c, node, f"({value.sql}).string", value, "a string", argument), STRING)
             fits = value.type.base is wanted.base or value.type.base is Base.NULL
             if not fits:
                 raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
@@ -132,9 +149,12 @@ def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
 _BLANKS = "E' \\t\\n\\r\\f'"
 """What trimming takes away: DuckDB would take spaces only."""
 
+_UPPER = "upper(replace({0}, 'ß', 'SS'))"
+"""DuckDB has one letter for each; of two that become one only this is frequent."""
+
 FUNCTIONS: Functions = {
-    "toupper": (string("upper({0})"), 1, 1),
-    "upper": (string("upper({0})"), 1, 1),
+    "toupper": (string(_UPPER), 1, 1),
+    "upper": (string(_UPPER), 1, 1),
     "tolower": (string("lower({0})"), 1, 1),
     "lower": (string("lower({0})"), 1, 1),
     "trim": (string(f"trim({{0}}, {_BLANKS})"), 1, 1),

@@ -391,9 +391,12 @@ def shift(value: Temporal, by: Duration, sign: int) -> Temporal:
 
 
 def zoned(days: int, nanoseconds: int, zone: str) -> DateTime:
-    """Return a local date and time in a zone, by its rules; KeyError (ZoneInfoNotFoundError) for an unknown zone."""
+    """Return a local date and time in a zone, by its rules; KeyError (ZoneInfoNotFoundError) for an unknown zone.
+
+    One that its clocks skip is as much later as they are put forward; of one that they show twice it is the earlier.
+    """
     offset = _offset_at(zone, days, nanoseconds, local=True)
-    return DateTime(days, nanoseconds, offset, zone)
+    return at_instant(days * DAY + nanoseconds - offset * SECOND, zone)
 
 
 def at_instant(instant: int, zone: str | int) -> DateTime:

@@ -18,6 +18,9 @@ from enum import Enum
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
 
+INT64 = range(-(2**63), 2**63)
+"""The integers that a value may be."""
+
 CODE_BITS = 44
 """Bits of the code of a path's edge that say its label and direction; its ordinal among parallel ones is above them."""
 

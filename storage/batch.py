@@ -59,6 +59,9 @@ class Terms(Protocol):
     def forget_terms(self) -> None:
         """Give back the memory that the texts of terms take."""
 
+    def forget_triples(self) -> None:
+        """Give back the memory that the triples take."""
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:
@@ -104,7 +107,7 @@ class Batch:
     resources: list[Texts]
     literals: list[Texts]
     notes: Texts
-    triples: Sequence[Kept]
+    triples: list[Kept]
     others: Sequence[Kept]
     entries: Sequence[Kept] = ()
 
@@ -138,6 +141,10 @@ class Batch:
         """Give back the memory that the texts of terms take."""
         self.resources.clear()
         self.literals.clear()
+
+    def forget_triples(self) -> None:
+        """Give back the memory that the triples take."""
+        self.triples.clear()
 
     def rows(self) -> Iterator[Codes]:
         """Yield the triples, piece by piece."""

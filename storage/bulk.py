@@ -122,11 +122,12 @@ class Bulk:
             pieces, known, memory = self._pieces(), dict[int, Pieces](), self._memory
             if not self._empty:
                 memory //= STORED
-                known = by_label(in_chunks(stored(self._connection), memory), held, self._memory)
+                known = by_label(in_chunks(stored(self._connection), memory), held, memory)
                 pieces = chain(stored(self._connection), pieces)
             labels = self._sorted
             if labels is None:
-                labels = by_label(in_chunks(pieces, memory), spool, self._memory)
+                labels = by_label(in_chunks(pieces, memory), spool, memory)
+            self._batch.forget_triples()
             rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
             with self._windows.show("_graphdb_sorted", rows):
                 [(count,)] = self._connection.execute(

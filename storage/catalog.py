@@ -147,8 +147,11 @@ class Catalog:
 
     def add_prefixes(self, prefixes: dict[str, str]) -> None:
         """Declare prefixes where their names are free."""
-        for name, iri in prefixes.items():
-            self._connection.execute("INSERT INTO _graphdb.prefix VALUES (?, ?) ON CONFLICT DO NOTHING", [name, iri])
+        if prefixes:
+            self._connection.execute(
+                "INSERT INTO _graphdb.prefix SELECT unnest($names), unnest($iris) ON CONFLICT DO NOTHING",
+                {"names": list(prefixes), "iris": list(prefixes.values())},
+            )
 
     def set_prefix(self, name: str, iri: str) -> None:
         """Declare a prefix, or declare it anew."""

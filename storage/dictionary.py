@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -270,8 +271,13 @@ class Numbering:
             self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
-        with self._windows.show("_graphdb_values", _stream(schema, first, literals)):
-            self._insert("literal", typed_literals("_graphdb_values"))
+        pieces = iter(literals)
+        some = list(islice(pieces, 2))
+        if some:
+            noted = some[0][1].dictionary
+            datatypes = {None, *noted.to_pylist()} if len(some) == 1 and len(noted) <= keys.FEW else None
+            with self._windows.show("_graphdb_values", _stream(schema, first, chain(some, pieces))):
+                self._insert("literal", typed_literals("_graphdb_values", datatypes))
 
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation (lexical, datatype, language), repeats among them, and write the new ones.
@@ -283,8 +289,11 @@ class Numbering:
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
         place: tuple[str, list[int]] | None = None
+        datatypes: set[str | None] | None = None
         if terms <= keys.FEW:
             place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct")
+            rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
+            datatypes = {datatype for (datatype,) in rows}
         known, parameters = place or ("_graphdb.literal", [])
         self._connection.execute(
             f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
@@ -294,7 +303,7 @@ class Numbering:
         )
         self._connection.execute("DROP TABLE temp._graphdb_distinct")
         new = f"(SELECT value AS id, lexical, datatype, language FROM temp.{into} WHERE value >= {first})"
-        self._insert("literal", typed_literals(new))
+        self._insert("literal", typed_literals(new, datatypes))
 
     def blanks(self, count: int) -> range:
         """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""

@@ -481,9 +481,10 @@ class _Flood:
             return
         length, left = max(depth, step.low), step.count
         self._longer = True
-        while left and self._longer and length <= self._paths._longest:
+        whole = step.groups or step.ties
+        while left > 0 and self._longer and length <= self._paths._longest:
             found = 0
-            for rows in self.of_length(source, length, None if step.groups else left):
+            for rows in self.of_length(source, length, None if whole else left):
                 found += len(rows) if rows.counts is None else int(rows.counts.sum())
                 yield rows
             left -= min(found, 1) if step.groups else found

@@ -6,18 +6,19 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphdb.errors import ExecutionError, MemoryLimitError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.conversions import text_of
-from graphdb.interpret.values import is_number, type_name
+from graphdb.interpret.values import INT64, is_number, type_name
 from graphdb.lists import LONGEST
 from graphdb.temporal import Duration, Temporal, exact, shift
+from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
-
-_INT64 = range(-(2**63), 2**63)
 
 
 def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
@@ -49,8 +50,8 @@ def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
             message = f"a text of more than {10 * LONGEST:,} characters is too long"
             raise wrong(context, node, message, MemoryLimitError)
         return left + right
-    texts = (isinstance(left, str) and is_number(right)) or (is_number(left) and isinstance(right, str))
-    if node.operator == "+" and texts:
+    joined = node.operator == "+" and (isinstance(left, str) or isinstance(right, str))
+    if joined and all(isinstance(value, (str, bool, Temporal)) or is_number(value) for value in (left, right)):
         return text_of(left) + text_of(right)
     if isinstance(left, Temporal) or isinstance(right, Temporal):
         found = _temporal(node.operator, left, right)
@@ -72,7 +73,8 @@ def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
             case "*":
                 return fits(context, left * right, node)
             case "^":
-                return float(left) ** float(right)
+                with np.errstate(all="ignore"):  # IEEE's: no complex numbers, and 0 ^ -1 is infinite
+                    return float(np.power(float(left), float(right)))
         if not right and (whole or isinstance(right, Decimal)):
             raise wrong(context, node, "division by zero", ExecutionError)
         if node.operator == "/":
@@ -92,7 +94,7 @@ def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
 
 def fits(context: Context, value: Any, node: ast.Expression) -> Any:
     """Return a number, and refuse an integer of more than 64 bits."""
-    if isinstance(value, int) and value not in _INT64:
+    if isinstance(value, int) and value not in INT64:
         raise wrong(context, node, "a number is out of range: 64 bits hold -2^63 to 2^63 - 1", ExecutionError)
     return value
 

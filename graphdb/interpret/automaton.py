@@ -7,7 +7,7 @@ upper bound, for a loop (GQL, ISO/IEC 39075:2024, §22.4).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,9 @@ import numpy as np
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex
-from graphdb.pattern.bind import DIRECTIONS, bind, property_conditions, variables_in
+from graphdb.pattern.bind import DIRECTIONS, bind, conjuncts, property_conditions, variables_in
+from graphdb.pattern.lengths import all_hold
+from graphdb.pattern.rename import renamed
 from graphdb.storage.pcsr import Direction, Partition
 
 if TYPE_CHECKING:
@@ -75,6 +77,14 @@ class Trace:
     edge: Edge | None
     length: int
 
+    def edges(self) -> Iterator[Edge]:
+        """Yield its edges, the last one first."""
+        at: Trace | None = self
+        while at is not None:
+            if at.edge is not None:
+                yield at.edge
+            at = at.before
+
 
 class Automaton:
     """A path pattern as states, in one direction."""
@@ -128,6 +138,7 @@ class Automaton:
         if self.backwards:
             nodes, edges = nodes[::-1], edges[::-1]
         if not outer:
+            nodes = list(self._once_each(nodes))
             self._check(entry, nodes[0], group)
         at = entry
         for i, (edge, node) in enumerate(zip(edges, nodes[1:], strict=True)):
@@ -138,6 +149,19 @@ class Automaton:
                 self._check(arrived, node, group)
             at = arrived
         return at
+
+    def _once_each(self, nodes: Sequence[ast.NodePattern]) -> Iterator[ast.NodePattern]:
+        """Yield the nodes of a part; one that comes again is another, which has to be the same vertex."""
+        met: set[str] = set()
+        for node in nodes:
+            if node.variable is not None and node.variable.name in met:
+                again = ast.Variable(self._context.fresh("v"), node.span)
+                same = ast.Comparison(("=",), (again, node.variable), node.span)
+                other = renamed(node, {node.variable.name: again.name})
+                yield replace(other, where=all_hold([same, *conjuncts(other.where)], node.span))
+                continue
+            met |= set() if node.variable is None else {node.variable.name}
+            yield node
 
     def _check(self, number: int, node: ast.NodePattern, group: bool) -> None:
         state = self.states[number]

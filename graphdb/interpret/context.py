@@ -17,17 +17,16 @@ from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.times import started_now
-from graphdb.interpret.values import Vertex
+from graphdb.interpret.values import INT64, Vertex
 from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 from graphdb.temporal import Temporal, from_python
+from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
     from graphdb.storage.changes import Changes
-
-_INT64 = range(-(2**63), 2**63)
 
 LabelTest = Callable[[frozenset[int]], bool]
 
@@ -219,7 +218,7 @@ class Context:
         match value:
             case bool() | float() | str() | None | Vertex() | Temporal():
                 return value
-            case int() if value in _INT64:
+            case int() if value in INT64:
                 return value
             case list() | tuple() | set() | frozenset():
                 return [self.given(item, node) for item in value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.errors import TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Call, Function, strict, wrong
-from graphdb.interpret.values import is_number, type_name
+from graphdb.interpret.values import INT64, is_number, type_name
 from graphdb.temporal import Temporal
 
 if TYPE_CHECKING:
@@ -38,27 +39,31 @@ def _to_string(context: Context, node: ast.Expression, value: Any) -> Any:
 
 
 def _to_integer(context: Context, node: ast.Expression, value: Any) -> Any:
-    if is_number(value):
-        return int(value) if math.isfinite(value) else None
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            try:
-                return int(float(value))
-            except (ValueError, OverflowError):
-                return None
+        value = int(value) if _WHOLE.fullmatch(value) and len(value) < _LONG else _read(value)
+    if value is None:
+        return None
+    if is_number(value):
+        return found if math.isfinite(value) and (found := int(value)) in INT64 else None
     raise wrong(context, node, f"toInteger does not take {type_name(value)}")
+
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+_LONG = 100
+"""Characters beyond which Python would mind reading an integer, which cannot be one of 64 bits."""
+_REAL = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity|INF|NaN)\s*", re.ASCII)
+
+
+def _read(text: str) -> float | None:
+    """Return the number that a text says in openCypher's words; Python knows more of them, such as ``1_0``."""
+    return float(text) if _REAL.fullmatch(text) else None
 
 
 def _to_float(context: Context, node: ast.Expression, value: Any) -> Any:
     if is_number(value):
         return float(value)
     if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
+        return _read(value)
     raise wrong(context, node, f"toFloat does not take {type_name(value)}")
 
 

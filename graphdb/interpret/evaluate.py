@@ -239,7 +239,7 @@ class Compiler:
 
     def _pattern(self, pattern: str, node: ast.Expression) -> re.Pattern[str]:
         try:
-            return re.compile(pattern, re.DOTALL)
+            return re.compile(pattern)
         except re.error as wrong:
             raise self.error(node, f"'{pattern}' is no regular expression: {wrong}", ExecutionError) from None
 

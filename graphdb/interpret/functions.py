@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.errors import ExecutionError, MemoryLimitError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import conversions, times
+from graphdb.interpret.arithmetic import fits
 from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.lists import LONGEST
@@ -171,6 +172,10 @@ def _log(call: Callable[[float], float]) -> Callable[[float], float]:
     return lambda value: -math.inf if value == 0 else call(value)
 
 
+def _whole(call: Callable[[float], int]) -> Callable[[float], float]:
+    return lambda value: float(call(value)) if math.isfinite(value) else value
+
+
 def _round(value: Any, digits: int = 0) -> float:
     scale = 10.0**digits
     return math.floor(float(value) * scale + 0.5) / scale if math.isfinite(value) else float(value)
@@ -215,10 +220,10 @@ def _functions() -> Mapping[str, Function]:
         "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
         "charlength": plain(len, "string", result="integer"),
         # numbers
-        "abs": plain(abs, "number", result="number"),
+        "abs": Function(checked(lambda c, n, v: fits(c, abs(v), n), "number"), kinds=("number",), result="number"),
         "sign": plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
-        "ceil": _float(math.ceil),
-        "floor": _float(math.floor),
+        "ceil": _float(_whole(math.ceil)),
+        "floor": _float(_whole(math.floor)),
         "round": plain(_round, "number", "integer", least=1, result="float"),
         "sqrt": _float(lambda v: math.sqrt(v) if v >= 0 else math.nan),
         "exp": _float(math.exp),

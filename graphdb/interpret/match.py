@@ -7,6 +7,7 @@ Paths of variable length lead from part to part (:mod:`graphdb.interpret.search`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,7 @@ from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
+from graphdb.storage.terms import LITERAL_BASE
 
 Rows = list[Row]
 
@@ -56,6 +58,7 @@ class Match:
         self._residual: list[ast.Expression] = []
         self.names: list[str] = []
         """The names that the clause brings in."""
+        self._type_label = context.snapshot.store.type_label
         self._distinct_edges = clause.mode is not ast.MatchMode.REPEATABLE_ELEMENTS
         self._split()
         if len(self._searches) == 1 and not any(part.edges for part in self._parts):
@@ -223,6 +226,8 @@ class Match:
             row.pop(used, None)
             for name, trace in self._paths:
                 row[name] = _path(row, trace)
+        if self.clause.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
+            rows = [row for row in rows if self._differs(row)]
         self._expect(rows)
         return [row for row in rows if all(test(row) is True for test in self._filters)]
 
@@ -247,6 +252,28 @@ class Match:
             for row in rows:
                 self.context.view.expect(row.values())
             self.context.subqueries.run_ahead(self._residual, rows)
+
+    def _differs(self, row: Row) -> bool:
+        """Whether a row's vertices differ, those within paths too, and for INDUCED no edge between them is left out."""
+        paths = [row[search.key] for search, *_ in self._searches]
+        vertices = [row[name] for part in self._parts for name in part.nodes]
+        vertices += [vertex for path in paths for vertex in path.vertices[1:-1]]
+        if len({*vertices}) < len(vertices):
+            return False
+        if self.clause.mode is not ast.MatchMode.INDUCED:
+            return True
+        edges = [row[name] for part in self._parts for name, *_ in part.edges]
+        edges += [edge for path in paths for edge in path.edges]
+        between = {edge for edge in edges if edge.label != self._type_label and edge.end < LITERAL_BASE}
+        return {*self._between([vertex for vertex in vertices if vertex.id < LITERAL_BASE])} == between
+
+    def _between(self, vertices: list[Vertex]) -> Iterator[Edge]:
+        """Yield all edges between some vertices, those that a pattern without a label takes."""
+        partition = self.context.snapshot.graph.partition(None, "out")
+        places = self.context.vertices([vertex.id for vertex in vertices]).tolist()
+        for (start, here), (end, there) in itertools.product(zip(vertices, places, strict=True), repeat=2):
+            for code in partition.codes_of(here, there).tolist():
+                yield from self.context.view.parallel(code >> 1, start.id, end.id)
 
     def _cost(self, part: _Part) -> tuple[bool, int]:
         """Parts with conditions first."""
@@ -310,8 +337,6 @@ class Match:
             if not self._distinct_edges or len(set(chosen)) == len(chosen):
                 yield {**row, **dict(zip(names, chosen, strict=True))}
             return
-        import itertools
-
         for product in itertools.product(*choices):
             if not self._distinct_edges or len(set(product)) == len(product):
                 yield {**row, **dict(zip(names, product, strict=True))}
@@ -342,7 +367,9 @@ class Match:
         where = None
         if pushed:
             where = pushed[0] if len(pushed) == 1 else ast.Boolean("AND", tuple(pushed), pushed[0].span)
-        clause = ast.MatchClause(tuple(paths), self.clause.mode, where, self.clause.span)
+        # Which edges are left out is seen when all are known, those within paths and parallel ones too.
+        mode = ast.MatchMode.DIFFERENT_NODES if self.clause.mode is ast.MatchMode.INDUCED else self.clause.mode
+        clause = ast.MatchClause(tuple(paths), mode, where, self.clause.span)
         bound = bind((clause,), snapshot.names, context.text)
         if bound.residual:
             raise NotSupportedError("a condition that only SQL can test is left")

@@ -33,8 +33,7 @@ class ValuesResult(Result):
     def __len__(self) -> int:
         return self._count if self.columns else 0
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as tuples of Python values."""
+    def _rows(self, *, whole: bool) -> Iterator[tuple[Any, ...]]:
         return iter(zip(*self._values, strict=True))
 
     def presented(self) -> pa.Table:

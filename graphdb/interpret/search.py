@@ -154,7 +154,7 @@ class Search:
         for trace in self._depth_first(automaton, row, start, end, frozenset()):
             found.setdefault(trace.vertex, []).append(trace)
         for traces in found.values():
-            yield from _selected(traces, selector)
+            yield from _selected(traces, selector, used)
 
     def _shortest(self, automaton: Automaton, row: Row, start: str, end: str, distinct: bool) -> Iterator[Row]:
         """Yield the row with the shortest paths along one repeated edge, found by kernels."""
@@ -281,8 +281,9 @@ class Kept:
         return len(self.lengths) == selector.count if selector.groups else self.count >= selector.count
 
 
-def _selected(traces: list[Trace], selector: ast.Selector) -> list[Trace]:
-    traces.sort(key=lambda trace: trace.length)
+def _selected(traces: list[Trace], selector: ast.Selector, used: frozenset[Edge]) -> list[Trace]:
+    """Return the shortest of some paths, and of those that are as long the ones that take no ``used`` edge first."""
+    traces.sort(key=lambda trace: (trace.length, bool(used) and not used.isdisjoint(trace.edges())))
     if not selector.groups:
         return traces[: selector.count]
     lengths = sorted({trace.length for trace in traces})[: selector.count]

@@ -218,6 +218,8 @@ class StaticTypes:
             return list_of(common(sides))
         for type in (left, right):
             wanted = (*_NUMBERS, "temporal", *(["string"] if node.operator == "+" else []), *_OPEN)
+            if node.operator == "+" and "string" in bases:
+                wanted += ("boolean",)
             if type.base not in wanted:
                 raise self._mismatch(f"{node.operator} cannot take {left} and {right}", node)
         if bases[0] in _NUMBERS and bases[1] in _NUMBERS:

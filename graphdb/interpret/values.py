@@ -85,6 +85,9 @@ class Several(list[Any]):
 
 Answer = bool | None
 
+INT64 = range(-(2**63), 2**63)
+"""The integers that the language has."""
+
 
 def is_number(value: object) -> bool:
     """Whether a value is a number, which a boolean is not."""

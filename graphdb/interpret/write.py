@@ -204,18 +204,22 @@ class Writer:
                     position=node.span.start,
                 )
             facts.append(Fact(item, *literal))
+        self._put_facts(target, key, tuple(facts))
+
+    def _put_facts(self, target: Vertex | Edge, key: int, facts: tuple[Fact, ...]) -> None:
+        """Set the values of one property; none takes it away."""
         self.changes.properties_set += 1
         if isinstance(target, Vertex):
             self.view.facts(target)
             if not facts:
                 self._pending.keep(target)
-            self.view.set_facts(target.id, key, tuple(facts))
+            self.view.set_facts(target.id, key, facts)
             self._pending.facts.add((target.id, key))
             return
         self.view.edge_facts(target)
         described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
         if facts:
-            described[target.ordinal][key] = tuple(facts)
+            described[target.ordinal][key] = facts
         else:
             described[target.ordinal].pop(key, None)
         self._pending.edges.add((target.label, target.start, target.end))
@@ -242,8 +246,14 @@ class Writer:
         target = self._target(item.target, row)
         if target is None:
             return
-        if isinstance(value, (Vertex, Edge)):
-            value = self.view.properties(value)
+        known = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
+        if isinstance(value, (Vertex, Edge)):  # its properties as they are written, datatypes and languages too
+            found = dict(self.view.facts(value) if isinstance(value, Vertex) else self.view.edge_facts(value))
+            for key in [] if item.add else [key for key in known if key not in found]:
+                self._put_facts(target, key, ())
+            for key, facts in found.items():
+                self._put_facts(target, key, facts)
+            return
         if not isinstance(value, dict):
             raise TypeMismatchError(
                 f"expected a map of properties, found {type_name(value)}",
@@ -252,8 +262,7 @@ class Writer:
             )
         keys = {self._naming.key(key_named(name, item.value)): name for name in value}
         if not item.add:
-            facts = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
-            for key in [key for key in facts if key not in keys]:
+            for key in [key for key in known if key not in keys]:
                 self._put(target, key, None, item.value)
         for key, name in keys.items():
             self._put(target, key, value[name], item.value)

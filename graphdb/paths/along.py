@@ -3,13 +3,16 @@
 Which data edges one edge of the pattern takes (its labels, properties and conditions, and what is asked of its two
 ends) is a pattern of one edge, which is planned and run as any other.  A path along one repeated edge then goes along
 those.  For several parts the edges of each are put together in the product of the data graph with the pattern's
-automaton (Glushkov 1961: a state for each edge that the pattern names, repetitions written out).
+automaton (:mod:`graphdb.paths.product`).  Where a condition looks at several edges of a part, all of its edges are one
+pattern, and those that match together stay together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,72 +22,22 @@ from graphdb.choices import settle
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.paths.base import PathBase, code_of
+from graphdb.paths.product import BEGIN, Edges, Fragment, Mask, Product
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import all_hold
-from graphdb.pattern.pieces import Piece, conditions_on
+from graphdb.pattern.pieces import Piece, conditions_on, names_of
 from graphdb.plan.paths import Along
 from graphdb.rows import Parameters
 from graphdb.storage.pcsr import Partition, partition_of
 
 Ids = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _BYTES = 64
 """What an edge of a product takes of memory, while it is made."""
 _LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
-
-
-@dataclass(frozen=True, slots=True)
-class _Edges:
-    """Data edges seen from the left: the vertices at their ends, and their codes."""
-
-    left: Ids
-    right: Ids
-    codes: Ids
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def from_(self, mask: Mask | None) -> _Edges:
-        """Those that begin at some vertices."""
-        if mask is None:
-            return self
-        kept = mask[self.left]
-        return _Edges(self.left[kept], self.right[kept], self.codes[kept])
-
-
-@dataclass(slots=True)
-class _Product:
-    """The edges of a product while they are put together; ``most``: so many of them."""
-
-    vertices: int
-    most: int
-    pieces: list[int] = field(default_factory=lambda: [-1])
-    """Of each state, the part whose edge led to it."""
-    parts: list[_Edges] = field(default_factory=list)
-    reached: dict[int, Ids] = field(default_factory=dict)
-    """Vertices at which a state may be."""
-
-    def state(self, piece: int, edges: _Edges) -> int:
-        """Add a state."""
-        self.pieces.append(piece)
-        self.reached[len(self.pieces) - 1] = np.unique(edges.right)
-        return len(self.pieces) - 1
-
-    @property
-    def edges(self) -> _Edges:
-        """All edges, between nodes."""
-        sides = (part.left for part in self.parts), (part.right for part in self.parts)
-        return _Edges(*(np.concatenate(list(side)) for side in (*sides, (part.codes for part in self.parts))))
-
-    def connect(self, before: int, state: int, edges: _Edges) -> None:
-        """Add what leads from one state to another."""
-        self.most -= len(edges)
-        if self.most < 0:
-            raise NotSupportedError("so many edges of a path of several parts do not fit in memory")
-        self.parts.append(_Edges(edges.left + before * self.vertices, edges.right + state * self.vertices, edges.codes))
+_ONWARD = ast.Direction.OUT
 
 
 class AlongRun(PathBase):
@@ -107,62 +60,99 @@ class AlongRun(PathBase):
         return self._found_along[path]
 
     def _chosen(self, path: ast.PathPattern, pieces: Sequence[Piece]) -> Along | None:
-        bounds = [[self._labels_of(edge) for edge in piece.edges] for piece in pieces]
         parallel = self._snapshot.edges.parallel
-        several = any(parallel if labels is None else parallel.intersection(labels) for b in bounds for labels in b)
-        alone = len(pieces) == 1 and len(pieces[0].edges) == 1 and pieces[0].group
+        every = [self._labels_of(edge) for piece in pieces for edge in piece.every_edge()]
+        several = any(parallel if labels is None else parallel.intersection(labels) for labels in every)
+        alone = len(pieces) == 1 and pieces[0].simple and pieces[0].group
         if alone and pieces[0].bare and not several:
             return None
         graph = self._snapshot.graph
         words = " ".join(self._text[path.nodes[0].span.end : path.nodes[-1].span.start].split())
-        taken = [[self._taken(piece, at) for at in range(len(piece.edges))] for piece in pieces]
-        if alone and (pieces[0].edges[0].direction is not ast.Direction.BOTH or not _asks_ends(pieces[0])):
-            ((edges,),) = taken
+        if alone and (direction_of(pieces) is not ast.Direction.BOTH or not _asks_ends(pieces[0])):
+            edges = self._taken(pieces[0], 0)
             return Along(*_both_ways(edges, graph.vertices, graph.dtype), f"{words} of {len(edges):,} edges")
-        product = _Product(graph.vertices, self._bindings_bytes // _BYTES)
-        masks = [self._mask(node) for node in path.nodes[1:-1]]
-        self._put_together(product, pieces, taken, masks)
+        product = Product(graph.vertices, self._bindings_bytes // _BYTES)
+        whole = BEGIN
+        for number, piece in enumerate(pieces):
+            mask = self._mask(path.nodes[number + 1]) if number + 1 < len(pieces) else None
+            whole = product.joined(whole, self._repeated(product, number, piece).between(None, mask))
+        product.finish(whole)
         edges = product.edges
         nodes = (len(product.pieces) + 1) * graph.vertices
         dtype = graph.dtype if nodes < np.iinfo(graph.dtype).max else np.int64
         words = f"{words}, in {len(product.pieces)} states of {len(edges):,} edges"
         return Along(*_both_ways(edges, nodes, dtype), words, tuple(product.pieces), len(pieces) - 1)
 
-    def _put_together(
-        self,
-        product: _Product,
-        pieces: Sequence[Piece],
-        taken: Sequence[Sequence[_Edges]],
-        masks: Sequence[Mask | None],
-    ) -> None:
-        """Write the automaton, each of its steps with the data edges that it takes."""
-        entering: list[tuple[int, Mask | None]] = [(0, None)]
-        for number, (piece, edges) in enumerate(zip(pieces, taken, strict=True)):
-            copies = max(piece.low, 1) if piece.high is None else piece.high
-            before, leaving = entering, []
-            for copy in range(copies):
-                first = last = -1
-                for at, these in enumerate(edges):
-                    state = product.state(number, these)
-                    for other, mask in before if at == 0 else [(last, None)]:
-                        product.connect(other, state, these.from_(mask))
-                    first, last = state if at == 0 else first, state
-                if piece.high is None and copy == copies - 1:
-                    product.connect(last, first, edges[0])
-                if copy + 1 >= piece.low:
-                    leaving.append(last)
-                before = [(last, None)]
-            mask = masks[number] if number < len(masks) else None
-            skipping = [(state, _both(had, mask)) for state, had in entering] if piece.low == 0 else []
-            entering = [*((state, mask) for state in leaving), *skipping]
-        end = len(product.pieces)
-        for state, mask in entering:
-            there = product.reached.get(state, np.arange(product.vertices))
-            product.connect(state, end, _Edges(there, there, np.full(len(there), -1)).from_(mask))
+    def _repeated(self, product: Product, number: int, piece: Piece) -> Fragment:
+        """Write a part as often as it comes; ``number`` is that of the path's part that it is, or is in."""
+        once = self._once(piece)
+        if piece.low == piece.high == 1:
+            return once(product, number)
+        copies = max(piece.low, 1) if piece.high is None else piece.high
+        firsts: Sequence[Edges] = ()
+        before: Sequence[tuple[int, Mask]] = ()
+        lasts: list[tuple[int, Mask]] = []
+        for copy in range(copies):
+            one = once(product, number)
+            if one.skips:
+                raise NotSupportedError("a repeated part of a path that may be nothing is not supported in SQL")
+            product.follow(before, one.firsts)
+            if piece.high is None and copy == copies - 1:
+                product.follow(one.lasts, one.firsts)
+            if copy + 1 >= piece.low:
+                lasts += one.lasts
+            firsts, before = firsts or one.firsts, one.lasts
+        return Fragment(firsts, lasts, piece.low == 0)
 
-    def _taken(self, piece: Piece, at: int) -> _Edges:
+    def _once(self, piece: Piece) -> Callable[[Product, int], Fragment]:
+        """Return what writes a part once: its edges, found already, each after the one before it."""
+        if piece.entwined:
+            vertices, codes = self._chains(piece)
+            return lambda product, number: product.chain(number, vertices, codes)
+        writers: list[Callable[[Product, int], Fragment]] = []
+        for at, edge in enumerate(piece.edges):
+            if isinstance(edge, ast.EdgePattern):
+                writers.append(partial(_edge, self._taken(piece, at)))
+            else:
+                writers.append(
+                    partial(self._within, edge, self._mask(piece.nodes[at]), self._mask(piece.nodes[at + 1]))
+                )
+
+        def write(product: Product, number: int) -> Fragment:
+            first, *others = (writer(product, number) for writer in writers)
+            return reduce(product.joined, others, first)
+
+        return write
+
+    def _within(self, piece: Piece, left: Mask, right: Mask, product: Product, number: int) -> Fragment:
+        return self._repeated(product, number, piece).between(left, right)
+
+    def _chains(self, piece: Piece) -> tuple[list[Ids], list[Ids]]:
+        """Run the pattern of all edges of a part together: the vertices and the codes of each match."""
+        nodes = [
+            node if node.variable else replace(node, variable=ast.Variable(f"#at{i}", node.span))
+            for i, node in enumerate(piece.nodes)
+        ]
+        plain = [edge for edge in piece.edges if isinstance(edge, ast.EdgePattern)]
+        edges = [
+            replace(edge, variable=edge.variable or ast.Variable(f"#edge{i}", edge.span), repeat=None)
+            for i, edge in enumerate(plain)
+        ]
+        where = all_hold([*chain(*piece.where), *piece.across], plain[0].span)
+        names = names_of(*nodes)
+        bound = self._alone(tuple(nodes), tuple(edges), where, [*names, *names_of(*edges)])
+        places = [bound.vertex_of[name] for name in names]
+        numbers = [bound.edge_of[name] for name in names_of(*edges)]
+        needs = Wanted(tuple(sorted({*places})), tuple(sorted(numbers)), False, None)
+        columns = {f"at{i}": f"b.v{place}" for i, place in enumerate(places)}
+        columns |= {f"code{i}": code_of(bound, e, names[i]) for i, e in enumerate(numbers)}
+        found = self._columns_of(bound, needs, columns)
+        return [found[f"at{i}"] for i in range(len(places))], [found[f"code{i}"] for i in range(len(numbers))]
+
+    def _taken(self, piece: Piece, at: int) -> Edges:
         """Run the pattern of one edge of a part."""
         left, edge, right = piece.nodes[at], piece.edges[at], piece.nodes[at + 1]
+        assert isinstance(edge, ast.EdgePattern)
         left = left if left.variable else replace(left, variable=ast.Variable(_LEFT, left.span))
         right = right if right.variable else replace(right, variable=ast.Variable(_RIGHT, right.span))
         edge = replace(edge, variable=edge.variable or ast.Variable(_EDGE, edge.span), repeat=None)
@@ -172,12 +162,12 @@ class AlongRun(PathBase):
         if any(vertex.kinds for vertex in bound.vertices):
             raise NotSupportedError("paths to literals are not supported in SQL")
         source, target = (bound.vertex_of[name] for name in (names[0], names[2]))
-        needs = Wanted(tuple(sorted((source, target))), (0,), False, None)
+        needs = Wanted(tuple(sorted({source, target})), (0,), False, None)
         columns = {"s": f"b.v{source}", "t": f"b.v{target}", "code": code_of(bound, 0, names[0])}
         found = self._columns_of(bound, needs, columns)
-        return _Edges(found["s"], found["t"], found["code"])
+        return Edges(found["s"], found["t"], found["code"])
 
-    def _mask(self, node: ast.NodePattern) -> Mask | None:
+    def _mask(self, node: ast.NodePattern) -> Mask:
         """Return which vertices a node between two parts may be; None for any."""
         if not conditions_on(node):
             return None
@@ -225,12 +215,12 @@ class AlongRun(PathBase):
 
     def _labels_along(self, pieces: Sequence[Piece]) -> tuple[int, ...] | None:
         """Return the edge labels that a path may take; None for any."""
-        found = [self._labels_of(edge) for piece in pieces for edge in piece.edges]
+        found = [self._labels_of(edge) for piece in pieces for edge in piece.every_edge()]
         every = [labels for labels in found if labels is not None]
         return None if len(every) < len(found) else tuple(sorted({label for labels in every for label in labels}))
 
 
-def _both_ways(edges: _Edges, vertices: int, dtype: type[np.signedinteger[Any]]) -> tuple[Partition, Partition]:
+def _both_ways(edges: Edges, vertices: int, dtype: type[np.signedinteger[Any]]) -> tuple[Partition, Partition]:
     """Return partitions there and back."""
     there = partition_of(edges.left, edges.right, edges.codes, vertices, dtype)
     return there, partition_of(edges.right, edges.left, edges.codes ^ 1, vertices, dtype)
@@ -238,13 +228,14 @@ def _both_ways(edges: _Edges, vertices: int, dtype: type[np.signedinteger[Any]])
 
 def direction_of(pieces: Sequence[Piece]) -> ast.Direction:
     """Return how a path of one edge is written; of several, that it is no one's way back."""
-    return pieces[0].edges[0].direction if len(pieces) == len(pieces[0].edges) == 1 else ast.Direction.OUT
+    edge = pieces[0].edges[0]
+    return edge.direction if len(pieces) == 1 and isinstance(edge, ast.EdgePattern) and pieces[0].simple else _ONWARD
+
+
+def _edge(edges: Edges, product: Product, number: int) -> Fragment:
+    return product.edge(number, edges)
 
 
 def _asks_ends(piece: Piece) -> bool:
     """Whether it matters at which end of an edge a path comes to it."""
     return any(map(conditions_on, piece.nodes)) or any(piece.where)
-
-
-def _both(one: Mask | None, other: Mask | None) -> Mask | None:
-    return other if one is None else one if other is None else one & other

@@ -171,8 +171,8 @@ class SelectedRun(AlongRun):
         assert path.selector is not None
         labels = self._labels_along(pieces)
         low, high = pieces[0].low, pieces[0].high
-        if len(pieces) > 1 or len(pieces[0].edges) > 1:
-            ends = [None if piece.high is None else piece.high * len(piece.edges) for piece in pieces]
+        if len(pieces) > 1 or not pieces[0].simple:
+            ends = [piece.longest for piece in pieces]
             low, high = 1, None if None in ends else sum(filter(None, ends))
         mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (

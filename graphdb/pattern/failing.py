@@ -13,7 +13,10 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.storage.terms import Kind
 
-_CONVERSIONS = frozenset({"tointeger", "tofloat", "toboolean", "tostring"})
+_TAKE_ANYTHING = frozenset(
+    "coalesce datatype elementid exists id iri keys labels lang predicate properties type".split()
+)
+"""Functions that do not fail on a value of another type."""
 _CUTS = frozenset({"substring", "left", "right"})
 _TEXTS = 1 << Kind.STRING | 1 << Kind.LANGSTRING | 1 << Kind.OTHER
 """Kinds of literals that are all texts."""
@@ -27,7 +30,7 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
                 return True
             case ast.Binary() | ast.Unary(operator="-") if _is_mixed(part, names, text):
                 return True
-            case ast.FunctionCall(name=name) if name.lower() in _CONVERSIONS and _is_mixed(part, names, text):
+            case ast.FunctionCall(name=name) if name.lower() not in _TAKE_ANYTHING and _is_mixed(part, names, text):
                 return True
             case ast.FunctionCall(name=name, arguments=(_, *lengths)) if name.lower() in _CUTS:
                 if not all(isinstance(length, ast.Literal) for length in lengths):

@@ -1,9 +1,10 @@
-"""The parts of a path pattern, one after the other: single edges, repeated edges, and repeated chains of edges."""
+"""The parts of a path pattern, one after the other: single edges, repeated edges, repeated chains of edges or parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
@@ -18,34 +19,69 @@ class Piece:
     Attributes
     ----------
     nodes, edges
-        The chain; the outermost nodes are those around it, with what is said of them inside brackets.
+        The chain, each of its edges one edge or a part of its own; the outermost nodes are those around it, with what
+        is said of them inside brackets.
     where
         Conditions, for each edge those that need nothing but it and its ends.
+    across
+        Conditions on several edges.
     group
         Whether its names are lists.
     """
 
     nodes: tuple[ast.NodePattern, ...]
-    edges: tuple[ast.EdgePattern, ...]
+    edges: tuple[ast.EdgePattern | Piece, ...]
     where: tuple[tuple[ast.Expression, ...], ...]
     low: int = 1
     high: int | None = 1
     group: bool = False
+    across: tuple[ast.Expression, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Its variables."""
-        return names_of(*self.nodes, *self.edges)
+        own = names_of(*self.nodes, *(edge for edge in self.edges if isinstance(edge, ast.EdgePattern)))
+        return list(dict.fromkeys([*own, *(n for edge in self.edges if isinstance(edge, Piece) for n in edge.names)]))
+
+    @property
+    def simple(self) -> bool:
+        """Whether it is one edge."""
+        return len(self.edges) == 1 and isinstance(self.edges[0], ast.EdgePattern)
+
+    @property
+    def nested(self) -> bool:
+        """Whether there are parts in it."""
+        return any(isinstance(edge, Piece) for edge in self.edges)
+
+    @property
+    def entwined(self) -> bool:
+        """Whether only some of its edges go together: they have to fulfil a condition, or to share a vertex."""
+        names = names_of(*self.nodes)
+        return not self.simple and not self.nested and (bool(self.across) or len({*names}) < len(names))
+
+    @property
+    def longest(self) -> int | None:
+        """How many edges it has at most; None for any number."""
+        lengths = [edge.longest if isinstance(edge, Piece) else 1 for edge in self.edges]
+        return None if self.high is None or None in lengths else self.high * sum(filter(None, lengths))
+
+    def every_edge(self) -> Iterator[ast.EdgePattern]:
+        """Yield all edges in it."""
+        for edge in self.edges:
+            yield from edge.every_edge() if isinstance(edge, Piece) else (edge,)
 
     @property
     def bare(self) -> bool:
         """Whether it is edges of some labels, on which there are no conditions."""
+        edge = self.edges[0]
         return (
             len(self.edges) == 1
-            and self.edges[0].properties is None
-            and self.edges[0].where is None
+            and isinstance(edge, ast.EdgePattern)
+            and edge.properties is None
+            and edge.where is None
             and not any(self.where)
             and not any(map(conditions_on, self.nodes))
+            and len({*names_of(*self.nodes)}) == len(names_of(*self.nodes))
         )
 
 
@@ -55,7 +91,7 @@ def pieces_of(path: ast.PathPattern) -> list[Piece]:
     Raises
     ------
     NotSupportedError
-        A part has parts, a name or a selector of its own, or a condition that looks at several of its edges.
+        A part has a name or a mode of its own, or parts and a condition that looks at several edges.
     """
     return [_piece(edge) for edge in path.edges]
 
@@ -69,26 +105,24 @@ def _piece(edge: ast.EdgePattern | ast.Subpath) -> Piece:
         around = ast.NodePattern(span=edge.span)
         return Piece((around, around), (edge,), ((),), low, high, group)
     inner = edge.pattern
-    edges = tuple(part for part in inner.edges if isinstance(part, ast.EdgePattern) and part.repeat is None)
-    if len(edges) < len(inner.edges) or not edges or inner.variable or inner.mode or inner.selector:
-        raise NotSupportedError("quantifiers, names or modes inside a part of a searched path are not supported in SQL")
-    names = names_of(*inner.nodes, *edges)
-    if len({*names}) < len(names):
-        raise NotSupportedError("a vertex that comes twice in a part of a searched path is not supported in SQL")
+    if not inner.edges or inner.variable or inner.mode or inner.selector:
+        raise NotSupportedError("names or modes inside a part of a searched path are not supported in SQL")
+    edges = tuple(e if isinstance(e, ast.EdgePattern) and e.repeat is None else _piece(e) for e in inner.edges)
+    found = Piece(inner.nodes, edges, ((),) * len(edges), low, high, group)
+    known = [{*names_of(*pair)} for pair in pairwise(inner.nodes)]
+    for names, part in zip(known, edges, strict=True):
+        names |= {*names_of(part)} if isinstance(part, ast.EdgePattern) else set()
     where: list[list[ast.Expression]] = [[] for _ in edges]
+    across: list[ast.Expression] = []
     for condition in conjuncts(edge.where):
         used = free_variables(condition)
-        at = [i for i, known in enumerate(_known(inner.nodes, edges)) if used <= known]
-        if not at:
-            raise NotSupportedError("a condition on several edges of a searched path is not supported in SQL")
-        where[at[0]].append(condition)
-    return Piece(inner.nodes, edges, tuple(map(tuple, where)), low, high, group)
-
-
-def _known(nodes: tuple[ast.NodePattern, ...], edges: tuple[ast.EdgePattern, ...]) -> Iterator[set[str]]:
-    """Yield, for each edge, its name and those of its ends."""
-    for i, edge in enumerate(edges):
-        yield {*names_of(nodes[i], edge, nodes[i + 1])}
+        at = [i for i, part in enumerate(edges) if isinstance(part, ast.EdgePattern) and used <= known[i]]
+        (where[at[0]] if at else across).append(condition)
+    nodes, own = names_of(*inner.nodes), names_of(*(e for e in edges if isinstance(e, ast.EdgePattern)))
+    again = len({*nodes}) < len(nodes)
+    if len({*own}) < len(own) or not {*own}.isdisjoint(nodes) or (found.nested and (again or across)):
+        raise NotSupportedError("such conditions on the edges of a searched path are not supported in SQL")
+    return replace(found, where=tuple(map(tuple, where)), across=tuple(across))
 
 
 def names_of(*parts: ast.NodePattern | ast.EdgePattern | ast.PathPattern) -> list[str]:

@@ -19,6 +19,8 @@ _MOST_VERSIONS = 16
 _MOST_EDGES = 12
 """Edges of one version."""
 
+_NODES_DIFFER = (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED)
+
 _MODES = {
     ast.PathMode.WALK: ast.MatchMode.REPEATABLE_ELEMENTS,
     ast.PathMode.TRAIL: ast.MatchMode.DIFFERENT_EDGES,
@@ -67,13 +69,19 @@ def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Versi
     NotSupportedError
         There are too many versions, no upper bound, or a selector; or a name means something else in each repetition.
     """
-    repeats = [edge for match in matches for path in match.patterns for edge in path.edges if edge.repeat is not None]
+    repeats = [
+        (match.mode in _NODES_DIFFER, edge.repeat)
+        for match in matches
+        for path in match.patterns
+        for edge in path.edges
+        if edge.repeat is not None
+    ]
     choices: list[range] = []
-    for edge in repeats:
-        assert edge.repeat is not None
-        if edge.repeat.high is None:
+    for differ, repeat in repeats:
+        if repeat.high is None:
             raise NotSupportedError("paths without an upper bound are not supported as plain patterns")
-        choices.append(range(edge.repeat.low, edge.repeat.high + 1))
+        # Between vertices that differ there is an edge.
+        choices.append(range(max(repeat.low, 1) if differ else repeat.low, repeat.high + 1))
     combined = 1
     for choice in choices:
         combined *= len(choice)
@@ -139,8 +147,8 @@ class _Unroller:
         return f"#u{next(self._fresh)}"
 
     def _clause(self, match: ast.MatchClause) -> Iterator[ast.MatchClause]:
-        nodes_differ = match.mode is ast.MatchMode.DIFFERENT_NODES
-        if match.mode is ast.MatchMode.INDUCED or (nodes_differ and any(map(_may_be_empty, match.patterns))):
+        nodes_differ = match.mode in _NODES_DIFFER
+        if nodes_differ and any(map(_may_be_empty, match.patterns)):
             raise NotSupportedError("such paths are not supported beside vertices that differ")
         patterns: list[ast.PathPattern] = []
         own: list[ast.MatchClause] = []
@@ -264,8 +272,10 @@ class _Unroller:
 
 
 def _may_be_empty(path: ast.PathPattern) -> bool:
-    """Whether two of a path's vertices may be the same one, with nothing between them."""
-    return any(edge.repeat is not None and edge.repeat.low == 0 for edge in path.edges)
+    """Whether a path may be nothing, from a vertex to itself."""
+    names = [None if node.variable is None else node.variable.name for node in path.nodes]
+    between = zip(names, path.edges, names[1:], strict=False)
+    return any(edge.repeat is not None and edge.repeat.low == 0 and a is not None and a == b for a, edge, b in between)
 
 
 def _name_of(node: ast.NodePattern) -> str:

@@ -57,6 +57,8 @@ class PathStep:
         The partition that the path goes along, seen from its source.
     count, groups
         For each two ends so many paths, or with ``groups`` all paths of so many lengths.
+    ties
+        Whether all paths that are as long as the last of them come with them.
     spelled
         Whether their vertices and edges are wanted; without, lengths and numbers are.
     bound
@@ -80,6 +82,7 @@ class PathStep:
     bound: bool = False
     only: Literal["", "source", "target"] = ""
     along: Along | None = None
+    ties: bool = False
 
     @property
     def walks(self) -> bool:
@@ -108,6 +111,8 @@ class PathStep:
             wanted = "spelled out" if self.spelled else "not spelled"
             return f"every {self.mode} {edge}, {wanted}: longer and longer ones that can still reach an end"
         many = "" if self.count == 1 else f" {self.count} lengths of" if self.groups else f" {self.count}"
+        if self.ties and not self.groups:
+            many += " (and those as short)"
         wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
         if self.only:
             return (

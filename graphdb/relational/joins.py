@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 KEPT = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
 
-_COLUMN = re.compile(r"b\.\w+")
+COLUMN = re.compile(r"b\.\w+")
+"""SQL that is a column of a relation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class Joins:
                 columns |= {edge.target: ends[1 if edge.directed else 0 :]}
             for vertex, found in columns.items():
                 selects = [f"SELECT {sql} AS id FROM {left.source} b WHERE {sql} IS NOT NULL" for sql in found]
-                plain = len(found) == 1 and left.source in self._numbered and _COLUMN.fullmatch(found[0])
+                plain = len(found) == 1 and left.source in self._numbered and COLUMN.fullmatch(found[0])
                 column = (left.source, found[0][2:]) if plain else None
                 yield Given(vertex, " UNION ".join(selects), {}, column)
 
@@ -171,7 +172,7 @@ class Joins:
         if relation.source in self._numbered:
             return True
         columns = [*(relation.variables[name] for name in names), *relation.known.values()]
-        if not names or relation.matches is not None or not all(_COLUMN.fullmatch(column.sql) for column in columns):
+        if not names or relation.matches is not None or not all(COLUMN.fullmatch(column.sql) for column in columns):
             return False
         for i, step in enumerate(self._steps):
             if isinstance(step, Step) and step.view == relation.source and not step.given:

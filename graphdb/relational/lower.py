@@ -28,7 +28,7 @@ from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
-from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
+from graphdb.relational.joins import COLUMN, KEPT, Setting, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.searched import Searches
 from graphdb.relational.subqueries import AT, leading
@@ -119,7 +119,11 @@ class Lowering(Searches):
                 relation = self._with(relation, clause)
 
     def _with(self, relation: Relation, clause: ast.WithClause) -> Relation:
-        if not _looks_back(clause, self._items(clause.returns, relation), relation.variables):
+        items = self._items(clause.returns, relation)
+        if not _looks_back(clause, items, relation.variables):
+            named = None if self._groups is not None else _named(relation, clause.returns, items)
+            if named is not None:
+                return replace(relation, variables=named, where=tuple(conjuncts(clause.where)))
             return self._after(self._project(relation, clause.returns), clause)
         # A condition sees what was there before, too: then it is tested there.
         where = tuple(conjuncts(clause.where))
@@ -363,6 +367,23 @@ def _looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before:
     if not isinstance(clause, ast.WithClause):
         return False
     return bool((free_variables(clause.where) - {item.alias or item.text for item in items}) & set(before))
+
+
+def _named(
+    relation: Relation, returns: ast.ReturnClause, items: Iterable[ast.ReturnItem]
+) -> Mapping[str, Typed] | None:
+    """Return columns by the names that a WITH gives them; None where it does more than that."""
+    if relation.where or relation.known or relation.matches is not None or any(n in KEPT for n in relation.variables):
+        return None
+    if returns.distinct or returns.order_by or returns.skip is not None or returns.limit is not None:
+        return None
+    named: dict[str, Typed] = {}
+    for item in items:
+        found = relation.variables.get(item.expression.name) if isinstance(item.expression, ast.Variable) else None
+        if found is None or not COLUMN.fullmatch(found.sql):
+            return None
+        named[item.alias or item.text] = found
+    return named
 
 
 def _aliased(relation: Relation, version: Version) -> Relation:

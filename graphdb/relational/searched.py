@@ -71,8 +71,10 @@ class _Path:
             if node.variable is not None:
                 yield node.variable.name, Typed(f"(b.ppath).vertices[{begin} + 1]", NODE)
         for piece, begin, end in zip(self.pieces, cuts, cuts[1:], strict=False):
+            if piece.nested:
+                continue
             count = len(piece.edges)
-            places = [(edge.variable, edges, at, at) for at, edge in enumerate(piece.edges)]
+            places = [(edge.variable, edges, at, at) for at, edge in enumerate(piece.every_edge())]
             vertices = Typed("(b.ppath).vertices", list_of(NODE))
             places += [(node.variable, vertices, at, at // count) for at, node in enumerate(piece.nodes)]
             for variable, values, at, beyond in places:
@@ -161,6 +163,8 @@ class Searches(Subqueries):
         steps, beside = [], []
         for path in split.paths:
             match, every = matches[path.clause], path.pattern.selector is _EVERY
+            if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
+                raise NotSupportedError("lists of what parts inside parts bind are not supported in SQL")
             step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
             if every and step.mode == "WALK" and step.high is None:
                 raise NotSupportedError("walks of any length are endless")
@@ -168,8 +172,6 @@ class Searches(Subqueries):
             if match.mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK":
                 both = [(name, edge) for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)]
                 shared = {name for name, _ in both}
-                if not every and any(isinstance(edge, PathStep) for _, edge in both):
-                    raise NotSupportedError("a selected path beside another that it may cross is not supported in SQL")
                 edges[path.clause].append((path.edges, step))
             steps.append(step)
             beside.append(shared)
@@ -230,11 +232,9 @@ class Searches(Subqueries):
                 candidates[end], conditions = self._candidates(free[end])
                 residual += conditions
         used = used | free_variables(residual)
-        any_one = bool(beside) and step.count == 1 and not step.groups
-        if any_one:  # whichever of the shortest takes no edge that the row has
-            step = replace(step, groups=True)
-        if beside and step.count != EVERY and not step.groups:
-            raise NotSupportedError("several paths beside edges that they may take are not supported in SQL")
+        most = 0 if not beside or step.groups or step.count == EVERY else step.count
+        if most:  # of those that are as short, the ones that take no edge that the row has
+            step = replace(step, groups=step.count == 1, ties=True)
         alike = used.isdisjoint({*path.names, path.length, path.edges})
         if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
             wanted = _only(path, relation, known, used) if step.walks else ""
@@ -251,7 +251,7 @@ class Searches(Subqueries):
         found = Searched(self._name("paths"), step, given, candidates.get(path.left), candidates.get(path.right))
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
-        return _with_paths(relation, path, found, joined, bool(known), residual, beside, any_one=any_one)
+        return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
 
     def _candidates(self, match: ast.MatchClause) -> tuple[NDArray[np.int64] | None, tuple[ast.Expression, ...]]:
         """Return the vertices that an end may be (None: any), and conditions on it that only SQL can test."""
@@ -268,12 +268,12 @@ def _with_paths(
     started: bool,
     where: tuple[ast.Expression, ...],
     beside: Collection[str],
-    *,
-    any_one: bool = False,
+    most: int,
 ) -> Relation:
     """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them.
 
-    With ``any_one`` each row is joined with one path for each two ends.
+    A row is joined with so many paths at ``most`` (0: all) for each two ends: they are selected, shorter ones first and
+    of those that are as long the ones that take no edge ``beside`` them, and then kept where they take none.
     """
     columns = found.columns
     ends = {path.left: "s", path.right: "t"}
@@ -287,13 +287,19 @@ def _with_paths(
     if left is UNIT or (started and not joined):
         return Relation(f"(SELECT {chosen} FROM {found.view} r{several})", variables, where)
     conditions = [f"r.{ends[name]} = l.{left.variables[name].sql[2:]}" for name in joined]
-    for name in beside:
+    crossing = []
+    for name in sorted(beside):
         other, mine = left.variables[name], edges_of("r.path").sql
         test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
-        conditions.append(f"NOT {test}({mine}, l.{other.sql[2:]})")
+        crossing.append(f"{test}({mine}, l.{other.sql[2:]})")
+    crosses, selected = " OR ".join(crossing), ""
+    if crossing and not most:
+        conditions.append(f"NOT ({crosses})")
+    elif crossing:
+        first = f"row_number() OVER (PARTITION BY l.rowid, r.s, r.t ORDER BY r.length ASC, ({crosses}) ASC)"
+        selected = f" QUALIFY NOT ({crosses}) AND {first} <= {most}"
     on = all_of(conditions)
-    one = " QUALIFY row_number() OVER (PARTITION BY l.rowid, r.s, r.t) = 1" if any_one else ""
-    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{one})"
+    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 
@@ -315,7 +321,8 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
     paths: list[_Path] = []
     nodes: list[tuple[int, ast.NodePattern, str]] = []
     for number, match in enumerate(matches):
-        for piece in (piece for path in match.patterns for piece in apart(path)):
+        whole = match.mode is ast.MatchMode.DIFFERENT_NODES  # no vertex of a path is one of the rest
+        for piece in (piece for path in match.patterns for piece in ((path,) if whole else apart(path))):
             if piece.plain:
                 plain[number].append(piece)
                 continue

@@ -15,7 +15,7 @@ from graphdb.typed import Typed
 from graphdb.values import NULL, Base
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
-from graphdb.writing.stages import Stage, is_empty_map, reads_of, refused, target_of
+from graphdb.writing.stages import Stage, assigned, reads_of, refused, target_of
 from graphdb.writing.work import LITERAL, NO_TEXT, Work, union_all
 
 _TRIPLE = "label, subject, object"
@@ -29,8 +29,11 @@ class _Assignment:
     """What each row says a property of its ``target`` is: ``value``, or nothing."""
 
     target: Typed
-    key: ast.KeyName
+    key: ast.KeyName | None
+    """None for all properties of the vertex or edge that ``value`` is, as they are written."""
     value: Typed
+    sparse: bool = False
+    """Whether a row with null says nothing of it."""
 
 
 def _items(stage: Stage) -> tuple[Item, ...]:
@@ -55,7 +58,8 @@ class Change:
                 raise refused(f"changing {values[target.name].type} is not for SQL", text, target)
         assignments = list(_assignments(stage, values, text))
         for assignment in assignments:
-            written(assignment.value)
+            if assignment.key is not None:
+                written(assignment.value)
         if any(map(_clears, _items(stage))) and len(_items(stage)) > 1:
             raise NotSupportedError("setting all properties beside others is not for SQL")
 
@@ -81,18 +85,25 @@ class Change:
     def _refuse_rows(self, assignments: list[_Assignment], text: str) -> None:
         """Refuse rows with values that are not written here, or that read what a row before them writes."""
         source, values = self._kept.source, self._kept.values
-        self._work.refuse_unwritten(source, [(each.value, written(each.value)) for each in assignments])
+        self._work.refuse_unwritten(
+            source, [(each.value, written(each.value)) for each in assignments if each.key is not None]
+        )
         maps_of = [
             (values[target_of(item, text).name], values[self._stage.name_of(item.value)])
             for item in _items(self._stage)
             if isinstance(item, ast.SetItem)
             and not isinstance(item.target, ast.Property)
-            and not is_empty_map(item.value)
+            and not isinstance(item.value, ast.MapLiteral)
         ]
         tests = [f"({target.sql} IS NOT NULL AND {value.sql} IS NULL)" for target, value in maps_of]
         self._work.refuse_rows(source, tests, "a map of properties that is null is not for SQL")
         if not isinstance(self._stage.write, ast.SetClause):
             return
+        if any(each.sparse for each in assignments) and any(map(_clears, _items(self._stage))):
+            (own,) = {each.target.sql for each in assignments}
+            twice = f"SELECT 1 FROM {source} b WHERE {own} IS NOT NULL GROUP BY {own} HAVING count(*) > 1 LIMIT 1"
+            if self._work.context.connection.rows(twice):
+                raise NotSupportedError("some rows take away what rows before them have set")
         for read in set(reads_of(self._stage.write, text)):
             reader, target = values.get(read.variable), values[read.target]
             if reader is None or reader.type.base is not target.type.base:
@@ -147,50 +158,56 @@ class Change:
         """Return the tables of what properties are in the end, and of the numbers of these literals.
 
         The first has the ``columns`` of their owner (``owner`` says how a row yields them, from ``t``), ``key``,
-        ``lexical`` and ``datatype``, which are NULL where a property goes.
+        ``lexical`` and ``datatype``, or the ``value`` that is a literal already; NULL where a property goes.
         """
         work, selects = self._work, []
         for i, each in enumerate(assignments):
+            seq = f"b.at * {len(assignments)} + {i} AS seq, {owner.format(t=each.target.sql)}"
+            if each.key is None:
+                selects.append(
+                    f"SELECT {seq}, f.key, {NO_TEXT} AS lexical, {NO_TEXT} AS datatype, f.value"
+                    f" FROM {self._kept.source} b JOIN {_facts(each.value)} WHERE {each.target.sql} IS NOT NULL"
+                )
+                continue
             text = written(each.value)
             null = each.value.type == NULL
             selects.append(
-                f"SELECT b.at * {len(assignments)} + {i} AS seq, {owner.format(t=each.target.sql)}, "
-                f"{work.naming.key(each.key)}::BIGINT AS key, {NO_TEXT if null else text.lexical} AS lexical, "
-                f"{NO_TEXT if null else text.datatype} AS datatype FROM {self._kept.source} b"
-                f" WHERE {each.target.sql} IS NOT NULL"
+                f"SELECT {seq}, {work.naming.key(each.key)}::BIGINT AS key, {NO_TEXT if null else text.lexical} AS"
+                f" lexical, {NO_TEXT if null else text.datatype} AS datatype, NULL::BIGINT AS value"
+                f" FROM {self._kept.source} b"
+                f" WHERE {each.target.sql} IS NOT NULL{f' AND {each.value.sql} IS NOT NULL' if each.sparse else ''}"
             )
         rows = work.tables.make(union_all(selects))
-        work.changes.properties_set += work.tables.count(rows)
-        pair = "struct_pack(lexical := lexical, datatype := datatype)"
-        last = (
-            f"SELECT {columns}, key, v.lexical AS lexical, v.datatype AS datatype FROM"
-            f" (SELECT {columns}, key, arg_max({pair}, seq) AS v FROM {rows} GROUP BY ALL)"
+        work.changes.properties_set += work.tables.number(f"SELECT count(DISTINCT (seq, key)) FROM {rows}")
+        last = f"SELECT key, max(seq) AS seq FROM {rows} GROUP BY {columns}, key"
+        table = work.tables.make(
+            f"SELECT {columns}, key, lexical, datatype, value FROM {rows} SEMI JOIN ({last}) USING (seq, key)"
         )
-        table = work.tables.make(last)
         return table, work.literals(table)
 
     def _vertices(self, assignments: list[_Assignment], cleared: list[Typed]) -> None:
         work = self._work
         type, hidden = work.hidden
-        added, removed = [], []
+        added, removed, rows = [], [], None
         if assignments:
             rows, literals = self._written(assignments, "{t} AS subject", "subject")
             new = work.tables.make(
-                f"SELECT v.subject, v.key AS label, l.value AS object FROM {rows} v LEFT JOIN {literals} l ON {LITERAL}"
+                f"SELECT v.subject, v.key AS label, coalesce(v.value, l.value) AS object FROM {rows} v"
+                f" LEFT JOIN {literals} l ON {LITERAL}"
             )
             removed.append(
-                f"SELECT t.label, t.subject, t.object FROM _graphdb.triple t JOIN {new} n ON t.label = n.label"
-                f" AND t.subject = n.subject WHERE t.object >= {LITERAL_BASE} AND t.object IS DISTINCT FROM n.object"
+                f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {new} USING (label, subject)"
+                f" ANTI JOIN {new} USING (label, subject, object) WHERE object >= {LITERAL_BASE}"
             )
             added.append(f"SELECT {_TRIPLE} FROM {new} WHERE object IS NOT NULL")
             added.append(
                 f"SELECT {type}::BIGINT AS label, subject, {hidden}::BIGINT AS object FROM {new} WHERE object IS NULL"
             )
         for target in cleared:
-            given = ", ".join(str(work.naming.key(each.key)) for each in assignments) or "-1"
+            given = f" ANTI JOIN {rows} n ON n.subject = t.subject AND n.key = t.label" if rows is not None else ""
             gone = work.tables.make(
-                f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN (SELECT {target.sql} AS subject FROM"
-                f" {self._kept.source} b) USING (subject) WHERE object >= {LITERAL_BASE} AND label NOT IN ({given})"
+                f"SELECT t.* FROM (SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN (SELECT {target.sql} AS subject FROM"
+                f" {self._kept.source} b) USING (subject) WHERE object >= {LITERAL_BASE}) t{given}"
             )
             work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT label, subject FROM {gone})")
             removed.append(f"FROM {gone}")
@@ -212,19 +229,33 @@ class Change:
             )
             + ")"
         )
-        left, come = f"SELECT p.* FROM {properties_of(touched)} p", []
+        left, come, rows = f"SELECT p.* FROM {properties_of(touched)} p", [], None
         if assignments:
             rows, literals = self._written(assignments, owner, _EDGE)
             left += f" ANTI JOIN {rows} n USING ({_EDGE}, key)"
-            come.append(f"SELECT {_EDGE}, key, l.value FROM {rows} v JOIN {literals} l ON {LITERAL}")
+            come.append(
+                f"SELECT {_EDGE}, key, coalesce(v.value, l.value) AS value FROM {rows} v"
+                f" LEFT JOIN {literals} l ON {LITERAL}"
+            )
         for target in cleared:
-            given = ", ".join(str(work.naming.key(each.key)) for each in assignments) or "-1"
+            given = f" ANTI JOIN {rows} n USING ({_EDGE}, key)" if rows is not None else ""
             mine = f"(SELECT {owner.format(t=target.sql)} FROM {self._kept.source} b)"
-            gone = make(f"FROM {properties_of(touched)} SEMI JOIN {mine} USING ({_EDGE}) WHERE key NOT IN ({given})")
+            gone = make(f"SELECT p.* FROM {properties_of(touched)} p SEMI JOIN {mine} m USING ({_EDGE}){given}")
             work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT {_EDGE}, key FROM {gone})")
             left += f" ANTI JOIN {gone} g USING ({_EDGE}, key)"
-        properties = make(union_all([f"SELECT {_EDGE}, key, value FROM ({left})", *come]))
+        properties = make(
+            f"FROM ({union_all([f'SELECT {_EDGE}, key, value FROM ({left})', *come])}) WHERE value IS NOT NULL"
+        )
         work.update.apply(None, None, touched, make(f"FROM {edges_of(touched)}"), properties)
+
+
+def _facts(element: Typed) -> str:
+    """Return SQL for the properties of an element of each row: ``f``, with ``key`` and ``value``, and the condition."""
+    if element.type.base is Base.NODE:
+        owned = f"(SELECT subject, label AS key, object AS value FROM _graphdb.triple WHERE object >= {LITERAL_BASE})"
+        return f"{owned} f ON f.subject = {element.sql}"
+    ends = (("label", "label"), ("subject", '"start"'), ("object", '"end"'), ("ordinal", "ordinal"))
+    return "_graphdb.edge_property f ON " + " AND ".join(f"f.{name} = ({element.sql}).{field}" for name, field in ends)
 
 
 def _clears(item: Item) -> bool:
@@ -243,13 +274,12 @@ def _assignments(stage: Stage, values: Mapping[str, Typed], text: str) -> Iterat
                 raise refused("removing what an expression yields is not for SQL", text, item)
             yield _Assignment(target, item.key, Typed("NULL", NULL))
             continue
-        if is_empty_map(item.value):
-            continue
-        value = values[stage.name_of(item.value)]
-        if isinstance(item.target, ast.Property):
-            yield _Assignment(target, item.target.key, value)
-            continue
-        if value.type.base is not Base.MAP:
-            raise refused(f"setting all properties by {value.type} is not for SQL", text, item.value)
-        for name, _ in value.type.fields:
-            yield _Assignment(target, key_named(name, item.value), maps.entry(value, name))
+        for key, node in assigned(item):
+            value = values[stage.name_of(node)]
+            if key is not None or value.type.base in (Base.NODE, Base.EDGE):
+                yield _Assignment(target, key, value, sparse=key is None)
+                continue
+            if value.type.base is not Base.MAP:
+                raise refused(f"setting all properties by {value.type} is not for SQL", text, node)
+            for name, _ in value.type.fields:
+                yield _Assignment(target, key_named(name, node), maps.entry(value, name), value.type.sparse)

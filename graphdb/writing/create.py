@@ -57,8 +57,7 @@ class Create:
         """Create everything; return the rows with what they made."""
         work, source, rows = self._work, self._kept.source, self._kept.count
         if not rows:
-            self._name_nothing()
-            return Kept(source, 0, self._values)
+            return Kept(source, 0, named(self._clause, self._values))
         values = [(v, written(v)) for name, v in self._values.items() if name.startswith("#")]
         work.refuse_unwritten(source, values)
         ends = [self._values[name].sql for name in self._ends()]
@@ -96,14 +95,6 @@ class Create:
         """Return the names of vertices that are there already."""
         variables = [node.variable for pattern in self._clause.patterns for node in pattern.nodes]
         return {v.name for v in variables if v is not None and v.name in self._kept.values}
-
-    def _name_nothing(self) -> None:
-        """Name what no row has made."""
-        for element in elements_of(self._clause):
-            if element.variable is not None and element.variable.name not in self._values:
-                type = NODE if isinstance(element, ast.NodePattern) else EDGE
-                null = "CAST(NULL AS BIGINT)" if type is NODE else _edge_sql("NULL", "NULL", "NULL", "NULL")
-                self._values[element.variable.name] = Typed(null, type)
 
     def _number(self) -> None:
         """Give every element of the patterns its number in each row."""
@@ -232,6 +223,17 @@ class Create:
         source = self._work.tables.make(f"SELECT b.at{chosen} FROM {self._kept.source} b{joins} ORDER BY b.at ASC")
         named = {name: Typed(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
         return Kept(source, self._kept.count, named)
+
+
+def named(clause: ast.CreateClause, values: Mapping[str, Typed]) -> dict[str, Typed]:
+    """Return what is known of rows after a CREATE of which there are none: they name what none has made."""
+    found = dict(values)
+    for element in elements_of(clause):
+        if element.variable is not None and element.variable.name not in found:
+            type = NODE if isinstance(element, ast.NodePattern) else EDGE
+            null = "CAST(NULL AS BIGINT)" if type is NODE else _edge_sql("NULL", "NULL", "NULL", "NULL")
+            found[element.variable.name] = Typed(null, type)
+    return found
 
 
 def _edge_sql(label: object, start: str, end: str, ordinal: str) -> str:

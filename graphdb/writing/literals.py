@@ -1,21 +1,35 @@
-"""Values to literals, column by column: what :func:`graphdb.literals.literal_of` does to one value of Python's."""
+"""Values to literals, column by column: what :func:`graphdb.literals.literal_of` does to one value of Python's.
+
+Values that SQL does not hold (a time with a zone, a list of lists) are written by that function itself, once for each
+that there is (:func:`of_keys`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from graphdb import durations, maps
 from graphdb.errors import NotSupportedError
+from graphdb.literals import literal_of
 from graphdb.storage.terms import LIST_DATATYPE, XSD
+from graphdb.temporal import from_python
 from graphdb.typed import Typed, member
 from graphdb.values import MEMBERS, Base, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DATATYPES = {
     Base.BOOLEAN: "boolean",
     Base.INTEGER: "integer",
+    Base.DECIMAL: "decimal",
     Base.FLOAT: "double",
     Base.DATE: "date",
     Base.DATETIME: "dateTime",
     Base.TIME: "time",
+    Base.DURATION: "duration",
 }
 """Types, and what XML Schema calls them; a string has no datatype."""
 
@@ -39,6 +53,8 @@ def written(value: Typed) -> Written:
         Its values are no property, or SQL does not write them.
     """
     base = value.type.base
+    if base is Base.ANY:  # literals by now
+        return Written(f"({value.sql}).lexical", f"({value.sql}).datatype")
     if value.many or base not in {*_DATATYPES, Base.STRING, Base.NULL, Base.VALUE, Base.LIST}:
         what = "several values" if value.many else str(value.type)
         raise NotSupportedError(f"writing {what} is not for SQL")
@@ -55,6 +71,16 @@ def written(value: Typed) -> Written:
     return Written(_text(value.sql, base), _datatype(base), total=base not in (Base.DATE, Base.DATETIME))
 
 
+def always_written(value: Typed) -> bool:
+    """Whether every value of a column has a literal: those of a map, too."""
+    if value.type.base is Base.MAP:
+        return all(always_written(maps.entry(value, name)) for name, _ in value.type.fields)
+    return not value.many and value.type.base in _DATATYPES.keys() - {Base.DATE, Base.DATETIME} | {
+        Base.STRING,
+        Base.NULL,
+    }
+
+
 def _datatype(base: Base) -> str:
     return "CAST(NULL AS VARCHAR)" if base is Base.STRING else f"'{XSD}{_DATATYPES[base]}'"
 
@@ -62,6 +88,11 @@ def _datatype(base: Base) -> str:
 def _text(sql: str, base: Base) -> str:
     """Return SQL of the lexical form of a value of a type; NULL where it is not written here."""
     match base:
+        case Base.DECIMAL:
+            text = f"CAST({sql} AS VARCHAR)"
+            return f"CASE WHEN contains({text}, '.') THEN rtrim(rtrim({text}, '0'), '.') ELSE {text} END"
+        case Base.DURATION:
+            return durations.text(sql)
         case Base.BOOLEAN:
             return f"CASE WHEN {sql} THEN 'true' WHEN NOT {sql} THEN 'false' END"
         case Base.INTEGER:
@@ -81,15 +112,49 @@ def _text(sql: str, base: Base) -> str:
 def _list(value: Typed) -> str:
     """Return SQL of the text of a list; NULL where some item is not written here."""
     element = value.type.element or Type(Base.NULL)
-    if element.base is Base.NULL:
-        item = "'null'"
-    elif element.base is Base.STRING:
-        escaped = r"""'"' || replace(replace(x, '\', '\\'), '"', '\"') || '"'"""
-        item = f"CASE WHEN x IS NULL THEN 'null' WHEN regexp_full_match(x, '[ -~]*') THEN {escaped} END"
-    elif element.base in (Base.BOOLEAN, Base.INTEGER, Base.FLOAT):
-        item = f"coalesce({_text('x', element.base)}, 'null')"
+    if element.base is Base.VALUE:
+        tags = {each: name for each, (name, _) in MEMBERS.items() if each in _DATATYPES or each is Base.STRING}
+        cases = " ".join(f"WHEN '{tag}' THEN {_item(f'(x).{tag}', each)}" for each, tag in tags.items())
+        item = f"CASE WHEN x IS NULL THEN 'null' ELSE CASE union_tag(x) {cases} END END"
+    elif element.base is Base.NULL or element.base is Base.STRING or element.base in _DATATYPES:
+        item = f"CASE WHEN x IS NULL THEN 'null' ELSE {_item('x', element.base)} END"
     else:
         raise NotSupportedError(f"writing lists of {element} is not for SQL")
     items = f"list_transform({value.sql}, lambda x: {item})"
     whole = f"list_aggregate({items}, 'count') = len({items})"
     return f"CASE WHEN len({items}) = 0 THEN '[]' WHEN {whole} THEN '[' || array_to_string({items}, ', ') || ']' END"
+
+
+def _item(sql: str, base: Base) -> str:
+    """Return SQL of the text of an item that is not null; NULL where it is not written here."""
+    if base is Base.STRING:
+        escaped = rf"""'"' || replace(replace({sql}, '\', '\\'), '"', '\"') || '"'"""
+        return f"CASE WHEN regexp_full_match({sql}, '[ -~]*') THEN {escaped} END"
+    if base in (Base.BOOLEAN, Base.INTEGER, Base.FLOAT):
+        return _text(sql, base)
+    return "'null'" if base is Base.NULL else f"""'"' || {_text(sql, base)} || '"^^<' || {_datatype(base)} || '>'"""
+
+
+def of_keys(keys: Sequence[Any], value_of: Callable[[Any], object]) -> pa.Table:
+    """Return the literals of values that SQL knows by a key: columns ``key``, ``lexical`` and ``datatype``.
+
+    Raises
+    ------
+    NotSupportedError
+        Some value is no property.
+    """
+    import pyarrow as pa
+
+    found = [literal_of(_internal(value_of(key))) for key in keys]
+    if None in found:
+        raise NotSupportedError("such a value is not written by SQL")
+    texts = [pa.array([each[i] for each in found if each is not None], pa.string()) for i in range(2)]
+    return pa.table([pa.array(keys, pa.binary()), *texts], ["key", "lexical", "datatype"])
+
+
+def _internal(value: object) -> object:
+    """Return a value as the interpreter knows it."""
+    if isinstance(value, list):
+        return [_internal(item) for item in value]
+    temporal = from_python(value)
+    return value if temporal is None else temporal

@@ -9,7 +9,7 @@ from math import inf
 from typing import TypeAlias
 
 from graphdb.computed import running
-from graphdb.errors import ExecutionError, NotSupportedError, QueryTimeout
+from graphdb.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
@@ -25,12 +25,14 @@ from graphdb.storage.catalog import in_transaction, transaction
 from graphdb.storage.terms import RDF_TYPE
 from graphdb.storage.update import Update, incident
 from graphdb.typed import Typed
+from graphdb.values import ANY, Base, sql_type
 from graphdb.writing.change import Change
-from graphdb.writing.create import Create
+from graphdb.writing.create import Create, named
 from graphdb.writing.delete import Delete
 from graphdb.writing.kept import Kept, Tables, unheld
+from graphdb.writing.literals import always_written, of_keys
 from graphdb.writing.merge import MADE, Merge
-from graphdb.writing.stages import Stage, reads_of, stages_of, with_maps
+from graphdb.writing.stages import Stage, WriteClause, creation, is_closed, reads_of, stages_of, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
@@ -90,10 +92,10 @@ class Writing:
         self._told = {}
         result = self.run() if profile else None
         if result is None:
-            first = self.stages[0]
-            with self._new_run(self._arguments, self._left()) as run:
-                prepared, _ = self._prepared(run, first.query, None, first)
-                self._told[id(first)] = _explained(run, prepared, self._state)
+            try:
+                self._explain_stages()
+            finally:
+                self._tables.drop()
         lines = ["written by sets: what is read runs as plans and SQL, each writing clause as SQL over its rows"]
         for stage in self.stages:
             told = self._told.get(id(stage))
@@ -109,6 +111,72 @@ class Writing:
             lines += ["", f"{result.elapsed * 1000:,.1f} ms in all; {result.message}"]
         return lines
 
+    def _explain_stages(self, *, sure: bool = False) -> None:
+        """Tell how the rows of each stage are read, as far as that is known before those before it have written.
+
+        With ``sure``, refuse stages that may refuse some rows, or are not known yet, but for the first.
+        """
+        assert self._told is not None
+        values: dict[str, Typed] = {}
+        start: Relation | None = None
+        for stage in self.stages:
+            try:
+                with self._new_run(self._arguments, self._left()) as run:
+                    if stage.write is None:
+                        if sure:
+                            self._refuse_unsure(stage, values, {})
+                        prepared = self._prepare(run, stage.query, start)
+                    else:
+                        prepared, found = self._prepared(run, stage.query, start, stage)
+                        if sure and start is not None:
+                            self._refuse_unsure(stage, values, found)
+                    self._told[id(stage)] = _explained(run, prepared, self._state)
+            except NotSupportedError:
+                raise
+            except GraphDBError:
+                if start is None or sure:
+                    raise
+                self._told[id(stage)] = ["planned when the clauses before it have written what it names"]
+                return
+            if stage.made is None and stage.write is not None:
+                values = _after(stage.write, found)
+                start = self._nothing(values)
+
+    def _refuse_later(self) -> None:
+        """Refuse what may turn out not to be for sets when something is written, which only the caller takes back.
+
+        What later stages do must follow from the rows of the first one, and from what they are.
+        """
+        told, self._told = self._told, {}
+        self._explain_stages(sure=True)
+        self._told = told
+
+    def _refuse_unsure(self, stage: Stage, start: Mapping[str, Typed], found: Mapping[str, Typed]) -> None:
+        """Refuse a later stage that may refuse some rows, by what is known of the rows before it and for it."""
+        values = [value for name, value in found.items() if name.startswith("#")]
+        if (
+            stage.reads
+            or stage.write is None
+            or isinstance(stage.write, ast.MergeClause)
+            or not all(map(always_written, values))
+            or not all(is_closed(node, start) for node in stage.computed)
+        ):
+            raise NotSupportedError("reading what was written within the caller's transaction is not for SQL")
+
+    def _refuse_null_maps(self, kept: Kept) -> None:
+        """Refuse rows with null in the place of a map that a later stage sets properties by."""
+        names = {node.name for stage in self.stages[1:] for node in stage.computed if isinstance(node, ast.Variable)}
+        for value in (kept.values[name] for name in names & kept.values.keys()):
+            if value.type.base is Base.MAP and self._tables.count(kept.where(f"{value.sql} IS NULL").source):
+                raise NotSupportedError("a map of properties that is null is not for SQL")
+
+    def _nothing(self, values: Mapping[str, Typed]) -> Relation:
+        """Return no rows of such values."""
+        chosen = "".join(f", CAST(NULL AS {sql_type(value.type)}) AS w{i}" for i, value in enumerate(values.values()))
+        source = self._tables.make(f"SELECT 0::BIGINT AS at{chosen} LIMIT 0")
+        named = {name: Typed(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
+        return Kept(source, 0, named).relation
+
     def run(self) -> Result:
         """Run the statement: all of it, or nothing."""
         started = time.perf_counter()
@@ -116,9 +184,12 @@ class Writing:
         with ExitStack() as stack:
             stack.callback(self._tables.drop)
             with state.connection.guard() as raw:
-                if len(self.stages) > 1 and in_transaction(raw):  # whose owner alone may roll back
-                    raise NotSupportedError("several steps within a transaction are not for SQL")
+                theirs = len(self.stages) > 1 and in_transaction(raw)  # its owner alone may roll back
+                if theirs:
+                    self._refuse_later()
                 kept = self._kept(first, None)
+                if theirs:
+                    self._refuse_null_maps(kept)
                 naming = Naming(self._context, update := Update(raw))
                 work = Work(self._context, self._tables, update, naming, self._read)
                 result = None
@@ -173,8 +244,8 @@ class Writing:
         prepared = self._prepare(run, query, start)
         columns = prepared.shaped.columns
         values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
-        for value in values.values():
-            if unheld(value.type):
+        for name, value in values.items():
+            if unheld(value.type) and not (name.startswith("#") and value.type == ANY):
                 raise NotSupportedError("a value that SQL does not hold is not written by SQL")
         if stage is not None:
             _CLAUSES[type(stage.write)].check(stage, values, self._text)
@@ -205,14 +276,33 @@ class Writing:
         """Run a query, which may start from rows; its rows, for a stage or for what that looks up."""
         with self._new_run(self._arguments, self._left()) as run:
             prepared, values = self._prepared(run, query, start, stage)
-            with running(prepared.computing), run.bindings(prepared), self._state.connection.guard(self._left()):
+            with (
+                running(prepared.computing) as value_of,
+                run.bindings(prepared),
+                self._state.connection.guard(self._left()),
+            ):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.make(sql, shaped.parameters)
+                unknown = [value.sql.removeprefix("b.") for value in values.values() if value.type == ANY]
+                if unknown and value_of is not None:
+                    source = self._as_literals(source, unknown, value_of)
             kept = Kept(source, self._tables.count(source), values)
             if self._told is not None and stage is not None:
                 self._told[id(stage)] = [*_explained(run, prepared, self._state), f"{kept.count:,} rows"]
         return kept
+
+    def _as_literals(self, source: str, columns: list[str], value_of: Callable[[bytes], object]) -> str:
+        """Put literals in the place of values that SQL knows by a key, which is of one run; return the new table."""
+        connection, joins, chosen = self._state.connection, "", []
+        for i, column in enumerate(columns):
+            keys = connection.rows(f"SELECT DISTINCT {column} FROM {source} WHERE {column} IS NOT NULL")
+            with connection.view(view := connection.temporary(), of_keys([key for (key,) in keys], value_of)):
+                table = self._tables.make(f"FROM {view}")
+            joins += f" LEFT JOIN {table} t{i} ON t{i}.key = q.{column}"
+            literal = f"struct_pack(lexical := t{i}.lexical, datatype := t{i}.datatype)"
+            chosen.append(f"CASE WHEN t{i}.key IS NOT NULL THEN {literal} END AS {column}")
+        return self._tables.make(f"SELECT q.* REPLACE ({', '.join(chosen)}) FROM {source} q{joins} ORDER BY q.at ASC")
 
     def _returned(self, stage: Stage, start: Kept) -> Result:
         """Run the last clauses; what they return."""
@@ -233,6 +323,14 @@ class Writing:
                 position=work.left[-1][1],
                 hint="delete them too, or write DETACH DELETE",
             )
+
+
+def _after(clause: WriteClause, values: Mapping[str, Typed]) -> dict[str, Typed]:
+    """Return what is known of rows after a clause that writes."""
+    known = {name: value for name, value in values.items() if not name.startswith("#")}
+    if isinstance(clause, ast.MergeClause):
+        return named(creation(clause), known)
+    return named(clause, known) if isinstance(clause, ast.CreateClause) else known
 
 
 def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:

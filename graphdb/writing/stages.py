@@ -14,7 +14,10 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
+from graphdb.interpret.naming import key_named
 from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.typed import Typed
+from graphdb.values import Base
 
 WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
 
@@ -223,13 +226,29 @@ def _values_of(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
                     yield value
         case ast.SetClause():
             for item in clause.items:
-                if isinstance(item, ast.SetItem) and not is_empty_map(item.value):
-                    yield item.value
+                if isinstance(item, ast.SetItem):
+                    yield from (value for _, value in assigned(item))
 
 
-def is_empty_map(node: ast.Expression) -> bool:
-    """Whether an expression is ``{}``, for which SQL has no type."""
-    return isinstance(node, ast.MapLiteral) and not node.items
+def assigned(item: ast.SetItem) -> Sequence[tuple[ast.KeyName | None, ast.Expression]]:
+    """Return the keys and values that an item of SET assigns: as its text has them, or all that a map has (None)."""
+    if isinstance(item.target, ast.Property):
+        return [(item.target.key, item.value)]
+    if isinstance(item.value, ast.MapLiteral):  # of a key that comes twice, the last value
+        return [
+            (key_named(name, item.value), value) for name, value in {k.text: v for k, v in item.value.items}.items()
+        ]
+    return [(None, item.value)]
+
+
+_CLOSED = (ast.Literal, ast.Parameter, ast.Variable, ast.MapLiteral, ast.KeyName, ast.Word, ast.Property)
+
+
+def is_closed(node: ast.Expression, known: Mapping[str, Typed]) -> bool:
+    """Whether a value follows from the row alone, of which so much is ``known``, and nothing can go wrong."""
+    read = [part.base for part in walk(node) if isinstance(part, ast.Property)]
+    maps = all(isinstance(base, ast.Variable) and known[base.name].type.base is Base.MAP for base in read)
+    return maps and all(isinstance(part, _CLOSED) for part in walk(node))
 
 
 def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression, text: str) -> ast.Variable:
@@ -306,17 +325,24 @@ def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
             name = part.name.lower() if isinstance(part, ast.FunctionCall) else ""
             if labelled and (name == "labels" or isinstance(part, ast.LabelPredicate)):
                 raise refused("labels that the clause itself sets are not for SQL", text, item.value)
-            if name in _ALL_PROPERTIES or isinstance(part, (ast.Subscript, ast.MapProjection)):
+            if isinstance(part, (ast.Subscript, ast.MapProjection)):
                 raise refused("reading any properties while they are set is not for SQL", text, item.value)
-            if not isinstance(part, ast.Property):
-                continue
-            key = _local(part.key)
-            for writer, target, changed in written:
-                if changed is not None and changed != key:
+            if isinstance(part, ast.FunctionCall) and name in _ALL_PROPERTIES and len(part.arguments) == 1:
+                base, key = part.arguments[0], None
+            elif part is item.value and not isinstance(item.target, ast.Property):  # all that an element has
+                if not isinstance(part, ast.Variable):
                     continue
-                if not isinstance(part.base, ast.Variable) or (part.base.name == target and writer < reader):
+                base, key = part, None
+            elif isinstance(part, ast.Property):
+                base, key = part.base, _local(part.key)
+            else:
+                continue
+            for writer, target, changed in written:
+                if changed is not None and key is not None and changed != key:
+                    continue
+                if not isinstance(base, ast.Variable) or (base.name == target and writer < reader):
                     raise refused("reading what an earlier item has set is not for SQL", text, item.value)
-                found.append(Read(part.base.name, reader, target, writer))
+                found.append(Read(base.name, reader, target, writer))
     return found
 
 

@@ -116,10 +116,15 @@ def _data_file(path: Path, format: Format | None) -> DataFile:
     packed = packed or compression(head)
     size = status.st_size if regular else 0
     if format is None:
-        format = sniff(_unpacked(head, packed))
+        text = _unpacked(head, packed)
+        format = sniff(text)
     if format is None:
+        from graphdb.storage.loaders.streams import refuse_utf16
+
+        refuse_utf16(text, str(path))
+        empty = "the compressed file is cut short or damaged" if head else "it is empty"
         raise LoadError(
-            f"neither the name '{path}' nor the content tells the file's format",
+            f"neither the name '{path}' nor the content tells the file's format{'' if text else f': {empty}'}",
             hint="state it: FORMAT ntriples, turtle, csv, …",
         )
     return DataFile(path, size, packed, format, stream)

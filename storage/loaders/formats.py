@@ -99,7 +99,7 @@ _LINE = re.compile(
     rb"[ \t]*(?:" + _IRI + rb"|_:\S+)[ \t]*" + _IRI + rb"[ \t]*" + _TERM + rb"[ \t]*(<\S+|_:\S+)?[ \t]*\."
 )
 _DIRECTIVE = re.compile(rb"(?mi)^\s*(?:@prefix|@base|prefix|base)\b")
-_GRAPH_BLOCK = re.compile(rb"(?mi)^\s*(?:graph\s+)?(?:<\S*>|\S*:\S*)?\s*\{")
+_GRAPH_BLOCK = re.compile(rb"\{(?!\|)")  # in a text of Turtle, perhaps: all of Turtle is TriG as well
 _TRANSACTION = re.compile(rb"t\s+(?:#\s*)?-?\d+")
 _PAIR = re.compile(rb"\S+[ \t,]+\S+(?:[ \t,]+\S+)*\s*$")
 
@@ -134,3 +134,16 @@ def sniff(head: bytes) -> Format | None:
     if whole and all(re.match(rb"\d+[ \t,]+\d+", line) and _PAIR.match(line) for line in whole):
         return EDGE_LIST
     return None
+
+
+def mistaken(head: bytes, format: Format) -> str | None:
+    """Return a hint where the first bytes of a text are those of another format than it is read as; else None.
+
+    >>> mistaken(b'<?xml version="1.0"?><rdf:RDF ', N_TRIPLES)
+    'this looks like RDF/XML: name the file .rdf, or state FORMAT rdf'
+    """
+    found = sniff(head)
+    if found is None or found is format or {found, format} in ({N_TRIPLES, N_QUADS}, {TURTLE, TRIG}):
+        return None
+    suffix = found.suffixes[0]
+    return f"this looks like {found.name}: name the file {suffix}, or state FORMAT {suffix[1:]}"

@@ -98,6 +98,9 @@ class Column:
             return cls(column, role.upper(), found["name"], found["group"] or "")
         if found and found["word"].lower() in _TYPES and found["name"]:
             return cls(column, "", found["name"], type=_TYPES[found["word"].lower()], list=bool(found["list"]))
+        close = nearest(role, _ROLES) if found and not found["name"] else []
+        if close:
+            raise LoadError(f"the header '{header}' is not known", hint=f"did you mean :{close[0]}?")
         return cls(column, "", header)
 
 

@@ -239,8 +239,11 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     things = list(data) if several else [data]
     for thing in things:
         if not (is_object(thing) or isinstance(thing, str | os.PathLike)):
-            what = f"a {type(thing).__module__}.{type(thing).__name__}".replace("builtins.", "")
-            raise LoadError(f"{what} cannot be loaded", hint="paths, data frames, Arrow tables and NetworkX graphs can")
+            what = f"{type(thing).__module__}.{type(thing).__name__}".removeprefix("builtins.")
+            raise LoadError(
+                f"an object of type {what} cannot be loaded",
+                hint="paths, data frames, Arrow tables and NetworkX graphs can",
+            )
     paths = [thing for thing in things if not is_object(thing)]
     for file in find(paths, options.format) if paths or not things else ():
         match file.format.family:

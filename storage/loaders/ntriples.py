@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 
 from graphdb.storage.loaders import ntriples_kernels as kernels
 from graphdb.storage.loaders.faults import MESSAGES
+from graphdb.storage.loaders.formats import N_TRIPLES, mistaken
 from graphdb.storage.loaders.scan_kernels import SPANS
 from graphdb.storage.loaders.streams import BadLine
 from graphdb.storage.terms import DATATYPE
+
+_HEAD = 1 << 12
+"""Bytes of a file that tell another format."""
 
 _XSD_STRING = np.frombuffer(b"http://www.w3.org/2001/XMLSchema#string", np.uint8)
 
@@ -132,5 +136,7 @@ class Parser:
         before = bytes(block[start:place]).decode("utf-8", "replace")
         if first and line == 1 and bytes(block[start : start + 3]) == b"\xef\xbb\xbf" and place == start:
             hint = "the file begins with a byte order mark; remove it"
+        elif first and line == 1:
+            hint = mistaken(bytes(block[:_HEAD]), N_TRIPLES) or hint
         text = bytes(block[start:end]).decode("utf-8", "replace")
         return BadLine(self._source, line, len(before) + 1, message, hint, text)

@@ -7,6 +7,7 @@ it was read from.  Attributes of NetworkX are no headers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import LoadError
@@ -72,6 +73,11 @@ def _network(graph: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Col
     ]
 
 
+def _is_wide(value: object) -> bool:
+    """Whether the widest integers of DuckDB hold a value."""
+    return value is None or (type(value) is int and abs(value) < 1 << 127)
+
+
 def _texts(labels: object) -> list[str]:
     if labels is None:
         return []
@@ -96,6 +102,8 @@ def _table(
         values = [row.get(name) for row, _ in rows]
         try:
             arrays.append(pa.array(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             arrays.append(pa.array([None if value is None else str(value) for value in values]))
+            if isinstance(error, OverflowError) and all(map(_is_wide, values)):
+                columns[-1] = replace(columns[-1], type="HUGEINT")
     return pa.table(arrays, names=[column.column for column in columns]), columns

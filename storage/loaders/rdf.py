@@ -15,7 +15,7 @@ from xml.parsers import expat
 from graphdb.errors import LoadError
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
-from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE
+from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE, mistaken
 from graphdb.storage.loaders.streams import BLOCK, BadLine, Block, Put, chunks
 
 _LIBRARY = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_LD"}
@@ -88,7 +88,8 @@ class _Source:
         self._kept = 0
         self._token = 0
         self._xml = expat.ParserCreate() if file.format is RDF_XML else None
-        self._cut: expat.ExpatError | None = None
+        self._malformed: expat.ExpatError | None = None
+        self._ended = False
         self.consumed = 0
 
     @property
@@ -129,17 +130,17 @@ class _Source:
             told = expat.ErrorString(error.code)
             if "amplification" in told:  # entities of entities, which the library would write out
                 raise LoadError(told, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
-            self._cut = None if chunk else error  # what is within the document is for the library to say
+            self._malformed, self._ended = error, not chunk
             self._xml = None
         else:
             self._xml = self._xml if chunk else None
 
     def cut(self) -> BadLine | None:
-        """What to say of an XML document that ends too soon."""
-        if self._cut is None:
+        """What to say of an XML document that ends too soon; what is wrong within it is for the library to say."""
+        if self._malformed is None or not self._ended:
             return None
-        message = f"the document ends before its elements do: {expat.ErrorString(self._cut.code)}"
-        return BadLine(self._file.name, self._cut.lineno, self._cut.offset + 1, message, None, None)
+        message = f"the document ends before its elements do: {expat.ErrorString(self._malformed.code)}"
+        return BadLine(self._file.name, self._malformed.lineno, self._malformed.offset + 1, message, None, None)
 
     def describe(self, error: SyntaxError) -> BadLine:
         """Return the library's error as a place in the file."""
@@ -153,11 +154,13 @@ class _Source:
         elif "UTF-8" in message:
             hint = "convert the file to UTF-8"
         message = message[:1].lower() + message[1:] if message[1:2].islower() else message
-        line = error.lineno
+        line, column = error.lineno, error.offset if error.lineno else None
+        if not line and self._malformed is not None:  # of XML, the library does not tell
+            line, column = self._malformed.lineno, self._malformed.offset + 1
+        if line == 1 and self._recent and not self._lines_gone:
+            hint = mistaken(self._recent[0], self._file.format) or hint
         text = self._line(line) if line else None
-        if text is None or error.offset is None:
-            return BadLine(self._file.name, line, error.offset if line else None, message, hint, None)
-        return BadLine(self._file.name, line, error.offset, message, hint, text)
+        return BadLine(self._file.name, line, column, message, hint, text if column else None)
 
     def _line(self, number: int) -> str | None:
         """Return a line, if it is still known."""

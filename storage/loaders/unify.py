@@ -90,6 +90,11 @@ class Union:
         for batch in self._batches:
             batch.forget_terms()
 
+    def forget_triples(self) -> None:
+        """Give back the memory that the triples take."""
+        for batch in self._batches:
+            batch.forget_triples()
+
     @property
     def triples(self) -> Sequence[Kept]:
         """The triples."""

@@ -11,7 +11,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -114,6 +114,9 @@ class Link:
     exactly: int | None = None
     """A property: ``{w: exactly}``."""
     quantifier: str = ""
+    low: int = 1
+    high: int | None = 1
+    """How often it comes within a repeated part."""
 
     def text(self) -> str:
         label = f":{self.label.text}" if self.label else ""
@@ -147,6 +150,11 @@ class Part:
     high: int | None
     rising: bool = False
     """A condition: the first vertex's id is not above the last one's."""
+
+    @property
+    def nested(self) -> bool:
+        """Whether something is repeated in what is repeated: its names are lists of lists, and not asked for."""
+        return self.bracketed and any(link.quantifier for link in self.links)
 
     @property
     def bracketed(self) -> bool:
@@ -195,7 +203,8 @@ class Pattern:
     def names(self) -> list[str]:
         found = [vertex.name for vertex in self.vertices]
         for part in self.parts:
-            found += [vertex.name for vertex in part.vertices] + [link.name for link in part.links]
+            if not part.nested:
+                found += [vertex.name for vertex in part.vertices] + [link.name for link in part.links]
         return found
 
 
@@ -260,14 +269,28 @@ def every(graph: Graph, pattern: Pattern, longest: int) -> Iterator[Found]:
                 if not part.rising or first <= here:
                     yield from then(vertices, edges, known)
                 return
+            yield from hops(0, at, first, vertices, edges, known, then)
+
+        def hops(
+            count: int,
+            at: int,
+            first: int,
+            vertices: tuple[int, ...],
+            edges: tuple[int, ...],
+            known: dict[str, Any],
+            then: Any,
+        ) -> Iterator[Found]:
+            """Take one link as often as it comes."""
             link = part.links[at]
-            if len(edges) == longest:
+            if count >= link.low:
+                yield from inside(at + 1, first, vertices, edges, known, then)
+            if len(edges) == longest or (link.high is not None and count >= link.high):
                 return
-            for edge, end in link.from_(graph, here):
+            for edge, end in link.from_(graph, vertices[-1]):
                 more = (*vertices, end), (*edges, edge.k)
                 if _going_on(pattern.mode, *more):
                     value = edge.k if part.single else (*known[link.name], edge.k)
-                    yield from inside(at + 1, first, *more, {**known, link.name: value}, then)
+                    yield from hops(count + 1, at, first, *more, {**known, link.name: value}, then)
 
         if part.single:
             yield from inside(0, vertices[-1], vertices, edges, known, leave)
@@ -344,6 +367,10 @@ def random_pattern(dice: random.Random) -> Pattern:
             count = dice.choice([1, 1, 2])
             inner = tuple(_vertex(dice, next(names)) for _ in range(count + 1))
             links = tuple(_link(dice, next(names)) for _ in range(count))
+            if dice.random() < 0.3:  # what is repeated in it must not let it be nothing
+                inner_one = dice.choice(["{1,2}", "{2}", *(["?", "{0,2}"] if count > 1 else [])])
+                bounds = QUANTIFIERS[inner_one]
+                links = (*links[:-1], replace(links[-1], quantifier=inner_one, low=bounds[0], high=bounds[1]))
             parts.append(Part(inner, links, low, high, dice.random() < 0.3))
         else:
             parts.append(Part((), (_link(dice, next(names), quantifier),), low, high))

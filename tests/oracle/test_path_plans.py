@@ -79,6 +79,8 @@ MATCH p = (a)-[:E|F*1..2]-(b) WHERE all(x IN nodes(p) WHERE x.half >= a.half OR 
 MATCH p = (a)-[r:E|F*1..2]-(b) RETURN [e IN relationships(p) WHERE type(e) = 'E' | endNode(e).id], [e IN r | e = r[0]]
 MATCH p = ALL SHORTEST (a)-[:E|F]->*(b) WHERE none(x IN nodes(p)[1..] WHERE x.id = 2) RETURN a.id, b.id, length(p)
 MATCH p = ANY SHORTEST (a)-[:E]-*(b) WHERE single(x IN nodes(p) WHERE x.missing IS NULL) RETURN a.id, b.id
+MATCH p = (a)-[:E|F*1..2]->(b) RETURN reduce(s = a.half, x IN nodes(p) | CASE WHEN x.id > s THEN x.id - b.id ELSE s END)
+MATCH p = (a)-[:E*0..2]-(b) WHERE reduce(s = '', x IN nodes(p) | s + x.half) > '0' RETURN reduce(l = [], x IN nodes(p) | l + x.id)
 MATCH p = (a)-[:E]->(b) WHERE any(x IN nodes(p) WHERE x.half = 0 AND any(y IN nodes(p) WHERE y.id > x.id)) RETURN p
 MATCH p = (a)-[:E*0..1]->(b) RETURN [x IN nodes(p) WHERE x:N | labels(x)] AS l, count(*) ORDER BY l LIMIT 100
 MATCH (a)-[:E]->(b) WITH a, collect(b) AS bs RETURN a.id, size([x IN bs WHERE x.id < 3]), all(x IN bs WHERE x.half < 1)
@@ -150,6 +152,23 @@ def test_other_ends_are_not_prepared_for(monkeypatch: pytest.MonkeyPatch) -> Non
         lengths = [len(p) for (p,) in database.query(ENDS[0], a=a, b=b)]
         monkeypatch.setattr(PathRun, "prepare", refuse)
         assert [len(p) for (p,) in database.query(ENDS[0], a=b, b=c)] == lengths == [1]
+
+
+def test_of_two_paths_that_may_cross_each_is_one_of_the_shortest() -> None:
+    with created({(0, "E", 1), (1, "E", 0), (1, "E", 2), (2, "E", 0), (2, "E", 3), (0, "E", 2)}) as database:
+        text = "MATCH p = {0} SHORTEST (a)-[:E]->+(b), q = {0} SHORTEST (b)-[:E]->+(c) RETURN p, q"
+        every, some = (list(database.query(text.format(which))) for which in ("ALL", "ANY"))
+        first = [p for (p,) in database.query("MATCH p = ALL SHORTEST (a)-[:E]->+(b) RETURN p")]
+    assert set(some) <= set(every)
+    ends = Counter((p.nodes[0], q.nodes[0], q.nodes[-1]) for p, q in some)
+    assert set(ends.values()) == {1}
+    for a, b, c in {(p.nodes[0], q.nodes[0], q.nodes[-1]) for p, q in every} - ends.keys():
+        crossed = [
+            p
+            for p in first
+            if (p.nodes[0], p.nodes[-1]) == (a, b) and not any(p == o and q.nodes[-1] == c for o, q in every)
+        ]
+        assert crossed, "a first path that leaves nothing to the second"
 
 
 def test_these_queries_are_planned() -> None:

@@ -25,6 +25,7 @@ QUERIES = """MATCH p = (a)-[:E]->(b) RETURN p
 MATCH p = (a)-[*1..2]-(b) RETURN p, length(p)
 MATCH p = (a)-[r:E*1..2]-(b) RETURN r, [e IN relationships(p) | e.w]
 MATCH p = (a {id: 0})-[:E|F*0..2]->(b) RETURN nodes(p), [e IN relationships(p) WHERE e.w > 0 | id(e)]
+MATCH p = (a)-[r:E|F*0..2]->(b) RETURN reduce(s = 0.5, e IN r | s + e.w * a.id), reduce(s = true, e IN r | s AND e.w > 0)
 MATCH (a)-[r]->(b) RETURN id(r), elementId(r), a.id ORDER BY id(r) LIMIT 100
 MATCH (a)-[r:E]->(b) WITH collect(id(r)) AS ids MATCH (c)-[s]->() WHERE id(s) IN ids RETURN c.id, s.w
 MATCH p = ANY SHORTEST (a)-[r:E WHERE r.w > 0]->+(b) RETURN a.id, b.id, length(p)
@@ -61,6 +62,18 @@ MATCH (a)-[:E]->(b), p = shortestPath((b)-[:E|F*]-(a)) RETURN a.id, b.id, length
 MATCH (a)-[:E]->(b), p = ALL SHORTEST (b)-[:E|F]->*(c) RETURN a.id, p
 MATCH (a)-[:F]->(b), p = ALL SHORTEST (b)-[r:E|F WHERE r.w > 0]->+(c) RETURN a.id, c.id, count(*)
 MATCH (a)-[:F]->(b), p = ANY SHORTEST (b)-[:E]->(m)-[:F]->*(c) RETURN a.id, b.id, c.id, length(p)
+MATCH p = (a) ((x)-[e:E]->(y)-[f:E|F]->(z) WHERE e.w <> f.w)+ (b) RETURN p, x, e, y, f, z
+MATCH p = ALL SHORTEST (a) ((x)-[e:E]-(y)-[f:E|F]-(z)-[g]-(w) WHERE e.w < f.w OR x.id <> w.id)+ (b) RETURN p
+MATCH p = (a) ((x)-[e]-(y)-[f]-(x)){1,2} (b) RETURN p, x, y
+MATCH (a) RETURN a.id, COUNT { (a) ((x)-[e:E]->(w)-[f:F]->(v) WHERE x.id < v.id)+ (b) } AS n
+MATCH p = (a) (((x)-[:E]->(y) WHERE x.id < 3)+ (u WHERE u.id > 0)-[:F]->(v))+ (b) RETURN p
+MATCH p = (a)-[:E]->(c) ((x)-[:E]->{0,1}(w)-[:F]->(v))? (b)-[g]->(d) RETURN p, c.id, b.id, g
+MATCH INDUCED (a)-[e:E WHERE e.w > 0]->(b)<-[f:F]-(a) RETURN a.id, e, f.w, b.id
+MATCH INDUCED p = (a)-[:E|F*0..2]-(b) RETURN p
+MATCH DIFFERENT NODES (a)-[:E*]->(b)-[:F]->(c) RETURN a.id, c.id
+MATCH (x)-[e:E]->(a), p = SHORTEST 2 (a)-[:E]->+(b) RETURN x.id, e.w, a.id, b.id, length(p)
+MATCH p = ALL SHORTEST (a)-[:E]->+(b), q = ALL SHORTEST (b)-[:E|F]->+(c) RETURN p, q
+MATCH p = (a)-[:E*]->(b {id: 0}), q = ANY SHORTEST (b)-[:E]->+(c) RETURN p, length(q), c.id
 MATCH p = (a {id: 0})-[:E*]->(b)-[:F]->(c) WITH p, b LIMIT 100 RETURN length(p), count(DISTINCT b)""".splitlines()
 
 

@@ -96,7 +96,7 @@ def test_all_formats_say_the_same(db: Any, name: str, packed: str) -> None:
 @pytest.mark.parametrize(("text", "name"), [
     ("# a comment\n1\t2\n3\t4\n", "edge list"), ("t 2 1\nv 0 1 1\n", "labelled graph"), ("PAR1", "Parquet"),
     (":ID,name\n1,x\n", "CSV"), ("<e:a> <e:b> <e:c> <e:g> .", "N-Quads"), ("<e:a> <e:b> <e:c> ; <e:d> <e:e> .", None),
-    ("PREFIX e: <e:>\nGRAPH e:g { e:a e:b e:c }", "TriG"), ('{"a": 1}', None), ("<?xml version='1.0'?><html/>", None),
+    ("PREFIX e: <e:>\nGRAPH e:g { e:a e:b e:c }", "TriG"), ("@prefix e: <e:> . e:g { e:a e:b e:c }", "TriG"), ('{"a": 1}', None), ("<?xml version='1.0'?><html/>", None),
     ("", None),
 ])  # fmt: skip
 def test_content_tells(text: str, name: str | None) -> None:
@@ -253,12 +253,16 @@ def test_data_frames_and_parquet_say_the_same() -> None:
 def test_networkx(db: Any) -> None:
     networkx = pytest.importorskip("networkx")
     graph = networkx.MultiDiGraph()
-    graph.add_node(1, label="Person", name="x")
+    graph.add_node(1, label="Person", name="x", wide=10**30, wider=10**50)
     graph.add_edge(1, 2, type="knows", since=3)
     graph.add_edge(1, 2, type="knows")
     graph.add_node("alone")
     db.load(graph)
     assert (OWN + "1", OWN + "knows", OWN + "2", None, None) in rows(db)
+    assert (OWN + "1", OWN + "wide", str(10**30), XSD + "integer", None) in rows(db)
+    assert (OWN + "1", OWN + "wider", str(10**50), XSD + "string", None) in rows(db), (
+        "no integer of DuckDB's is as wide"
+    )
     assert {row[0] for row in rows(db)} == {OWN + "1", OWN + "2", OWN + "alone"}
     assert db.sql("SELECT count(*) FROM _graphdb.edge").scalar() == 2
 
@@ -352,7 +356,7 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-16"), "UTF-16", (None, None)),
     ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.ttl", "<e:a> <e:b> <e:c> .".encode("utf-16-be"), "UTF-16", (None, None)),
-    ("a.rdf", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:a></rdf:b>", "ill-formed", (None, None)),
+    ("a.rdf", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:a></rdf:b>", "ill-formed", (1, 75)),
     ("a.jsonld", '{"@id": "e:a", }', "comma", (1, 16)),
     ("a.jsonld", '{"@context": "http://x/"}', "not fetched", (None, None)),
     ("a.csv", ":ID,n:int\n1,2\n3,x\n", "Could not convert", (3, None)),

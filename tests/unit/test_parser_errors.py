@@ -69,6 +69,8 @@ def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: s
         ("RETURN 1e999", "1e999", "out of range"),
         ("RETURN (a+b)(c)", "(a+b)", "cannot be called"),
         ("RETURN sum(*)", "sum", "only count takes *"),
+        ("MATCH (a) WHERE exists(1) RETURN a", "1", "exists takes a property or a pattern"),
+        ("MATCH (a) RETURN exists(a.x + 1)", "a.x", "exists takes a property or a pattern"),
         ("CREATE (a), ALL (b)", "ALL", "CREATE takes a plain path"),
         ("MERGE ALL (b)", "ALL", "MERGE takes a plain path"),
         ("MATCH (a)->{3,1}(b) RETURN a", "{3", "the upper bound 1 is below the lower one"),

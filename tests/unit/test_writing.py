@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -91,6 +92,9 @@ ROWS = [{"name": f"n{i % 30}", "age": None if i % 7 == 0 else i, "f": i / 4, "t"
 
 KNOWN = [
     "MATCH (n:A) SET n.x = n.x + 1",
+    "MATCH (b:C), (a:A {y: 'one'}) SET b += a",
+    "MATCH (b:C), (a:B {y: 2.5}) SET b = a RETURN b",
+    "MATCH ()-[r:R]->(b) SET r = b",
     "MATCH (n:A) WITH n UNWIND [3, 1, 2] AS i WITH n, i ORDER BY i SET n.y = i RETURN n.y",
     "MATCH (n) SET n.y = n.x, n.z = [1, 2], n:Seen:B",
     "MATCH (n:B) SET n += {q: 1.5, y: null} RETURN n",
@@ -117,6 +121,15 @@ KNOWN = [
     "MATCH (n:Never) CREATE (n)-[r:R]->(m:M) RETURN n, r, m",
     "MATCH (n:B) DELETE n",
     "MATCH (n:A) SET n.x = 1 / (n.x - n.x)",
+    "MATCH ()-[r:S]->() SET r = {d: duration({days: 1, hours: -2}), v: [1, 'a', null, 1.5, true]}",
+    "MATCH (n:B) SET n.d = datetime('2020-01-02T03:04:05+02:00'), n.l = [date('2020-01-02')] RETURN n.d, n.l",
+    "UNWIND [$dec, 2.5] AS v CREATE (:Dec {v: v, w: $dec, u: time('10:00+01:00'), t: duration('P1DT2H')})",
+    "MATCH (n:B) SET n += {d: null, l: null, e: duration('PT-1.5S')} RETURN n.e",
+    "MATCH (a:B {x: 2}), (n:Person {name: 'n1'}) WITH DISTINCT a, n ORDER BY n.f LIMIT 1 SET n = a RETURN n",
+    "MATCH ()-[r:S]->(n:B) SET n += r",
+    "MATCH (n:Dec) SET n = n",
+    "MATCH ()-[r:S]->() REMOVE r.d, r.v",
+    "MATCH (n:B) REMOVE n.e",
     "CREATE (:One {x: 1, y: true, z: 1.0})",
     "MATCH (n:One) SET n.a = 1, n.b = true, n.c = 1.0 CREATE (n)-[r:R]->(n) SET r.q = n.x REMOVE n:One RETURN n, r",
 ]
@@ -126,6 +139,7 @@ def test_both_ways_are_the_same(pair: tuple[graphdb.Database, graphdb.Database])
     same(pair, START)
     for number, text in enumerate(KNOWN):
         given = {"rows": ROWS} if "$rows" in text else {"map": {"m": 1, "x": None}} if "$map" in text else {}
+        given |= {"dec": Decimal("1.50")} if "$dec" in text else {}
         assert same(pair, text, looks=number % 5 == 0 or text is KNOWN[-1], **given), text
 
 
@@ -196,16 +210,21 @@ def test_what_is_not_for_sets_is_refused_before_anything_is_written() -> None:
             assert "unless a row reads what one before it has set" in db.explain(text)
         for text in (
             "MATCH (n:A) SET n.x = 1, n.y = n.x",
-            "MATCH (a:A) SET a = a",
             "MATCH p = (:A)-->() DELETE p",
             "MATCH (a:A) CREATE p = (a)-[:R]->() RETURN p",
-            "MATCH (a:A) SET a.d = duration('P1D')",
+            "MATCH (a:A) SET a.d = {x: 1}.x, a += properties(a)",
         ):
             with pytest.raises(NotSupportedError):
                 by_sets(db, text)
             assert db.explain(text).startswith("interpreted"), text
         assert graph_of(db) == before
         assert db.explain("MATCH (n:A) SET n.x = n.x + 1").startswith("written by sets")
+        told = db.explain(
+            "MATCH (n:A) SET n.x = 0 WITH n MATCH (n)-[:R]->(b) CREATE (:New) WITH b MATCH (o:New) RETURN o"
+        )
+        assert "planned when the rows give n" in told  # the second stage
+        assert "scan 0 vertices New" in told  # the last one
+        assert db.explain("MATCH (n:A) SET n.x = 0 WITH n MATCH p = (n)-->() DELETE p").startswith("interpreted")
         told = [line for (line,) in db.query("PROFILE MATCH (n:A) SET n.x = n.x + 1")]
         assert "2 rows" in [line.strip() for line in told]
         assert told[-1].endswith("2 properties set")
@@ -226,3 +245,25 @@ def test_errors_and_interrupts_leave_nothing() -> None:
         db.query("MATCH (n:A) SET n.x = 77")
         db.sql("ROLLBACK")
         assert graph_of(db) == before
+
+
+def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Database, graphdb.Database]) -> None:
+    """By sets where nothing can be refused any more once something is written, else row by row; never half of it."""
+    rows = [{"id": i % 5, "name": f"n{i}"} for i in range(100)]
+    texts = {
+        "UNWIND $rows AS r MERGE (n:T {id: r.id}) ON CREATE SET n.made = r.name ON MATCH SET n.seen = true": True,
+        "UNWIND $rows AS r MERGE (n:T {id: r.id}) SET n += r": True,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) SET n:V, n.x = $x CREATE (n)-[:E {w: r.id}]->(:W)": True,
+        "UNWIND [{id: 1}, null] AS r CREATE (n:U) SET n += r": False,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) SET n.copy = n.id": False,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) SET n.d = date('2020-01-01')": False,
+        "UNWIND $rows AS r CREATE (n:U {id: r.id}) WITH n MATCH (m:T) CREATE (n)-[:E]->(m)": False,
+    }
+    for db in pair:
+        db.query("MATCH (n) DETACH DELETE n")
+        db.sql("BEGIN")
+    for text, by_sets_too in texts.items():
+        given = {name: value for name, value in (("rows", rows), ("x", 1)) if f"${name}" in text}
+        assert same(pair, text, **given) is by_sets_too, text
+    for db in pair:
+        db.sql("ROLLBACK")
