@@ -37,6 +37,9 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
 
+_KEY = 8
+"""Bytes of a triple while it is sorted."""
+
 _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 
 
@@ -75,6 +78,16 @@ class Bulk:
         self._empty = empty
         self._resources, _ = batch.counts
         self._reifiers = np.empty(0, np.uint8)
+        self._sorted: dict[int, Pieces] | None = None
+
+    def sort(self) -> None:
+        """Sort the triples, where that takes little memory: another thread may, while the terms are written."""
+        few = sum(map(len, self._batch.triples)) * _KEY <= self._memory // 8
+        if few and self._empty and not self._batch.others:
+            with Spool(self._folder / "sorted", 0) as spool:
+                self._sorted = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
+            for pieces in self._sorted.values():
+                pieces()
 
     def write_terms(self) -> None:
         """Write the dictionary."""
@@ -111,7 +124,9 @@ class Bulk:
                 memory //= STORED
                 known = by_label(in_chunks(stored(self._connection), memory), held, memory)
                 pieces = chain(stored(self._connection), pieces)
-            labels = by_label(in_chunks(pieces, memory), spool, memory)
+            labels = self._sorted
+            if labels is None:
+                labels = by_label(in_chunks(pieces, memory), spool, memory)
             self._batch.forget_triples()
             rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
             with self._windows.show("_graphdb_sorted", rows):

@@ -176,8 +176,8 @@ def types_of(signature: Sequence[Any]) -> Key | None:
     return tuple(key)
 
 
-def _linked(name: str, key: Key, symbol: str, code: bytes, values: int | None) -> Callable[..., Any]:
-    """Link object code, and return what calls it."""
+def _linked(name: str, key: Key, symbol: str, code: bytes, values: int | None) -> Callable[..., Any] | None:
+    """Link object code, and return what calls it; None where it does not hold the function."""
     import llvmlite.binding as llvm
 
     engine = _engine()
@@ -188,7 +188,10 @@ def _linked(name: str, key: Key, symbol: str, code: bytes, values: int | None) -
         # Numba's array: the object that owns it, another, items, bytes of each, data, shape, strides.
         taken += [ctypes.c_int64] * (5 + 2 * kind[1]) if isinstance(kind, tuple) else [_TYPES[str(kind)]]
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *taken)
-    function = prototype(engine.get_function_address(symbol))  # ctypes lets go of the GIL
+    address = engine.get_function_address(symbol)
+    if not address:
+        return None
+    function = prototype(address)  # ctypes lets go of the GIL
 
     def call(*arguments: Any) -> Any:
         words: list[Any] = []

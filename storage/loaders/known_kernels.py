@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.batch import LITERAL
-from graphdb.storage.jit import kernel
+from graphdb.storage.jit import entry
 from graphdb.storage.loaders.ntriples_kernels import fingerprint
 from graphdb.storage.loaders.terminal_kernels import byte
 from graphdb.storage.terms import BLANK, DATATYPE, IRI, LANGUAGE, LITERAL_BASE, PLAIN, TAGGED, TYPED
@@ -18,7 +18,7 @@ _LOWER = 0xFFFFFFFF
 _UNDERSCORE = 95
 
 
-@kernel
+@entry
 def resources(text: Bytes, ends: Ints, entries: Ints, key: int) -> None:
     """Make entries of ids.
 
@@ -41,7 +41,7 @@ def resources(text: Bytes, ends: Ints, entries: Ints, key: int) -> None:
         entries[i, 0], entries[i, 1] = high, entries[i, 1] << 32 | low & _LOWER
 
 
-@kernel
+@entry
 def literals(
     text: Bytes, ends: Ints, datatypes: Bytes, datatype_ends: Ints, languages: Bytes, language_ends: Ints,
     entries: Ints, key: int,
@@ -64,7 +64,7 @@ def literals(
         entries[i, 0], entries[i, 1] = high, code << 32 | low & _LOWER
 
 
-@kernel
+@entry
 def deal(entries: Ints, ends: Ints, dealt: Ints) -> None:
     """Sort entries by the part that they are in (see :func:`.unify_kernels.choose`).
 

@@ -371,7 +371,9 @@ class _Load:
     def _write(self, whole: Terms) -> int:
         """Write what was collected at once."""
         writer = bulk.Bulk(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
+        ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
+        self._wait("storing terms", ahead)
         if whole.others:
             self._work("storing graphs and edges", writer.write_others)
         new = self._work("sorting triples", writer.write_triples)
