@@ -42,7 +42,7 @@ def run_unwind(context: Context, clause: ast.UnwindClause, rows: Rows) -> Rows:
     source = Compiler(context).compile(clause.source)
     _prepare(context, [clause.source], rows)
     result = []
-    for row in rows:
+    for row in context.watched(rows):
         value = source(row)
         if value is None:
             continue
@@ -53,7 +53,7 @@ def run_unwind(context: Context, clause: ast.UnwindClause, rows: Rows) -> Rows:
 
 def _prepare(context: Context, expressions: list[Any], rows: Rows) -> None:
     """Read ahead what the expressions may ask of the rows' vertices, and run their subqueries."""
-    for row in rows:
+    for row in context.watched(rows):
         context.view.expect(row.values())
     context.subqueries.run_ahead(expressions, rows)
 
@@ -84,7 +84,7 @@ class Projection:
             pairs = self._grouped(rows)
         else:
             compiled = [(name, self._compiler.reference(expression)) for name, expression in self.items]
-            pairs = [({name: value(row) for name, value in compiled}, row) for row in rows]
+            pairs = [({name: value(row) for name, value in compiled}, row) for row in self.context.watched(rows)]
         if self.clause.distinct:
             pairs = list({tuple(group_key(v) for v in new.values()): (new, new) for new, _ in pairs[::-1]}.values())[
                 ::-1
@@ -99,13 +99,13 @@ class Projection:
         # WHERE sees what was projected and, as ORDER BY does, what was there before.
         scope = [{**old, **new} for new, old in pairs]
         _prepare(self.context, [self.where], scope)
-        return [new for new, row in zip(result, scope, strict=True) if test(row) is True]
+        return [new for new, row in self.context.watched(zip(result, scope, strict=True)) if test(row) is True]
 
     def _grouped(self, rows: Rows) -> list[tuple[Row, Row]]:
         keys = [(name, e) for name, e in self.items if not contains_aggregate(e)]
         read = [self._compiler.reference(expression) for _, expression in keys]
         groups: dict[tuple[Any, ...], Rows] = {}
-        for row in rows:
+        for row in self.context.watched(rows):
             groups.setdefault(tuple(group_key(value(row)) for value in read), []).append(row)
         if not keys and not groups:
             groups[()] = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
 
 LabelTest = Callable[[frozenset[int]], bool]
+Item = TypeVar("Item")
+
+_OFTEN = 1 << 10
+"""Rows that are gone through between two questions whether to go on: milliseconds."""
 
 
 class Context:
@@ -75,6 +79,20 @@ class Context:
         """IRIs of labels and keys that this statement has brought in, which no snapshot has yet."""
         self._lazy_hidden: int | None = None
         self._lazy_edge_keys: dict[str, int] | None = None
+
+    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield what is gone through in Python, as long as there is time and nobody has cancelled the statement.
+
+        Raises
+        ------
+        QueryTimeout, ExecutionError
+            When the time is over, and when cancelled.
+        """
+        control = self.new_control()
+        for i, item in enumerate(items):
+            if i % _OFTEN == 0:
+                control.check()
+            yield item
 
     # --- names
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.candidates import Candidates
-from graphdb.errors import NotSupportedError, TypeMismatchError
+from graphdb.errors import GraphDBError, NotSupportedError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
@@ -184,10 +184,20 @@ class Match:
         for condition in conditions:
             names = variables_in(condition)
             pushable = len(names) == 1 and names <= single and not names & self.known
-            if pushable and all(isinstance(piece, _PUSHED) for piece in walk(condition)):
+            if pushable and all(isinstance(piece, _PUSHED) or self._constant(piece) for piece in walk(condition)):
                 self._pushed.setdefault(next(iter(names)), []).append(condition)
             else:
                 self._residual.append(condition)
+
+    def _constant(self, node: object) -> bool:
+        """Whether a sum, product … is the same for every row and can be worked out: then it may be before the match."""
+        if not isinstance(node, ast.Binary) or variables_in(node):
+            return False
+        try:
+            self._compiler.compile(node)({})
+        except GraphDBError:
+            return False
+        return True
 
     # --- running
 
@@ -217,19 +227,22 @@ class Match:
             elif search is not None:
                 searches.remove(search)
                 found, left, right = search
-                rows = [r for row in rows for r in found.run(row, left, right, self._distinct_edges)]
+                paths = (r for row in rows for r in found.run(row, left, right, self._distinct_edges))
+                rows = list(self.context.watched(paths))
                 bound |= {left, right, found.key, *found.names}
             if not rows:
                 return []
-        rows = [r for r in rows if all(equals(r[hidden], r[own]) is True for hidden, own in self._bound_edges)]
-        for row in rows:
+        if self._bound_edges:
+            bound_to = self._bound_edges
+            rows = [r for r in self.context.watched(rows) if all(equals(r[a], r[b]) is True for a, b in bound_to)]
+        for row in self.context.watched(rows):
             row.pop(used, None)
             for name, trace in self._paths:
                 row[name] = _path(row, trace)
         if self.clause.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
-            rows = [row for row in rows if self._differs(row)]
+            rows = [row for row in self.context.watched(rows) if self._differs(row)]
         self._expect(rows)
-        return [row for row in rows if all(test(row) is True for test in self._filters)]
+        return [row for row in self.context.watched(rows) if all(test(row) is True for test in self._filters)]
 
     def _check_given(self, rows: Rows, bound: set[str]) -> None:
         """Refuse values from before that are neither null nor what the pattern takes them for."""
@@ -249,7 +262,7 @@ class Match:
 
     def _expect(self, rows: Rows) -> None:
         if self._filters:
-            for row in rows:
+            for row in self.context.watched(rows):
                 self.context.view.expect(row.values())
             self.context.subqueries.run_ahead(self._residual, rows)
 
@@ -295,19 +308,19 @@ class Match:
         wanted = {name: np.unique(self.context.vertices([row[name].id for row in rows])) for name in shared}
         matches = self._matches(part, wanted)
         found: dict[tuple[int, ...], list[Row]] = {}
-        for match in matches:
+        for match in self.context.watched(matches):
             found.setdefault(tuple(match[name].id for name in shared), []).append(match)
         fresh_edges = [name for name, *_ in part.edges]
         result = []
-        for row in rows:
-            for match in found.get(tuple(row[name].id for name in shared), ()):
-                used = row["#used"]
-                if self._distinct_edges and fresh_edges:
-                    own = tuple(match[name] for name in fresh_edges)
-                    if used and not set(used).isdisjoint(own):
-                        continue
-                    used = used + own
-                result.append({**row, **match, "#used": used})
+        pairs = ((row, match) for row in rows for match in found.get(tuple(row[name].id for name in shared), ()))
+        for row, match in self.context.watched(pairs):
+            used = row["#used"]
+            if self._distinct_edges and fresh_edges:
+                own = tuple(match[name] for name in fresh_edges)
+                if used and not set(used).isdisjoint(own):
+                    continue
+                used = used + own
+            result.append({**row, **match, "#used": used})
         return result
 
     def _matches(self, part: _Part, wanted: dict[str, Any]) -> Iterator[Row]:

@@ -111,7 +111,7 @@ class Exporter:
         """Return the columns' values."""
         for row in rows:
             self._context.view.expect(row[name] for name in columns)
-        return [[self.value(row[name]) for row in rows] for name in columns]
+        return [[self.value(row[name]) for row in self._context.watched(rows)] for name in columns]
 
     def value(self, value: Any) -> Any:
         """Return one value."""

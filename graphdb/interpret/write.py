@@ -72,7 +72,7 @@ class Writer:
             case ast.CreateClause():
                 self._look_ahead(clause.patterns, rows)
                 self._pending.expect(len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns))
-                return [self._create(clause.patterns, row) for row in rows]
+                return [self._create(clause.patterns, row) for row in self.context.watched(rows)]
             case ast.MergeClause():
                 return self._merge(clause, rows)
             case ast.SetClause():

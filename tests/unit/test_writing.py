@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -245,6 +246,26 @@ def test_errors_and_interrupts_leave_nothing() -> None:
         db.query("MATCH (n:A) SET n.x = 77")
         db.sql("ROLLBACK")
         assert graph_of(db) == before
+
+
+def test_few_rows_are_found_by_worked_out_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is the same for every row is tested before the match, so that two keys do not make a product of all pairs;
+    where they do, it ends with the time."""
+    monkeypatch.setattr("graphdb.writing.run.LEAST", 64)
+    with graphdb.connect() as db:
+        db.query("UNWIND range(1, 1500) AS i CREATE (:P {id: i})")
+        text = "MATCH (a:P {id: $i + 7}), (b:P {id: $i * 2}) CREATE (a)-[:R]->(b)"
+        assert db.explain(text, i=5).startswith("interpreted")
+        started = time.monotonic()
+        db.query(text, i=5)
+        assert time.monotonic() - started < 3
+        assert db.query("MATCH (a)-[:R]->(b) RETURN a.id, b.id").fetchall() == [(12, 10)]
+        db.query("MATCH (a:P {id: 3 / 0}), (b:Q) CREATE (a)-[:R]->(b)")  # of no rows, nothing is asked
+        text = "MATCH (a:P), (b:P) WHERE a.id + b.id = 1 CREATE (a)-[:R]->(b)"
+        started = time.monotonic()
+        with pytest.raises(QueryTimeout):
+            db._statements()._interpreted(*parse_script(text), text, {}, 0.2)
+        assert time.monotonic() - started < 1
 
 
 def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Database, graphdb.Database]) -> None:
