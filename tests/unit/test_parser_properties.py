@@ -18,9 +18,14 @@ from graphdb.grammar.spelling import KEYWORDS, RESERVED
 # --- writing trees as text -------------------------------------------------------------------------------------
 
 
+VALUES = frozenset({"FALSE", "NULL", "TRUE"})
+"""Words that stand for values wherever a name may stand, that of a column too."""
+
+
 def show_name(name: str, reserved: bool = False) -> str:
     """A name bare where it can be; in back-quotes otherwise."""
-    if name.isascii() and name.isidentifier() and not (reserved and name.upper() in RESERVED | KEYWORDS):
+    taken = RESERVED | KEYWORDS if reserved else VALUES
+    if name.isascii() and name.isidentifier() and name.upper() not in taken:
         return name
     return "`" + name.replace("`", "``") + "`"
 
