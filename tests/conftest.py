@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,10 @@ FIRST = (
 Of two processes, the first then compiles the CPU's kernels, of queries and of loads, while the second tests what needs
 none: else each would compile them all.  Few long tests follow, so that none is left when others are done.
 """
+
+# A shell's background job ignores interrupts: tests of them would wait for ever.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
