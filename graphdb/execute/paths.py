@@ -102,7 +102,9 @@ class Paths:
         flood = _Flood(self, self._back if backwards else self._away)
         flood.start(starts, np.empty(0, np.bool_), 0)
         found = flood.reached
-        if self._step.low == 0:
+        if self._step.apart:
+            pass  # it comes to no start
+        elif self._step.low == 0:
             found = np.concatenate([starts, found])
         else:
             found = np.concatenate([[start for start in starts.tolist() if self._again(flood, start)], found])
