@@ -8,6 +8,7 @@
     :TYPE                            its edge label
     :REIFIER                         the resource that the edge is called by, if it has one
     :ASSERTED                        false where the edge is only spoken of (reified), and not in the graph
+    :GRAPH                           the named graph that the row's triples are in; the default graph where it is empty
     :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
     :IGNORE                          nothing
     age:int  names:string[]  since   a property, with or without its type
@@ -36,7 +37,8 @@ _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGI
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
           "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
           "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
-_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
+          "LANGUAGE"}  # fmt: skip
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
 
 

@@ -37,8 +37,11 @@ _BAD = 4096
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
-_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
+_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE", "LANGUAGE"}
 """What only one column can be."""
+
+_END = "' .\n'"
+"""SQL for the end of a line in the default graph."""
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
              "UHUGEINT"}  # fmt: skip
@@ -135,6 +138,7 @@ class _Table:
         self._skip = skip
         self._put = put
         self._parameters: dict[str, str] = {}
+        self._end = _END
         self._size = file.size if file else 0
 
     def read(self, path: str) -> None:
@@ -245,6 +249,7 @@ class _Table:
             if len(found) > 1 and role in _SINGLE:
                 names = " and ".join(repr(column.column) for column, _ in found)
                 raise LoadError(f"two columns are :{role}: {names}", source=self._name, hint="one can be; see columns=")
+        self._end = _ended(by_role)
         if "START_ID" in by_role and "END_ID" in by_role:
             text, needed = self._edges(by_role, distinct)
         elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
@@ -294,15 +299,15 @@ class _Table:
         labels = [label for label in (self._mapping.label,) if label and "LABEL" not in by_role]
         typed = self._parameter(RDF_TYPE)
         for label in labels:
-            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '> .\n'")
+            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
-            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('trim(x)')} || ' .\n'"))
+            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('trim(x)')} || {self._end}"))
         properties = [*by_role.get("", [])]
         if identifier.name:
             properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
-        parts += [self._property(_ID, column, type) for column, type in properties]
+        parts += [self._property(_ID, column, type, self._end) for column, type in properties]
         body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
-        lone = f"{_ID} || {typed} || '<{VERTEX}> .\n'"
+        lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
         line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
         inner = f"SELECT *, {_vertex(identifier)} AS {_ID} FROM frame"
         return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
@@ -325,9 +330,9 @@ class _Table:
         rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
         properties = by_role.get("", [])
         named = by_role.get("REIFIER", [])
-        asserted = _asserted(by_role, f"{_ID} || ' .\n'")
+        asserted = _asserted(by_role, f"{_ID} || {self._end}")
         if distinct and not properties and not named:
-            return f"SELECT *, {_ID} || ' .\n' AS {_LINE} FROM ({rows})", needed
+            return f"SELECT *, {_ID} || {self._end} AS {_LINE} FROM ({rows})", needed
         reifier = f"'_:t{self._number}e' || {_NUMBER}"
         wanted = []
         if named:
@@ -335,7 +340,7 @@ class _Table:
             reifier = f"coalesce({_vertex(name)}, {reifier})"
             wanted.append(f"{quoted(name.column)} IS NOT NULL")
         if not distinct:
-            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}) AS {_COPIES} FROM ({rows})"
+            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
             wanted.append(f"{_COPIES} > 1")
         rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
         told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
@@ -358,13 +363,13 @@ class _Table:
         rows = (
             f"SELECT *, {_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} AS {_ID} FROM frame"
         )
-        line = _asserted(by_role, f"{_ID} || ' .\n'")
+        line = _asserted(by_role, f"{_ID} || {self._end}")
         if "REIFIER" in columns:
             reifier = _vertex(columns["REIFIER"])
             line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n', '')"
         return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
 
-    def _property(self, subject: str, column: Column, type: str) -> str:
+    def _property(self, subject: str, column: Column, type: str, end: str = _END) -> str:
         """SQL for the lines of a property, NULL where it has none."""
         key = self._parameter(name_iri(column.name))
         scalar = column.type or type.removesuffix("[]")
@@ -372,7 +377,7 @@ class _Table:
         value = "x" if several else quoted(column.column)
         if column.type not in (None, type.removesuffix("[]")):
             value = f"TRY_CAST({value} AS {scalar})"  # rows where it fails are told and left out
-        line = f"{subject} || {key} || {_literal(value, scalar)} || ' .\n'"
+        line = f"{subject} || {key} || {_literal(value, scalar)} || {end}"
         return _each(quoted(column.column), type, line) if several else line
 
     def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
@@ -412,6 +417,15 @@ def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
         return line
     ((column, _), *_) = by_role["ASSERTED"]
     return f"CASE WHEN coalesce({quoted(column.column)}::BOOLEAN, true) THEN {line} ELSE '' END"
+
+
+def _ended(by_role: dict[str, list[tuple[Column, str]]]) -> str:
+    """SQL for the end of the lines of triples: the graph that they are in, if they are in one, and a full stop."""
+    if "GRAPH" not in by_role:
+        return _END
+    ((column, _), *_) = by_role["GRAPH"]
+    name = f"nullif({quoted(column.column)}::VARCHAR, '')"
+    return f"coalesce(' ' || {_name(name)}, '') || {_END}"
 
 
 def _vertex(column: Column) -> str:
