@@ -139,6 +139,7 @@ class _Table:
         self._put = put
         self._parameters: dict[str, str] = {}
         self._end = _END
+        self._nul = False
         self._size = file.size if file else 0
 
     def read(self, path: str) -> None:
@@ -149,6 +150,10 @@ class _Table:
             self._write(self._columns(None))
             return
         delimited.check_lines(path, self._name)
+        nul = delimited.find_nul(path, self._name)
+        if nul is not None and not self._skip:
+            raise nul
+        self._nul = nul is not None
         if self._file.format is CSV:
             self._write(self._read_csv(path))
         else:
@@ -170,7 +175,10 @@ class _Table:
         """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
         known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
         delimiter, names, empty = delimited.read_header(path, self._name, known)
-        columns = self._mapping.read(names)
+        try:
+            columns = self._mapping.read(names)
+        except LoadError as error:
+            raise delimited.in_header(error, path, self._name) from None
         stated = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns}
         sql = delimited.read_csv(glob.escape(path), delimiter, stated, empty, self._skip)
         self._connection.execute(f"CREATE TABLE kept AS FROM {sql}")
@@ -189,19 +197,23 @@ class _Table:
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
-            "CREATE VIEW line AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "CREATE VIEW split AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
             "SELECT row_number() OVER () AS number, trim(line, ' \t') AS text FROM "
             f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
             f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
             ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
         )
         if labelled:
-            bad = ("NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)",
-                   "expected 't …', 'v vertex label' or 'e from to [label]'")  # fmt: skip
+            wrong = "NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)"
+            said = _text("expected 't …', 'v vertex label' or 'e from to [label]'")
         else:
-            bad = ("len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL",
-                   "expected two vertices, and at most a weight")  # fmt: skip
-        self._check(f"SELECT number, array_to_string(words, ' '), {_text(bad[1])} FROM line WHERE {bad[0]}")
+            wrong = "len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL"
+            said = _text("expected two vertices, and at most a weight")
+        if self._nul:
+            nul = "contains(array_to_string(words, ' '), chr(0))"
+            wrong, said = f"{nul} OR {wrong}", f"CASE WHEN {nul} THEN 'this line has a NUL byte' ELSE {said} END"
+        self._check(f"SELECT number, array_to_string(words, ' '), {said} FROM split WHERE {wrong}")
+        self._connection.execute(f"CREATE VIEW line AS FROM split WHERE NOT ({wrong})")
         edge = _text(self._mapping.type or "edge")
         if labelled:
             graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
@@ -215,12 +227,12 @@ class _Table:
                 group = "graph || '/' || "
             self._connection.execute(
                 f"CREATE VIEW frame AS SELECT {group}words[2] AS id, 'L' || words[3] AS label FROM line"
-                " WHERE words[1] = 'v' AND len(words) >= 3"
+                " WHERE words[1] = 'v'"
             )
             self._write([(Column("id", "ID"), "VARCHAR"), (Column("label", "LABEL"), "VARCHAR")])
             self._connection.execute(
                 f"CREATE OR REPLACE VIEW frame AS SELECT {group}words[2] AS one, {group}words[3] AS other,"
-                f" coalesce('E' || words[4], {edge}) AS kind FROM line WHERE words[1] = 'e' AND len(words) >= 3"
+                f" coalesce('E' || words[4], {edge}) AS kind FROM line WHERE words[1] = 'e'"
             )
             self._write_edges(distinct=True)
         else:
@@ -228,7 +240,6 @@ class _Table:
             weight = ", TRY_CAST(words[3] AS DOUBLE) AS weight" if widest > 2 else ""
             self._connection.execute(
                 f"CREATE VIEW frame AS SELECT words[1] AS one, words[2] AS other, {edge} AS kind{weight} FROM line"
-                " WHERE len(words) >= 2"
             )
             extra = [(Column("weight", "", "weight"), "DOUBLE")] if weight else []
             self._write_edges(extra, distinct=not weight)
@@ -281,6 +292,9 @@ class _Table:
         """SQL for the cases in which a row cannot be read, and what to say of each."""
         missing = " OR ".join(f"{quoted(column.column)} IS NULL" for column in needed)
         cases = [f"WHEN {missing} THEN 'this row has no {' or no '.join(f':{column.role}' for column in needed)}'"]
+        if self._nul:
+            texts = " OR ".join(f"contains({quoted(column.column)}::VARCHAR, chr(0))" for column, _ in columns)
+            cases.append(f"WHEN {texts} THEN 'this row has a NUL byte'")
         for column, type in columns:
             stated = column.type
             if stated is None or stated in (type, "VARCHAR") or column.role:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from graphdb.errors import GraphDBError
 from graphdb.storage.arrow import string_bytes
 from graphdb.storage.loaders.graphml import LIST
 from graphdb.storage.loaders.headers import bare_name
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
 
 _NUMBERS = 1 << Kind.INTEGER | 1 << Kind.DECIMAL | 1 << Kind.DOUBLE
 
-_CONTROL = "'[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F]'"
+_CONTROL = "'[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F\\x{FFFE}\\x{FFFF}]'"
+"""What XML cannot hold."""
 
 
 def _escaped(text: str) -> str:
-    """SQL for a text in XML; what XML cannot hold is left out."""
+    """SQL for a text in XML."""
     for character, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = f"replace({text}, '{character}', '{written}')"
-    return f"regexp_replace({text}, {_CONTROL}, '', 'g')"
+    return text
 
 
 _PROPERTIES = f"""
@@ -47,7 +49,14 @@ _EDGE_PROPERTIES = f"_graphdb.edge_property SEMI JOIN {EDGES} USING (label, subj
 
 
 def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
-    """Write the graph; return the number of vertices and edges."""
+    """Write the graph; return the number of vertices and edges.
+
+    Raises
+    ------
+    GraphDBError
+        Where a literal has a character that XML cannot hold.
+    """
+    _refuse_controls(connection)
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     type_label = found[0][0] if found else -1
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml ')
@@ -80,6 +89,21 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
                 count += batch.num_rows
     file.write(b"</graph>\n</graphml>\n")
     return count
+
+
+def _refuse_controls(connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse literals with characters that would be lost."""
+    held = f"SELECT object FROM {TRIPLES} UNION ALL SELECT value FROM {_EDGE_PROPERTIES}"
+    [(count, text)] = connection.execute(
+        f"SELECT count(*), any_value(left(lexical, 50)) FROM _graphdb.literal WHERE regexp_matches(lexical, {_CONTROL})"
+        f" AND id IN ({held})"
+    ).fetchall()
+    if count:
+        texts = "a text has a character" if count == 1 else f"{count:,} texts have characters"
+        raise GraphDBError(
+            f"{texts} that GraphML, being XML, cannot hold: {text!r}",
+            hint="all other formats can, .parquet and .nt among them",
+        )
 
 
 def _type(kinds: int) -> str:

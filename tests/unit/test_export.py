@@ -247,6 +247,9 @@ def test_what_cannot_be_written(tmp_path: pathlib.Path) -> None:
                 db.export(tmp_path / name)
         with pytest.raises(GraphDBError, match="unknown format 'turtel'"):
             db.export(tmp_path / "x", format="turtel")
+        db.query("MATCH (p:Person {name: 'Bo'}) SET p.name = $name", name="B\0o\ufffe")
+        with pytest.raises(GraphDBError, match="a text has a character that GraphML, being XML, cannot hold"):
+            db.export(tmp_path / "x.graphml")
         with pytest.raises(StorageError, match="cannot write"):
             db.export(tmp_path / "nowhere" / "x.nt")
         (tmp_path / "old.nt").write_text("old")
