@@ -7,7 +7,8 @@ a vertex that is new has what it was given, and how many vertices have a label i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import values as plain
-from graphdb.storage.changes import Changes
+from graphdb.storage.changes import Changes, Counted
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -46,8 +47,7 @@ def listed(relation: str | pa.Table | None) -> Ints | None:
 
 def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
     """Return triples as what can stand after FROM, with its parameters."""
-    columns = ", ".join(f"unnest(${name}::BIGINT[]) AS {name}" for name in _TRIPLE)
-    return f"(SELECT {columns})", dict(zip(_TRIPLE, triples.T.tolist(), strict=True))
+    return _listed(_TRIPLE, triples)
 
 
 def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
@@ -72,8 +72,8 @@ def change(
     fresh: int,
     fresh_literals: int,
     kinds: Mapping[int, int] | None = None,
-) -> None:
-    """Add what some triples change that came and went.
+) -> Counted:
+    """Add what some triples change that came and went; return what is counted now.
 
     Runs in the caller's transaction, after the triples themselves are changed.
 
@@ -88,14 +88,21 @@ def change(
     known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, kinds or {})
     touched = _touched(known, changes)
     kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
-    _merge(connection, "edge_label", *_edge_labels(touched, kind_of))
+    labels, now = _edge_labels(known, touched, kind_of)
+    _put(connection, "edge_label", labels, now, known.counted)
     _merge(connection, "degree", *_degrees(touched))
+    at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
+    classes, vertices = touched.vertex[at], touched.after[at]
     if typed is not None:
-        _merge(connection, "vertex_label", *known.classes_of(changes))
+        moved = touched.moved[at]
+        _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
         _merge(connection, "label_pair", *_pairs(known, touched, changes))
     if len(changes.removed):
         statistics.lessen_degrees(connection, _lessened(connection, touched))
         statistics.lessen_literals(connection, _lost(connection, touched, changes, kind_of))
+        now = known.edge_labels(labels)
+    counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
+    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +143,8 @@ class _Known:
         self.typed = typed
         self._kinds = kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
+        self.counted: set[int] = set()
+        """Edge labels that had a triple."""
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
         """Which vertices were in no triple before."""
@@ -196,10 +205,15 @@ class _Known:
         )
         return _rows(found)
 
-    def classes_of(self, changes: Changes) -> tuple[Ints, Ints]:
-        """Return (class) and (vertices) of the vertex labels of which there are more or fewer."""
-        classes, signs = self._signed(changes)
-        return _summed(classes[:, 1:], signs[:, None])
+    def edge_labels(self, labels: Ints) -> Ints:
+        """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
+        found = _rows(
+            self._connection.execute(
+                f"SELECT * FROM _graphdb.edge_label WHERE id IN ({_places(labels)})", labels.tolist()
+            )
+        )
+        self.counted.update(found[:, 0].tolist())
+        return _looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
@@ -209,10 +223,6 @@ class _Known:
         """Return (vertex, class) of the vertex labels that some triples give."""
         rows: Ints = triples[(triples[:, 0] == self.typed) & (triples[:, 2] < LITERAL_BASE)][:, 1:]
         return rows
-
-    def _signed(self, changes: Changes) -> tuple[Ints, Ints]:
-        come, gone = self.labels_in(changes.added), self.labels_in(changes.removed)
-        return np.concatenate([come, gone]), np.repeat([1, -1], [len(come), len(gone)])
 
 
 def _touched(known: _Known, changes: Changes) -> _Touched:
@@ -237,19 +247,19 @@ def _touched(known: _Known, changes: Changes) -> _Touched:
     return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
 
 
-def _edge_labels(touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
-    """Return (id) and what its row of ``edge_label`` gets: sums, maxima and kinds, in the order of the table."""
+def _edge_labels(known: _Known, touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
+    """Return edge labels with their rows by now, as far as more triples tell: maxima are never less than before."""
     t, out = touched, touched.direction == OUT
     change = t.after - t.before
     sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
     labels, at = np.unique(t.label, return_inverse=True)
-    found = np.zeros((len(labels), 8), np.int64)
+    found = known.edge_labels(labels)
     np.add.at(found[:, :4], at, np.column_stack(sums))
     np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
     held = ~out & (t.after > 0)
     np.bitwise_or.at(found[:, 6], at[held], np.array([kinds.get(v, 0) for v in t.vertex[held].tolist()], np.int64))
     np.maximum.at(found[:, 7], at, t.literals)
-    return labels[:, None], found
+    return labels, found
 
 
 def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
@@ -334,14 +344,29 @@ def _lost(
     return [(*row, kinds_now.bit_count() == 1 or not lost[row[0]] & ~seen.get(row[0], 0)) for *row, kinds_now in rows]
 
 
+def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
+    """Write rows of one of the tables of labels, of which some ids are there; those whose first value is 0 go."""
+    names = statistics.columns_of(table)
+    rows = np.column_stack([ids, values])
+    there = np.array([id in known for id in ids.tolist()], bool)
+    gone = values[:, 0] == 0
+    if gone.any():
+        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({_places(ids[gone])})", ids[gone].tolist())
+    for chosen, sql in (
+        (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
+                        " FROM {new} AS new WHERE held.id = new.id"),
+        (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
+    ):  # fmt: skip
+        if chosen.any():
+            new, given = _listed(names, rows[chosen])
+            connection.execute(sql.format(new=new), given)
+
+
 def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
     """Add rows to one of the tables of statistics."""
     if len(keys):
         names = statistics.columns_of(table)
-        rows = dict(zip(names, np.column_stack([keys, values]).T.tolist(), strict=True))
-        statistics.merge(
-            connection, table, f"SELECT {', '.join(f'unnest(${n}::BIGINT[]) AS {n}' for n in names)}", rows
-        )
+        statistics.merge(connection, table, *_listed(names, np.column_stack([keys, values])))
 
 
 def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
@@ -365,6 +390,12 @@ def _looked_up(table: Ints, keys: Ints) -> Ints:
 def _rows(result: duckdb.DuckDBPyConnection) -> Ints:
     """Return the rows of a SELECT: int64 [rows, columns]."""
     return np.column_stack([np.asarray(column, np.int64) for column in result.fetchnumpy().values()])
+
+
+def _listed(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[int]]]:
+    """Return rows as what can stand after FROM, with its parameters."""
+    columns = ", ".join(f"unnest(${name}::BIGINT[]) AS {name}" for name in names)
+    return f"(SELECT {columns})", dict(zip(names, rows.T.tolist(), strict=True))
 
 
 def _places(values: Ints) -> str:
