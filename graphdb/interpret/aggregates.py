@@ -9,6 +9,7 @@ from typing import Any
 from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
 from graphdb.interpret.values import group_key, is_number, sort_key, type_name
 from graphdb.temporal import Duration
+from graphdb.values import INT64
 
 Fail = Callable[[type[GraphDBError], str], GraphDBError]
 
@@ -34,7 +35,10 @@ def aggregate(name: str, values: list[Any], distinct: bool, argument: Any, fail:
             raise fail(TypeMismatchError, f"{name} needs numbers, found {type_name(value)}")
     match name:
         case "sum":
-            return math.fsum(values) if any(isinstance(value, float) for value in values) else sum(values)
+            total = math.fsum(values) if any(isinstance(value, float) for value in values) else sum(values)
+            if isinstance(total, int) and total not in INT64:
+                raise fail(ExecutionError, "a number is out of range: 64 bits hold -2^63 to 2^63 - 1")
+            return total
         case "avg":
             return math.fsum(values) / len(values) if values else None
         case "stdev" | "stdevp":
