@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphdb import durations
+from graphdb.decimals import shortest_sql
 from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, member
@@ -22,6 +23,7 @@ _FAR = (
 )
 _NEAR = "year({0}) BETWEEN 1 AND 9999"
 _SPELT: Mapping[Base, str] = {
+    Base.DECIMAL: shortest_sql("{0}"),
     Base.DATE: f"CASE WHEN {_NEAR} THEN CAST({{0}} AS VARCHAR) ELSE {_FAR} END",
     Base.TIME: _TIME,
     Base.DATETIME: f"CASE WHEN {_NEAR} THEN "
@@ -30,7 +32,9 @@ _SPELT: Mapping[Base, str] = {
     Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
     " || 'Z'",
 }
-"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero."""
+"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero; decimals
+without zeros that say nothing.
+"""
 
 
 def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 
+from graphdb.decimals import shortest
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
 
@@ -272,5 +273,4 @@ def tidied(value: object) -> object:
             return value
     if not isinstance(value, Decimal):
         return value
-    short = value.normalize()
-    return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
+    return Decimal(shortest(value))

@@ -16,7 +16,7 @@ from graphdb.errors import ExecutionError, MemoryLimitError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.sugar import FORMS
 from graphdb.interpret import conversions, times
-from graphdb.interpret.arithmetic import fits
+from graphdb.interpret.arithmetic import absolute, fits
 from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.lists import LONGEST
@@ -192,7 +192,7 @@ def _log(call: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def _whole(call: Callable[[float], int]) -> Callable[[float], float]:
-    return lambda value: float(call(value)) if math.isfinite(value) else value
+    return lambda value: math.copysign(call(value), value) if math.isfinite(value) else value
 
 
 def _round(value: Any, digits: int = 0) -> float:
@@ -241,7 +241,7 @@ def _functions() -> Mapping[str, Function]:
         "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
         "charlength": plain(len, "string", result="integer"),
         # numbers
-        "abs": Function(checked(lambda c, n, v: fits(c, abs(v), n), "number"), kinds=("number",), result="number"),
+        "abs": Function(checked(lambda c, n, v: fits(c, absolute(v), n), "number"), kinds=("number",), result="number"),
         "sign": plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
         "ceil": _float(_whole(math.ceil)),
         "floor": _float(_whole(math.floor)),

@@ -95,11 +95,11 @@ class EdgesDiffer:
 
 @dataclass(frozen=True, slots=True)
 class IsCandidate:
-    """The vertex is in its candidate set, found there by binary search, or as one bit where many will ask."""
+    """The vertex is in its candidate set, found there by binary search, or as one bit where ``many`` will ask."""
 
     vertex: int
     candidates: Ints = field(compare=False)
-    bits: NDArray[np.uint8] | None = field(default=None, compare=False)
+    many: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
