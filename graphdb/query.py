@@ -236,11 +236,14 @@ class QueryRun(MatchRun):
     def _step(
         self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
     ) -> PathStep:
-        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause."""
+        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause.
+
+        Abstract: see :mod:`graphdb.paths.selected`.
+        """
         raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
-        """Search for paths, and show them to SQL; see :mod:`graphdb.paths.steps`."""
+        """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.paths.steps`."""
         raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
