@@ -15,7 +15,8 @@ from graphdb.candidates import Candidates
 from graphdb.choices import settle
 from graphdb.decode import Arrays
 from graphdb.errors import NotSupportedError
-from graphdb.execute.paths import Found, Paths
+from graphdb.execute.found import Found
+from graphdb.execute.paths import Paths
 from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk

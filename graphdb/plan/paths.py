@@ -118,9 +118,9 @@ class PathStep:
             many += " (and those as short)"
         wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
         if self.only:
-            others = "the one" if self.apart else "all"
-            ends = ("end" if self.only == "source" else "start") + ("" if self.apart else "s")
-            return f"reachability {self.mode} {edge}: one search from {others} {ends}{' to others' if self.apart else ''}"
+            near = "end" if self.only == "source" else "start"
+            ways = f"the {near} to others" if self.apart else f"all {near}s"
+            return f"reachability {self.mode} {edge}: one search from {ways}"
         if self.single and not self.bound:
             how = "frontier: breadth first from each start to all ends"
         elif self.single and not self.groups:
