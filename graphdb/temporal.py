@@ -66,12 +66,12 @@ def add_months(days: int, months: int) -> int:
 
 
 class Temporal:
-    """The base of all temporal values."""
+    """The base of all temporal values, whose subclasses say how they are ordered and what parts they have."""
 
     kind: ClassVar[str]
 
     def sort_key(self) -> tuple[int, ...]:
-        """Return what orders values of one type."""
+        """Return what orders values of one type; abstract."""
         raise NotImplementedError
 
     def part(self, name: str) -> object:

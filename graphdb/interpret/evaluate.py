@@ -14,7 +14,7 @@ from graphdb.aggregates import is_aggregate
 from graphdb.errors import BindError, ExecutionError, GraphDBError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions, lists
-from graphdb.interpret.arithmetic import computed, fits
+from graphdb.interpret.arithmetic import computed, fits, negated
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.values import (
     Answer,
@@ -199,7 +199,7 @@ class Compiler:
                 return value if node.operator == "+" else value.times(exact(-1))
             if not is_number(value):
                 raise self.error(node, f"{node.operator} needs a number, found {type_name(value)}")
-            return fits(self.context, -value if node.operator == "-" else value, node)
+            return fits(self.context, negated(value) if node.operator == "-" else value, node)
 
         return sign
 

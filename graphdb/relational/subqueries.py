@@ -131,7 +131,7 @@ class Subqueries(Joins):
         return Relation(table, {**found, GROUP: Typed("b.g", INTEGER)}), join
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
-        """Shape a whole query that starts from some rows; see :mod:`graphdb.relational.lower`."""
+        """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
 
 
