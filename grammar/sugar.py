@@ -40,7 +40,7 @@ def _all(pairs: list[s.Expression], span: s.Span) -> s.Expression:
 
 def _null_if(arguments: Arguments, span: s.Span) -> s.Expression:
     value, other = arguments
-    return s.Case(value, (((other,), s.Literal(None, span)),), value, span)
+    return s.Case(value, (((other,), s.Literal(None)),), value, span)
 
 
 def _operator(operator: str) -> Callable[[Arguments, s.Span], s.Expression]:

@@ -473,9 +473,13 @@ class Statements:
             return [statement.query for statement in raw.extract_statements(text)]
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
-        with self._state.connection.guard(timeout, ours=False) as raw:
-            relation = raw.sql(sql)
-            table = relation.to_arrow_table() if relation is not None else None
+        try:
+            with self._state.connection.guard(timeout, ours=False) as raw:
+                relation = raw.sql(sql)
+                table = relation.to_arrow_table() if relation is not None else None
+        except BaseException:  # a transaction that did not end well may be no more
+            self._state.forget()
+            raise
         first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
         if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
             self._state.rolled_back()

@@ -42,13 +42,11 @@ def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:
     base = value.type.base
     if base is Base.STRING:
         return value.sql
-    if base is Base.NODE:
-        return c.rows.iri(value.sql).sql
     if base is Base.TERM:
         literal = c.value_of(value)
         text = f"CAST({literal.sql} AS VARCHAR)" if literal.type == VALUE else text_of(c, literal, node)
         return f"coalesce({c.rows.iri(value.sql).sql}, {text})"
-    if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
+    if base in (Base.NODE, Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
         raise c.mismatch(f"expected a string, found {value.type}", node)
     if base is Base.DURATION:
         return durations.text_of(c, value)

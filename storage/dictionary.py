@@ -182,7 +182,8 @@ def short_literals(source: str) -> str:
     SELECT id, lexical, datatype, language,
         CASE WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d} WHEN datatype IS NULL THEN {Kind.STRING:d}
             ELSE {Kind.INTEGER:d} END,
-        CASE WHEN datatype IS NOT NULL THEN lexical::BIGINT END, CASE WHEN datatype IS NOT NULL THEN lexical::DOUBLE END,
+        CASE WHEN datatype IS NOT NULL THEN lexical::BIGINT END,
+        CASE WHEN datatype IS NOT NULL THEN lexical::DOUBLE END,
         NULL, NULL, NULL, NULL, NULL, NULL
     FROM {source}
     """
@@ -341,20 +342,30 @@ class Numbering:
         """Write the new terms, literals with their values."""
         for table, before in self._stored.items():
             few = self._few.pop(table, None)
-            if self._next[table] > before:
-                staged = nullcontext((f"temp._graphdb_new_{table}", {}))
-                with staged if few is None else self._shown(few) as (source, given):
-                    rows = f"SELECT id, iri FROM {source}"
-                    if table == "literal":
-                        short = few is not None and all(map(is_short, *(few[name].to_pylist() for name in _LITERAL)))
-                        rows = short_literals(source) if short else typed_literals(source, self._datatypes)
-                    returned = " RETURNING id, kind" if few is not None and table == "literal" else ""
-                    found = self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}{returned}", given).fetchall()
-                    self.kinds.update(found if returned else ())
-                if few is None:
-                    self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
+            if few is not None:
+                self._store_few(table, few)
+            elif self._next[table] > before:
+                source = f"temp._graphdb_new_{table}"
+                rows = f"SELECT id, iri FROM {source}"
+                if table == "literal":
+                    rows = typed_literals(source, self._datatypes)
+                self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
+                self._connection.execute(f"DROP TABLE {source}")
         self._stored.update(self._next)
         self._datatypes = set()
+
+    def _store_few(self, table: str, few: pa.Table) -> None:
+        """Write new terms that no temporary table has."""
+        if not len(few):
+            return
+        source, given = listed(few)
+        if table == "resource":
+            self._connection.execute(f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
+            return
+        short = all(map(is_short, *(given[name] for name in _LITERAL)))
+        rows = short_literals(source) if short else typed_literals(source, self._datatypes)
+        found = self._connection.execute(f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
+        self.kinds.update(found.fetchall())
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""

@@ -8,7 +8,8 @@ thousand triples is counted so, too: what is left to look up is what was there b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.arrow import values as plain
-from graphdb.storage.changes import Changes
+from graphdb.storage.changes import Changes, Counted
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -53,8 +54,7 @@ def listed(relation: str | pa.Table | None) -> Ints | None:
 
 def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
     """Return triples as what can stand after FROM, with its parameters."""
-    columns = ", ".join(f"unnest(${name}::BIGINT[]) AS {name}" for name in _TRIPLE)
-    return f"(SELECT {columns})", dict(zip(_TRIPLE, triples.T.tolist(), strict=True))
+    return _listed(_TRIPLE, triples)
 
 
 def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
@@ -79,8 +79,8 @@ def change(
     fresh: int,
     fresh_literals: int,
     kinds: Mapping[int, int] | None = None,
-) -> None:
-    """Add what some triples change that came and went.
+) -> Counted:
+    """Add what some triples change that came and went; return what is counted now.
 
     Runs in the caller's transaction, after the triples themselves are changed.
 
@@ -95,14 +95,21 @@ def change(
     known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, kinds or {})
     touched = _touched(known, changes)
     kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
-    _merge(connection, "edge_label", *_edge_labels(touched, kind_of))
+    labels, now = _edge_labels(known, touched, kind_of)
+    _put(connection, "edge_label", labels, now, known.counted)
     _merge(connection, "degree", *_degrees(touched))
+    at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
+    classes, vertices = touched.vertex[at], touched.after[at]
     if typed is not None:
-        _merge(connection, "vertex_label", *known.classes_of(changes))
+        moved = touched.moved[at]
+        _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
         _merge(connection, "label_pair", *_pairs(known, touched, changes))
     if len(changes.removed):
         statistics.lessen_degrees(connection, _lessened(connection, touched))
         statistics.lessen_literals(connection, _lost(connection, touched, changes, kind_of))
+        now = known.edge_labels(labels)
+    counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
+    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +150,8 @@ class _Known:
         self.typed = typed
         self._kinds = kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
+        self.counted: set[int] = set()
+        """Edge labels that had a triple."""
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
         """Which vertices were in no triple before."""
@@ -155,7 +164,7 @@ class _Known:
         """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
         if len(ids) > _APART:
-            places, given = _listed(ids)
+            places, given = _values(ids)
             return _rows(self._connection.execute(f"{rows} IN ({places})", given))
         return _rows(self._connection.execute(" UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
@@ -181,14 +190,14 @@ class _Known:
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
         found = self._connection.execute(
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
-            f" WHERE label IN ({_listed(labels)[0]}) AND {end} IN ({_listed(vertices)[0]}) GROUP BY label, {end}",
+            f" WHERE label IN ({_values(labels)[0]}) AND {end} IN ({_values(vertices)[0]}) GROUP BY label, {end}",
             [*labels.tolist(), *vertices.tolist()],
         )
         return _rows(found)
 
     def _counted(self, labels: Ints) -> set[int]:
         """Return the labels that have so few objects that all of them are counted."""
-        places, given = _listed(np.unique(labels))
+        places, given = _values(np.unique(labels))
         rows = self._connection.execute(
             f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})", [_GROUPS, *given]
         ).fetchall()
@@ -210,7 +219,7 @@ class _Known:
         """Return (label, direction, vertex, triples) of all triples at some vertices."""
         if not len(vertices):
             return np.empty((0, 4), np.int64)
-        places, given = _listed(vertices)
+        places, given = _values(vertices)
         ends = " UNION ALL ".join(
             f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({places})"
             f" GROUP BY label, {end}"
@@ -223,7 +232,7 @@ class _Known:
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        places, given = _listed(asked)
+        places, given = _values(asked)
         found = self._connection.execute(
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
             f" AND subject IN ({places})",
@@ -231,10 +240,12 @@ class _Known:
         )
         return _rows(found)
 
-    def classes_of(self, changes: Changes) -> tuple[Ints, Ints]:
-        """Return (class) and (vertices) of the vertex labels of which there are more or fewer."""
-        classes, signs = self._signed(changes)
-        return _summed(classes[:, 1:], signs[:, None])
+    def edge_labels(self, labels: Ints) -> Ints:
+        """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
+        places, given = _values(labels)
+        found = _rows(self._connection.execute(f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
+        self.counted.update(found[:, 0].tolist())
+        return _looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
@@ -244,10 +255,6 @@ class _Known:
         """Return (vertex, class) of the vertex labels that some triples give."""
         rows: Ints = triples[(triples[:, 0] == self.typed) & (triples[:, 2] < LITERAL_BASE)][:, 1:]
         return rows
-
-    def _signed(self, changes: Changes) -> tuple[Ints, Ints]:
-        come, gone = self.labels_in(changes.added), self.labels_in(changes.removed)
-        return np.concatenate([come, gone]), np.repeat([1, -1], [len(come), len(gone)])
 
 
 def _touched(known: _Known, changes: Changes) -> _Touched:
@@ -272,19 +279,19 @@ def _touched(known: _Known, changes: Changes) -> _Touched:
     return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
 
 
-def _edge_labels(touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
-    """Return (id) and what its row of ``edge_label`` gets: sums, maxima and kinds, in the order of the table."""
+def _edge_labels(known: _Known, touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
+    """Return edge labels with their rows by now, as far as more triples tell: maxima are never less than before."""
     t, out = touched, touched.direction == OUT
     change = t.after - t.before
     sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
     labels, at = np.unique(t.label, return_inverse=True)
-    found = np.zeros((len(labels), 8), np.int64)
+    found = known.edge_labels(labels)
     np.add.at(found[:, :4], at, np.column_stack(sums))
     np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
     held = ~out & (t.after > 0)
     np.bitwise_or.at(found[:, 6], at[held], np.array([kinds.get(v, 0) for v in t.vertex[held].tolist()], np.int64))
     np.maximum.at(found[:, 7], at, t.literals)
-    return labels[:, None], found
+    return labels, found
 
 
 def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
@@ -369,14 +376,30 @@ def _lost(
     return [(*row, kinds_now.bit_count() == 1 or not lost[row[0]] & ~seen.get(row[0], 0)) for *row, kinds_now in rows]
 
 
+def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
+    """Write rows of one of the tables of labels, of which some ids are there; those whose first value is 0 go."""
+    names = statistics.columns_of(table)
+    rows = np.column_stack([ids, values])
+    there = np.array([id in known for id in ids.tolist()], bool)
+    gone = values[:, 0] == 0
+    if gone.any():
+        places, which = _values(ids[gone])
+        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
+    for chosen, sql in (
+        (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
+                        " FROM {new} AS new WHERE held.id = new.id"),
+        (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
+    ):  # fmt: skip
+        if chosen.any():
+            new, given = _listed(names, rows[chosen])
+            connection.execute(sql.format(new=new), given)
+
+
 def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
     """Add rows to one of the tables of statistics."""
     if len(keys):
         names = statistics.columns_of(table)
-        rows = dict(zip(names, np.column_stack([keys, values]).T.tolist(), strict=True))
-        statistics.merge(
-            connection, table, f"SELECT {', '.join(f'unnest(${n}::BIGINT[]) AS {n}' for n in names)}", rows
-        )
+        statistics.merge(connection, table, *_listed(names, np.column_stack([keys, values])))
 
 
 def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
@@ -405,7 +428,13 @@ def _rows(result: duckdb.DuckDBPyConnection) -> Ints:
     return np.column_stack([np.asarray(column, np.int64) for column in result.fetchnumpy().values()])
 
 
-def _listed(values: Ints) -> tuple[str, list[Any]]:
+def _listed(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[int]]]:
+    """Return rows as what can stand after FROM, with its parameters."""
+    columns = ", ".join(f"unnest(${name}::BIGINT[]) AS {name}" for name in names)
+    return f"(SELECT {columns})", dict(zip(names, rows.T.tolist(), strict=True))
+
+
+def _values(values: Ints) -> tuple[str, list[Any]]:
     """Return what stands in ``IN (…)`` for some values, and its parameters.
 
     A few are listed one by one: they are planned sooner than a join.

@@ -1,9 +1,10 @@
 """Finding some terms in a large dictionary: a table of hashes, so that a small append does not read all the strings.
 
-Next to a table of terms, ``resource`` or ``literal``, stands one of (hash, id), made when it is first worth it (for a
-few terms at once; for more, which gain less, when they are looked for a second time) and sorted by hash in runs: DuckDB's zone maps then say which part of a run can hold a hash.  What was appended since the
-last run is read as it is, and becomes a run itself when it is long enough (a log-structured merge without the merging;
-O'Neil et al., 1996).  The hash is DuckDB's own, so a file that another version of DuckDB wrote gets new runs.
+Next to a table of terms, ``resource`` or ``literal``, stands one of (hash, id), made when it is first worth it (for
+few terms at once; for more, which gain less, when they are looked for a second time) and sorted by hash in runs:
+DuckDB's zone maps then say which part of a run can hold a hash.  What was appended since the last run is read as it is,
+and becomes a run itself when it is long enough (a log-structured merge without the merging; O'Neil et al., 1996).  The
+hash is DuckDB's own, so a file that another version of DuckDB wrote gets new runs.
 """
 
 from __future__ import annotations

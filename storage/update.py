@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -195,7 +196,6 @@ class Update:
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
         lost = np.unique(removed[few.among(removed, there)], axis=0)
         new = np.unique(added[~few.among(added, there) | few.among(added, lost)], axis=0)
-        changes = Changes(lost, new)
         if len(lost):
             relation, given = few.relation(lost)
             for table in ("triple", "quad", "reifier"):
@@ -204,8 +204,9 @@ class Update:
             relation, given = few.relation(new)
             self._run(f"INSERT INTO _graphdb.triple SELECT {_TRIPLE} FROM {relation}", given)
         if len(lost) or len(new):
-            few.change(self._connection, changes, self._fresh, self._fresh_literals, self._terms.kinds)
-            self._changed(changes)
+            changes = Changes(lost, new)
+            counted = few.change(self._connection, changes, self._fresh, self._fresh_literals, self._terms.kinds)
+            self._changed(replace(changes, counted=counted))
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""
@@ -214,6 +215,9 @@ class Update:
 
     def _apply_edges(self, touched: str | None, edges: str | None, properties: str | None) -> None:
         """Replace the rows of edges; reifiers of those that are no more go, too."""
+        if touched is None and edges is None and properties is None:
+            return
+        self.changes.append(Changes.read(self._connection, None, None))
         if touched is not None:
             for table in ("edge", "edge_property"):
                 self._delete(table, touched)
