@@ -7,10 +7,12 @@ the end of the statement.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from graphdb.errors import ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
@@ -18,9 +20,10 @@ from graphdb.interpret.match import Rows
 from graphdb.interpret.merging import apart, either_way
 from graphdb.interpret.naming import Naming, key_named
 from graphdb.interpret.pending import Pending, Triple
-from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
+from graphdb.interpret.values import Edge, Path, Several, Vertex, equals, group_key, type_name
 from graphdb.interpret.view import Fact
 from graphdb.literals import literal_of
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.storage.update import Update
 
 
@@ -357,7 +360,7 @@ class Writer:
 
     def _merge(self, clause: ast.MergeClause, rows: Rows) -> Rows:
         self._refuse_nulls(clause.pattern, rows)
-        if len(rows) > 1 and not apart(clause, rows[0]):
+        if len(rows) > 1 and not apart(clause, rows[0], _holding(rows), partial(self._keys, rows)):
             return [new for row in rows for new in self._merge(clause, [row])]
         number = self.context.fresh("row")
         tagged = [{**row, number: i} for i, row in enumerate(rows)]
@@ -386,6 +389,18 @@ class Writer:
             result += matches
         return result
 
+    def _keys(self, rows: Rows, node: ast.Expression) -> set[str] | None:
+        """Return the keys of the maps that an expression yields for some rows; None where it yields something else."""
+        if not free_variables(node) <= rows[0].keys() or any(isinstance(part, SUBQUERIES) for part in walk(node)):
+            return None
+        value_of, names = self._compiler.compile(node), set[str]()
+        for row in rows:
+            value = value_of(row)
+            if not isinstance(value, dict):
+                return None
+            names |= value.keys()
+        return names
+
     def _elements(self, pattern: ast.PathPattern) -> list[ast.NodePattern | ast.EdgePattern]:
         return [*pattern.nodes, *(edge for edge in pattern.edges if isinstance(edge, ast.EdgePattern))]
 
@@ -401,14 +416,18 @@ class Writer:
                     )
 
     def _merge_key(self, clause: ast.MergeClause, row: Row) -> Any:
-        """What makes two rows ask for the same thing: the vertices that they know, and the values of properties."""
+        """What makes two rows ask for the same thing: the vertices that they know, and the values of properties.
+
+        A value that does not equal itself (NaN) is never found: nothing is the same as what asks for it.
+        """
         ends = either_way(clause, row)
         known: list[Any] = [] if ends is None else [frozenset(row[name] for name in ends)]
         for element in self._elements(clause.pattern):
             if ends is None and element.variable is not None and element.variable.name in row:
                 known.append(row[element.variable.name])
             for key, value in element.properties.items if element.properties is not None else ():
-                known.append((key, group_key(self._compiler.compile(value)(row))))
+                asked = self._compiler.compile(value)(row)
+                known.append((key, group_key(asked) if equals(asked, asked) else object()))
         return tuple(known)
 
     def finish(self) -> Changes:
@@ -431,3 +450,17 @@ class Writer:
                     hint="delete them too, or write DETACH DELETE",
                 )
         return self.changes
+
+
+def _holding(rows: Rows) -> set[str]:
+    """Return the names of what may hold vertices or edges."""
+    return {name for row in rows for name, value in row.items() if _holds(value)}
+
+
+def _holds(value: Any) -> bool:
+    match value:
+        case list():
+            return any(map(_holds, value))
+        case dict():
+            return any(map(_holds, value.values()))
+    return isinstance(value, (Vertex, Edge, Path))
