@@ -152,10 +152,6 @@ def _in_expression(place: _Place) -> tuple[str, int] | None:
         return None
     if place.is_string() and place.at(-1) in _TEMPORAL:
         return "temporal literals are", index - 1
-    if place.at(-3) == "TRIM" and place.at(-1) in ("BOTH", "LEADING", "TRAILING"):
-        return "trim specifications are", index - 1
-    if value == "|" and place.at(1) == "|":
-        return "the operator || is", index
     if value == "*" and place.at(-1) == "." and place.is_word(-2):
         return "RETURN n.* is", index
     return None

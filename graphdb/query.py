@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.choices import settle
 from graphdb.computed import Computing
+from graphdb.decode import Arrays
 from graphdb.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.group import grouped
@@ -162,7 +163,7 @@ class QueryRun(MatchRun):
 
     # --- running
 
-    def run(self, prepared: Prepared | Program) -> pa.Table | Counted:
+    def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the matches and the SQL after them; the result in the engine's own terms."""
         if isinstance(prepared, Program):
             with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:

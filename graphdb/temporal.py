@@ -244,9 +244,14 @@ class DateTime(_Ordered):
     zone: str | None = None
     kind = "date and time"
 
+    @property
+    def instant(self) -> int:
+        """The point in time, in nanoseconds of UTC: what is compared."""
+        return self.days * DAY + self.nanoseconds - self.offset * SECOND
+
     def sort_key(self) -> tuple[int, ...]:
-        """By the point in time."""
-        return (self.days * DAY + self.nanoseconds - self.offset * SECOND, self.offset)
+        """By the point in time, then by the offset."""
+        return (self.instant, self.offset)
 
     def part(self, name: str) -> object:
         """``year``, ``hour``, ``timezone``, ``epochSeconds`` …"""
@@ -260,8 +265,7 @@ class DateTime(_Ordered):
                 return read()
             except KeyError:
                 pass
-        instant = self.sort_key()[0]
-        return {"epochSeconds": instant // SECOND, "epochMillis": instant // 10**6}[name]
+        return {"epochSeconds": self.instant // SECOND, "epochMillis": self.instant // 10**6}[name]
 
     def __str__(self) -> str:
         zone = f"[{self.zone}]" if self.zone else ""

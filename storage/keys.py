@@ -8,7 +8,8 @@ O'Neil et al., 1996).  The hash is DuckDB's own, so a file that another version 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,8 +22,14 @@ RUN = 122_880
 
 
 def narrowed(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], next_id: int, base: int, terms: str
-) -> tuple[str, list[int]] | None:
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: tuple[str, ...],
+    next_id: int,
+    base: int,
+    terms: str,
+    given: Mapping[str, Any] | None = None,
+) -> tuple[str, dict[str, Any]] | None:
     """Return SQL, with its parameters, for the rows of a dictionary table that can be among some terms.
 
     Parameters
@@ -31,8 +38,8 @@ def narrowed(
         ``resource`` or ``literal``; its ids go from ``base`` to ``next_id - 1``, in the order of the table.
     columns
         What a term is told by.
-    terms
-        A view with these columns, of at most :data:`FEW` rows.
+    terms, given
+        A relation with these columns, of at most :data:`FEW` rows, and its parameters.
 
     Returns
     -------
@@ -41,14 +48,17 @@ def narrowed(
     if next_id - base < RUN:
         return None
     behind = _covered(connection, table, columns, next_id, base)
-    hashed = f"hash({', '.join(columns)})"
+    hashes = connection.execute(f"SELECT hash({', '.join(columns)}) FROM {terms}", given).fetchall()
+    # Values, not a join with the terms: they are compared with the zone maps before anything is read.
     found = connection.execute(
-        f"SELECT DISTINCT id FROM _graphdb.{table}_key JOIN (SELECT {hashed} AS hash FROM {terms}) USING (hash)"
+        f"SELECT DISTINCT id FROM _graphdb.{table}_key WHERE hash IN ({', '.join('?' * len(hashes))})",
+        [hash for (hash,) in hashes],
     ).fetchall()
+    ids = {f"id{i}": id for i, (id,) in enumerate(found)}
     row = f"SELECT id, {', '.join(columns)} FROM _graphdb.{table}"
     # Single ids: where several are asked for at once, DuckDB unpacks the strings of all others too.
-    relation = " UNION ALL ".join([f"{row} WHERE id >= ?", *[f"{row} WHERE id = ?"] * len(found)])
-    return f"({relation})", [behind, *(id for (id,) in found)]
+    relation = " UNION ALL ".join([f"{row} WHERE id >= $behind", *(f"{row} WHERE id = ${name}" for name in ids)])
+    return f"({relation})", {"behind": behind, **ids}
 
 
 def _covered(

@@ -1,8 +1,9 @@
-"""Arithmetic over Python values: numbers, and what else ``+ - * / % ^`` take: texts, lists, times and durations."""
+"""Arithmetic over Python values: numbers, and what else ``+ - * / % ^ ||`` take: texts, lists, times and durations."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,11 @@ def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
     MemoryLimitError
         The list or text would be too long.
     """
+    if node.operator == "||":
+        pair = (left, right)
+        if None not in pair and not any(all(isinstance(each, kind) for each in pair) for kind in (str, list)):
+            raise wrong(context, node, f"|| cannot take {type_name(left)} and {type_name(right)}")
+        node = replace(node, operator="+")
     if node.operator == "+" and (isinstance(left, list) or isinstance(right, list)):
         if left is None or right is None:
             return None

@@ -23,6 +23,7 @@ from graphdb.interpret.types import (
     list_of,
 )
 from graphdb.pattern.bind import variables_in
+from graphdb.values import RANDOM
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -220,7 +221,7 @@ class _Checker:
                 if inner is not None:
                     raise self.error(ParseError, "an aggregate cannot stand in another", inner)
                 for part in walk(argument):
-                    if isinstance(part, ast.FunctionCall) and part.name.lower() == "rand":
+                    if isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM:
                         raise self.error(ParseError, "what is aggregated cannot be random", part)
 
     # --- projections

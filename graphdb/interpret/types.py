@@ -213,6 +213,11 @@ class StaticTypes:
     def _binary(self, node: ast.Binary, scope: Scope) -> Static:
         left, right = self.of(node.left, scope), self.of(node.right, scope)
         bases = (left.base, right.base)
+        if node.operator == "||":
+            known = {base for base in bases if base not in _OPEN}
+            if len(known) > 1 or not known <= {"string", "list"}:
+                raise self._mismatch(f"|| needs two strings or two lists, found {left} and {right}", node)
+            return STRING if "string" in bases else common([left, right]) if "list" in bases else ANY
         if node.operator == "+" and "list" in bases:
             sides = [type.element or ANY if type.base == "list" else type for type in (left, right)]
             return list_of(common(sides))

@@ -28,8 +28,6 @@ def error(text: str) -> GraphDBError:
         ("CREATE OR REPLACE VIEW v AS MATCH (a) RETURN a", "CREATE VIEW", "VIEW"),
         ("LOAD CSV FROM 'x' AS row RETURN row", "LOAD CSV", "LOAD"),
         ("RETURN date '2020-01-01'", "temporal literals", "date"),
-        ("RETURN trim(BOTH 'x' FROM 'xax')", "trim specifications", "BOTH"),
-        ("RETURN 'a' || 'b'", "the operator ||", "||"),
     ],
 )
 def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: str, at: str) -> None:

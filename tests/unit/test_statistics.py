@@ -64,7 +64,7 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        assert few.change(connection, of, fresh, max(literals, LITERAL_BASE))
+        few.change(connection, of, fresh, max(literals, LITERAL_BASE))
         return
     statistics.change(connection, "added", "removed")
 
