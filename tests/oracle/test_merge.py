@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -195,12 +196,13 @@ def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str
 
 
 @pytest.mark.parametrize("sets", [True, False], ids=["sets", "rows"])
-def test_what_equals_nothing_is_made_again(monkeypatch: pytest.MonkeyPatch, sets: bool) -> None:
+def test_numbers_are_found_as_match_finds_them(monkeypatch: pytest.MonkeyPatch, sets: bool) -> None:
     if not sets:
         monkeypatch.setattr(Statements, "_writing", refuse)
     with graphdb.connect() as db:
         db.query("UNWIND $rows AS x MERGE (n:N {x: x})", rows=[math.nan, 1.0, math.nan, 1.0])
-        assert db.query("MATCH (n:N) RETURN count(*)").scalar() == 3
+        db.query("UNWIND $rows AS x MERGE (n:N {y: x})", rows=[Decimal("0.1"), 0.1, 0.5, Decimal("0.5")])
+        assert db.query("MATCH (n:N) RETURN count(n.x), count(n.y)").fetchall() == [(3, 2)]
 
 
 def test_null_is_refused_with_its_place() -> None:
