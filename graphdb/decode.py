@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.elements import Node
 from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, Walks, distinct, relationships
+from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import Duration
 from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
 
@@ -28,6 +30,8 @@ _FIRST, _MOST = 1 << 8, 1 << 16
 """Rows that are decoded at a time: few at first, for who wants no more of them, and then more and more."""
 _BYTES = 1 << 23
 """Bytes of a column table that are decoded at a time, roughly: a fraction of a second."""
+
+_IRI = attrgetter("iri")
 
 _FEW = 1000
 """Ids for which what Arrow does at once takes longer than what it is called for."""
@@ -136,8 +140,8 @@ class _Terms:
     ) -> None:
         self.value_of = value_of
         arrays = [part if isinstance(part, np.ndarray) else _numbers(part) for part, _ in parts]
-        flat = arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
-        self.ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
+        self._flat = arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
+        self.ids, self._at = distinct(self._flat)
         find = known.nodes if any(whole for _, whole in parts) else known.terms
         self._find = find(self.ids) if len(self.ids) else list  # numbers are there when the database is closed, too
 
@@ -149,7 +153,8 @@ class _Terms:
     @cached_property
     def ends(self) -> list[Any]:
         """The terms as ends of edges: vertices by their IRIs."""
-        return [term.iri if isinstance(term, Node) else term for term in self.all]
+        resources = int(np.searchsorted(self.ids, LITERAL_BASE)) if isinstance(self.all[0], Node) else 0
+        return [*map(_IRI, self.all[:resources]), *self.all[resources:]]
 
     def places(self, ids: pa.Array) -> Ints:
         """Which of all terms some are; -1, the last one, for null."""
@@ -157,6 +162,8 @@ class _Terms:
 
     def at(self, ids: Ints) -> Ints:
         """Which of all terms some are."""
+        if ids is self._flat:
+            return self._at
         if len(ids) >= _FEW:
             import pyarrow as pa
 

@@ -124,7 +124,7 @@ class Spelled:
     def _fill(self, paths: list[Path], there: Iterable[bool]) -> None:
         """Put vertices and edges into those paths of the column that are there."""
         nodes = tuple(map(self._terms.all.__getitem__, self._at.tolist()))
-        edges = tuple(self._relationships())
+        edges = self._relationships()
         starts: list[int] = self._starts.tolist()
         first = map(sub, starts, count())
         fill(
@@ -154,13 +154,13 @@ class Spelled:
         count = len(self._terms.ids)
         return distinct((self._which * count + start) * count + end)
 
-    def _relationships(self) -> list[Relationship]:
+    def _relationships(self) -> tuple[Relationship, ...]:
         """The edges of all paths, each made once."""
         if not len(self._which):
-            return []
+            return ()
         which, start, end = self.edges
         made = relationships(self._types, which, self._terms.ends, start, end, self.facts)
-        return list(map(made.__getitem__, self._keys[1].tolist()))
+        return tuple(map(made.__getitem__, self._keys[1].tolist()))
 
 
 def lists(column: pa.ListArray) -> tuple[Ints, pa.Array]:

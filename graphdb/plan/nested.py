@@ -35,8 +35,8 @@ MOST_ORDERS = 400
 """Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
-_TRY = 10_000.0
-"""What trying one more vertex in an order of loops costs (some microseconds), in elements that all cores go through."""
+_TRY = 30_000.0
+"""What trying one more vertex in an order of loops costs, in elements that sixteen cores go through meanwhile."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 

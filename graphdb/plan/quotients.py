@@ -13,9 +13,10 @@ can match are dropped, and those that are isomorphic are counted once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations, product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,7 @@ _MOST_PERMUTATIONS = 1500
 """Relabellings that the search for a canonical form tries at most."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Member:
+class Member(NamedTuple):
     """One relation between two vertices: it multiplies by its data edges, or (unless ``weighted``) only tests."""
 
     labels: tuple[int, ...] | None
@@ -162,10 +162,13 @@ class Expansion:
             match check:
                 case Never():
                     conditions.append(_Condition())
+                # A condition whose opposite nothing can match always holds.
                 case Unequal(left, right):
-                    conditions.append(_Condition(((left, right),)))
+                    if not self._apart(left, right):
+                        conditions.append(_Condition(((left, right),)))
                 case NotBothEqual(a, b, c, d):
-                    conditions.append(_Condition(((a, b), (c, d))))
+                    if not (self._apart(a, b) or self._apart(c, d)):
+                        conditions.append(_Condition(((a, b), (c, d))))
                 case EdgesDiffer(i, j):
                     found = self._same_edge(i, j)
                     if found is None:
@@ -176,12 +179,8 @@ class Expansion:
                 case _:
                     return None
         conditions += [_Condition(test=t) for t, test in enumerate(self._edge_tests) if test.negated]
-        # A condition whose opposite nothing can match is always met.
-        return [
-            condition
-            for condition in dict.fromkeys(conditions)
-            if not any(self._apart(a, b) for a, b in condition.merged)
-        ]
+        # What merges least comes first: then equal quotients meet early.
+        return list(dict.fromkeys(conditions))
 
     @cached_property
     def _start(self) -> _State:
@@ -297,7 +296,7 @@ class Expansion:
             member = self._member(edge, i < len(kept))
             a, b = place[state.vertices[edge.source]], place[state.vertices[edge.target]]
             if a == b:
-                loops[a].append(replace(member, direction="both" if member.direction == "both" else "out"))
+                loops[a].append(member if member.direction == "both" else member._replace(direction="out"))
             else:
                 links.setdefault((min(a, b), max(a, b)), []).append(member if a < b else member.reversed())
         return Quotient(
