@@ -21,7 +21,7 @@ from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
-from graphdb.typed import Typed, unified
+from graphdb.typed import Typed, some, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _in(c: Compiler, node: ast.In) -> Typed:
             return Typed(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
         equal = compare(c, "=", value, Typed(name, element))
-        found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
+        found = some(collection.sql, name, equal)
         return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
     def fast(value: Typed) -> Typed:
@@ -138,7 +138,10 @@ def _in(c: Compiler, node: ast.In) -> Typed:
             BOOLEAN,
         )
 
-    return c.any_of(fast, item)
+    found = c.any_of(fast, item)
+    if item.many:  # nothing is in an empty list, not even null
+        found = Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found.sql} END", BOOLEAN)
+    return found
 
 
 def _case(c: Compiler, node: ast.Case) -> Typed:
