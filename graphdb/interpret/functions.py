@@ -65,7 +65,7 @@ def _normalize(context: Context, node: ast.Expression, text: str, form: Any = "N
 
 
 def _split(text: str, separator: Any) -> list[str]:
-    return list(text) if separator == "" else text.split(separator)
+    return text.split(separator) if separator else list(text) or [text]
 
 
 # --- elements --------------------------------------------------------------------------------------------------
