@@ -127,10 +127,7 @@ def merged(
     pairs = sources * now.vertices + targets
     for change in changes:
         gone, come = (_pairs(rows, label, direction, now) for rows in (change.removed, change.added))
-        at, there = _places(pairs, gone)
-        pairs = np.delete(pairs, at[there])
-        at, there = _places(pairs, come)
-        pairs = np.insert(pairs, at[~there], come[~there])
+        pairs = _with(_without(pairs, gone), come)
     dtype = partition.neighbours.dtype.type
     return build_partition(label, pairs // now.vertices, pairs % now.vertices, "out", now.vertices, dtype)
 
@@ -153,6 +150,29 @@ def _places(pairs: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     return at, there
 
 
+def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
+    """The vertices with a vertex label, with those that got it and without those that lost it."""
+    for change in changes:
+        gone, come = (
+            np.unique(rows[(rows[:, 0] == type_label) & (rows[:, 2] == class_id), 1])
+            for rows in (change.removed, change.added)
+        )
+        vertices = _with(_without(vertices, gone), come)
+    return vertices
+
+
+def _without(numbers: Ints, gone: Ints) -> Ints:
+    """A sorted array without some numbers."""
+    at, there = _places(numbers, gone)
+    return np.delete(numbers, at[there]) if there.any() else numbers
+
+
+def _with(numbers: Ints, come: Ints) -> Ints:
+    """A sorted array with some numbers, sorted, that it may have already."""
+    at, there = _places(numbers, come)
+    return numbers if there.all() else np.insert(numbers, at[~there], come[~there])
+
+
 def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) -> Ints | None:
     """The vertices that a pattern vertex ranges over, with those that came; None where some may have gone."""
     for change in changes:
@@ -160,7 +180,7 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
             return None
         labels, subjects, objects = change.added.T
         come = [subjects, objects[(objects < LITERAL_BASE) & (labels != (-1 if type_label is None else type_label))]]
-        universe = np.union1d(universe, np.concatenate(come))
+        universe = _with(universe, np.unique(np.concatenate(come)))
     return universe
 
 
@@ -203,8 +223,8 @@ class Former:
                 return moved_column(value, before, now)
             case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):
                 return value
-            case ("members", _) if type_label not in touched:
-                return value
+            case ("members", class_id):
+                return members(value, class_id, type_label, since)
             case ("universe",):
                 return grown(value, type_label, since)
         return None
