@@ -9,7 +9,7 @@ Whatever is neither is derived anew when it is next asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,21 +28,36 @@ MOST = 200_000
 
 
 @dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many terms there are: what vertex ids depend on."""
+
+    resources: int
+    literals: int
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there are."""
+        return self.resources + self.literals
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """What is counted of labels after a change, and that this was all: nothing was said of single edges."""
 
-    edge_labels: Mapping[int, tuple[int, ...] | None]
+    edge_labels: Mapping[int, tuple[int, ...] | None] = field(default_factory=dict)
     """Rows of ``edge_label`` without their ids, by id; None for those without a triple."""
-    vertex_labels: Mapping[int, int]
+    vertex_labels: Mapping[int, int] = field(default_factory=dict)
     """Vertices of vertex labels, by id."""
+    sizes: Sizes | None = None
+    """How many terms there are now, where there may be more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
     """Triples of term ids that the graph lost and then gained: int64 [triples, 3], as (label, subject, object)."""
 
-    removed: Ints
-    added: Ints
+    removed: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    added: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
     counted: Counted | None = None
     """What the file says of their labels now; None where it is to be asked."""
 
@@ -67,19 +82,6 @@ class Changes:
     def literals(self) -> bool:
         """Whether there is a literal among the objects."""
         return any(bool((rows[:, 2] >= LITERAL_BASE).any()) for rows in (self.removed, self.added))
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many terms there are: what vertex ids depend on."""
-
-    resources: int
-    literals: int
-
-    @property
-    def vertices(self) -> int:
-        """How many vertices there are."""
-        return self.resources + self.literals
 
 
 def moved_ids(vertices: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]:

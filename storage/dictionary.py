@@ -208,17 +208,28 @@ def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
+    ``sizes`` are the numbers of resources and literals in the file, where they are known.
+
     New terms are kept in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what a
     transaction has appended in many pieces would stay in memory until it ends.  A few are kept as they came.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, windows: Windows, *, empty: bool = False) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        windows: Windows,
+        *,
+        empty: bool = False,
+        sizes: tuple[int, int] | None = None,
+    ) -> None:
         self._connection = connection
         self._windows = windows
         self._next: dict[str, int] = dict(_BASES) if empty else {}
+        if sizes is not None:
+            self._next = {table: base + size for (table, base), size in zip(_BASES.items(), sizes, strict=True)}
         self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
         self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
-        self._first: dict[str, int] = {}
+        self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self.kinds: dict[int, int] = {}
         """The :class:`Kind` of new literals that came few at a time, by id."""
@@ -227,6 +238,13 @@ class Numbering:
     def first_new(self) -> int:
         """Resources from this id on are of this transaction."""
         return self._first.get("resource", LITERAL_BASE)
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """How many resources and literals there are by now, where both were asked for."""
+        if len(self._next) < len(_BASES):
+            return None
+        return self._next["resource"], self._next["literal"] - LITERAL_BASE
 
     @property
     def next_literal(self) -> int:

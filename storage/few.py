@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +71,7 @@ def change(
     changes: Changes,
     fresh: int,
     fresh_literals: int,
+    held: Held | None = None,
     kinds: Mapping[int, int] | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
@@ -81,11 +82,14 @@ def change(
     ----------
     fresh, fresh_literals
         Resources, and literals, from these ids on were in no triple before.
+    held
+        What is known of the file as it was before.
     kinds
         The kinds of some literals, by id.
     """
-    typed = statistics.type_label(connection)
-    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, kinds or {})
+    held = held or Held()
+    typed = statistics.type_label(connection) if held.typed is None else held.typed
+    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds or {})
     touched = _touched(known, changes)
     kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
     labels, now = _edge_labels(known, touched, kind_of)
@@ -100,9 +104,34 @@ def change(
     if len(changes.removed):
         statistics.lessen_degrees(connection, _lessened(connection, touched))
         statistics.lessen_literals(connection, _lost(connection, touched, changes, kind_of))
-        now = known.edge_labels(labels)
+        now = known.edge_labels_now(labels)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What is known of the file in memory; what is not, is asked."""
+
+    sizes: tuple[int, int] | None = None
+    """Resources and literals."""
+    typed: int | None = None
+    """The edge label rdf:type."""
+    edge_labels: Mapping[int, tuple[int, ...]] | None = None
+    """Rows of ``edge_label`` without their ids, by id: of all labels."""
+    vertex_labels: Mapping[int, int] | None = None
+    """Vertices of all vertex labels, by id."""
+
+    def after(self, counted: Counted) -> Held:
+        """Return what is known after a change."""
+        if self.edge_labels is None or self.vertex_labels is None:
+            return self
+        edges = {**self.edge_labels, **counted.edge_labels}
+        return replace(
+            self,
+            edge_labels={id: row for id, row in edges.items() if row is not None},
+            vertex_labels={**self.vertex_labels, **counted.vertex_labels},
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,11 +166,12 @@ class _Known:
         typed: int,
         fresh: int,
         fresh_literals: int,
+        held: Held,
         kinds: Mapping[int, int],
     ) -> None:
         self._connection = connection
         self.typed = typed
-        self._kinds = kinds
+        self._held, self._kinds = held, kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
         self.counted: set[int] = set()
         """Edge labels that had a triple."""
@@ -207,6 +237,14 @@ class _Known:
 
     def edge_labels(self, labels: Ints) -> Ints:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
+        if self._held.edge_labels is not None:
+            rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
+            self.counted.update(rows)
+            return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
+        return self.edge_labels_now(labels)
+
+    def edge_labels_now(self, labels: Ints) -> Ints:
+        """Return the same as the file has it."""
         found = _rows(
             self._connection.execute(
                 f"SELECT * FROM _graphdb.edge_label WHERE id IN ({_places(labels)})", labels.tolist()
@@ -217,6 +255,8 @@ class _Known:
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
+        if self._held.vertex_labels is not None:
+            return np.array([(id, self._held.vertex_labels.get(id, 0)) for id in classes.tolist()]).reshape(-1, 2)
         return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
 
     def labels_in(self, triples: Ints) -> Ints:

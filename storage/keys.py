@@ -49,11 +49,9 @@ def narrowed(
         return None
     behind = _covered(connection, table, columns, next_id, base)
     hashes = connection.execute(f"SELECT hash({', '.join(columns)}) FROM {terms}", given).fetchall()
-    # Values, not a join with the terms: they are compared with the zone maps before anything is read.
-    found = connection.execute(
-        f"SELECT DISTINCT id FROM _graphdb.{table}_key WHERE hash IN ({', '.join('?' * len(hashes))})",
-        [hash for (hash,) in hashes],
-    ).fetchall()
+    # Single values, not a join with the terms: they are compared with the zone maps before anything is read.
+    single = [f"SELECT id FROM _graphdb.{table}_key WHERE hash = ?"] * len(hashes)
+    found = connection.execute(" UNION ".join(single), [hash for (hash,) in hashes]).fetchall()
     ids = {f"id{i}": id for i, (id,) in enumerate(found)}
     row = f"SELECT id, {', '.join(columns)} FROM _graphdb.{table}"
     # Single ids: where several are asked for at once, DuckDB unpacks the strings of all others too.

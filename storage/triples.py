@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.catalog import EdgeLabel
-from graphdb.storage.dictionary import term_counts
+from graphdb.storage.changes import Sizes
 from graphdb.storage.graph import LabelStatistics
 from graphdb.storage.sketch import DegreeSketch
 from graphdb.storage.terms import LITERAL_BASE
@@ -38,14 +38,15 @@ class TripleStore:
         self,
         connection: duckdb.DuckDBPyConnection,
         lock: RLock,
+        sizes: Sizes,
         edge_labels: Mapping[int, EdgeLabel],
         type_label: int | None = None,
     ) -> None:
         self._connection = connection
         self._lock = lock
         self._edge_labels = edge_labels
+        self.resources, self.literals = sizes.resources, sizes.literals
         with lock:
-            self.resources, self.literals = term_counts(connection)
             self.type_label = statistics.type_label(connection) if type_label is None else type_label
         self._degrees: dict[str, Ids] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None

@@ -20,8 +20,9 @@ import numpy as np
 
 from graphdb.storage import few, statistics
 from graphdb.storage.arrow import Windows
-from graphdb.storage.changes import MOST, Changes
+from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
+from graphdb.storage.few import Held
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -83,16 +84,26 @@ def numbered(wanted: str) -> str:
 
 
 class Update:
-    """Writes to the database behind ``connection``; nothing else does within the transaction."""
+    """Writes to the database behind ``connection``; nothing else does within the transaction.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    ``held`` is what is known of the file already, and need not be asked.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, held: Held | None = None) -> None:
         self._connection = connection
+        self._held = held or Held()
         self._windows = Windows(connection)
-        self._terms = Numbering(connection, self._windows)
+        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes)
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []
-        """What :meth:`apply` did so far; None for what is too much to follow."""
+        """What :meth:`apply` did since it was last told; None for what is too much to follow."""
+
+    def told(self) -> list[Changes | None]:
+        """Return what :meth:`apply` did since the last call, and how many terms there are by now."""
+        found, self.changes = self.changes, []
+        sizes = self._terms.sizes
+        return [*found, Changes(counted=None if sizes is None else Counted(sizes=Sizes(*sizes)))]
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
@@ -185,6 +196,7 @@ class Update:
                 fresh=self._fresh,
                 literals=changes is None or changes.literals,
             )
+            self._held = Held()
             self._changed(changes)
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
@@ -205,7 +217,10 @@ class Update:
             self._run(f"INSERT INTO _graphdb.triple SELECT {_TRIPLE} FROM {relation}", given)
         if len(lost) or len(new):
             changes = Changes(lost, new)
-            counted = few.change(self._connection, changes, self._fresh, self._fresh_literals, self._terms.kinds)
+            counted = few.change(
+                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds
+            )
+            self._held = self._held.after(counted)
             self._changed(replace(changes, counted=counted))
 
     def _changed(self, changes: Changes | None) -> None:
@@ -217,7 +232,7 @@ class Update:
         """Replace the rows of edges; reifiers of those that are no more go, too."""
         if touched is None and edges is None and properties is None:
             return
-        self.changes.append(Changes.read(self._connection, None, None))
+        self.changes.append(Changes())
         if touched is not None:
             for table in ("edge", "edge_property"):
                 self._delete(table, touched)

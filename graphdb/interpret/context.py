@@ -27,6 +27,7 @@ from graphdb.values import INT64
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
     from graphdb.storage.changes import Changes
+    from graphdb.storage.few import Held
 
 LabelTest = Callable[[frozenset[int]], bool]
 Item = TypeVar("Item")
@@ -111,6 +112,10 @@ class Context:
     def ids(self) -> dict[str, int | None]:
         """The ids of IRIs that were looked up already."""
         return self._snapshot_of().ids
+
+    def held(self) -> Held:
+        """Return what a change of the file need not ask it."""
+        return self._snapshot_of().held
 
     @property
     def connection(self) -> Connection:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.values import Vertex
-from graphdb.storage.terms import RDF_TYPE, VERTEX
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.storage.update import Update, facts, incident, there
 
 if TYPE_CHECKING:
@@ -129,7 +129,10 @@ class Pending:
         wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_values}
         ordered = sorted(wanted, key=repr)
         numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
-        removed, added = set(self._removed), {t for t in self._added if t[1] not in deleted and t[2] not in deleted}
+        # A new edge of a deleted vertex is written nevertheless: that it is left over is an error of the statement's.
+        type = self._naming.ids(RDF_TYPE)[0]
+        added = {t for t in self._added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
+        removed = set(self._removed)
         old = self._read_at(facts, {vertex for vertex, _ in values} - self._new)
         for (vertex, key), found in values.items():
             new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
@@ -148,8 +151,7 @@ class Pending:
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
         self._new.clear()
         self._present.clear()
-        self._context.changed(self._update.changes)
-        self._update.changes = []
+        self._context.changed(self._update.told())
 
     def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
         """Return triples at some vertices."""

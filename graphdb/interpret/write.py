@@ -58,7 +58,7 @@ class Writer:
         self.changes = Changes()
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
-        update = Update(context.connection.raw)
+        self._update = update = Update(context.connection.raw, context.held())
         self._naming = Naming(context, update)
         self._pending = Pending(context, update, self._naming)
         self._compiler = Compiler(context)
@@ -420,6 +420,7 @@ class Writer:
             A deleted vertex still has edges.
         """
         self._pending.flush()
+        self.context.changed(self._update.told())
         deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
         if deleted:
             left = self._pending.incident(deleted)

@@ -206,6 +206,7 @@ class Writing:
                             kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
                             self._left()
                         self._finish(work)
+                        work.flushed()
                 except BaseException:
                     state.rolled_back()
                     raise
