@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -395,7 +394,7 @@ class Numbering:
         first, before, base = self._upcoming(table), self._stored[table], _BASES[table]
         if table in self._few:
             self._stage(table, self._few.pop(table), create=True)
-        with self._shown(terms) as (source, given):
+        with self._windows.shown("_graphdb_term", terms) as (source, given):
             places: list[tuple[str, dict[str, Any]]] = [(f"_graphdb.{table}", {})] if before > base else []
             if len(terms) <= keys.FEW:
                 names = tuple(terms.column_names[1:])
@@ -419,12 +418,6 @@ class Numbering:
         else:
             self._stage(table, fresh, create=first == before)
         return ids
-
-    def _shown(self, terms: pa.Table) -> AbstractContextManager[tuple[str, dict[str, Any]]]:
-        """Let SQL see some terms for a piece of work, as a relation with parameters."""
-        if len(terms) <= keys.FEW:
-            return nullcontext(listed(terms))
-        return self._windows.relation("_graphdb_term", terms)
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""

@@ -61,9 +61,11 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
     )  # fmt: skip
 
 
-def counts(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether changes can be counted here: all pairs are kept, and stay so."""
-    return statistics.known_pairs(connection) <= statistics.PAIRS // 2
+def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
+    """Return how many rows tables have."""
+    counts = ", ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in tables)
+    [found] = connection.execute(f"SELECT {counts}").fetchall()
+    return list(found)
 
 
 def change(
@@ -93,18 +95,16 @@ def change(
     touched = _touched(known, changes)
     kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
     labels, now = _edge_labels(known, touched, kind_of)
-    _put(connection, "edge_label", labels, now, known.counted)
     _merge(connection, "degree", *_degrees(touched))
+    if len(changes.removed):
+        _lessen(connection, labels, now, touched, changes, kind_of)
+    _put(connection, "edge_label", labels, now, known.counted)
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
     if typed is not None:
         moved = touched.moved[at]
         _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
         _merge(connection, "label_pair", *_pairs(known, touched, changes))
-    if len(changes.removed):
-        statistics.lessen_degrees(connection, _lessened(connection, touched))
-        statistics.lessen_literals(connection, _lost(connection, touched, changes, kind_of))
-        now = known.edge_labels_now(labels)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
@@ -241,10 +241,6 @@ class _Known:
             rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
             self.counted.update(rows)
             return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
-        return self.edge_labels_now(labels)
-
-    def edge_labels_now(self, labels: Ints) -> Ints:
-        """Return the same as the file has it."""
         found = _rows(
             self._connection.execute(
                 f"SELECT * FROM _graphdb.edge_label WHERE id IN ({_places(labels)})", labels.tolist()
@@ -362,9 +358,7 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     return found
 
 
-def _lost(
-    connection: duckdb.DuckDBPyConnection, touched: _Touched, changes: Changes, kinds: dict[int, int]
-) -> list[tuple[Any, ...]]:
+def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: dict[int, int]) -> list[tuple[Any, ...]]:
     """Return what :data:`.statistics.LOST_LITERALS` finds."""
     lost: dict[int, int] = {}
     seen: dict[int, int] = {}
@@ -374,14 +368,33 @@ def _lost(
     here = (touched.direction == IN) & (touched.after > 0) & (touched.vertex >= LITERAL_BASE)
     for label, vertex in zip(touched.label[here].tolist(), touched.vertex[here].tolist(), strict=True):
         seen[label] = seen.get(label, 0) | kinds[vertex]
-    if not lost:
-        return []
-    rows = connection.execute(
-        "SELECT id, triples = resource_triples, resource_triples = 0, max_out_degree, max_values, kinds"
-        " FROM _graphdb.edge_label WHERE id IN (SELECT unnest($labels::BIGINT[]))",
-        {"labels": list(lost)},
-    ).fetchall()
-    return [(*row, kinds_now.bit_count() == 1 or not lost[row[0]] & ~seen.get(row[0], 0)) for *row, kinds_now in rows]
+    found = []
+    for label, row in zip(labels.tolist(), now.tolist(), strict=True):
+        triples, resources, _, _, degree, _, kinds_now, most = row
+        if triples and label in lost:
+            certain = kinds_now.bit_count() == 1 or not lost[label] & ~seen.get(label, 0)
+            found.append((label, triples == resources, resources == 0, degree, most, certain))
+    return found
+
+
+def _lessen(
+    connection: duckdb.DuckDBPyConnection,
+    labels: Ints,
+    now: Ints,
+    touched: _Touched,
+    changes: Changes,
+    kinds: dict[int, int],
+) -> None:
+    """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
+    rows = {label: i for i, label in enumerate(labels.tolist())}
+    columns = {name: i for i, name in enumerate(statistics.columns_of("edge_label")[1:])}
+    lessened = [row for row in _lessened(connection, touched) if now[rows[row[0]], 0]]
+    for label, column, value in statistics.degrees_left(
+        connection, lessened, lambda label, column: int(now[rows[label], columns[column]])
+    ):
+        now[rows[label], columns[column]] = value
+    for label, column, value in statistics.literals_left(connection, _lost(labels, now, touched, changes, kinds)):
+        now[rows[label], columns[column]] = value
 
 
 def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:

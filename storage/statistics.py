@@ -19,7 +19,7 @@ many, now that the largest has fewer) is counted anew, for the labels where that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -243,8 +243,14 @@ def change(
         else:  # what was let go cannot be added to
             merge(connection, "label_pair", pairs, parameters, only_known=True)
     if removed is not NOTHING:
-        lessen_degrees(connection, connection.execute(LESSENED).fetchall())
-        lessen_literals(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall())
+
+        def largest(label: int, column: str) -> int:
+            return _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label)
+
+        for left in degrees_left(connection, connection.execute(LESSENED).fetchall(), largest):
+            _put(connection, *left)
+        for left in literals_left(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall()):
+            _put(connection, *left)
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
@@ -326,25 +332,31 @@ def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
     return then is None or abs(now - then) * 10 >= then
 
 
-def lessen_degrees(connection: duckdb.DuckDBPyConnection, lessened: Sequence[tuple[Any, ...]]) -> None:
-    """Bring the largest degrees down to what is left, by rows as of :data:`LESSENED`, else by a count."""
+def degrees_left(
+    connection: duckdb.DuckDBPyConnection, lessened: Iterable[tuple[Any, ...]], largest: Callable[[int, str], int]
+) -> Iterator[tuple[int, str, int]]:
+    """Yield (label, column, value) of largest degrees by what is left: as rows like :data:`LESSENED` tell, or counted.
+
+    ``largest`` returns what a column of ``edge_label`` says of a label.
+    """
     for label, direction, had, has, bucket, seen_all in lessened:
         column, (_, end) = _MAXIMA[direction], _ENDS[direction]
-        if _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label) > had:
+        if largest(label, column) > had:
             continue
         # The top bucket holds degrees from 2**bucket on, and none above what was the largest.
         told = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
-        _put(connection, label, column, _counted(connection, _MOST.format(end=end), label) if told is None else told)
+        yield label, column, _counted(connection, _MOST.format(end=end), label) if told is None else told
 
 
-def lessen_literals(connection: duckdb.DuckDBPyConnection, lost: Sequence[tuple[Any, ...]]) -> None:
-    """Bring kinds, and the most literals of a subject, down to what is left, by rows as of :data:`LOST_LITERALS`."""
+def literals_left(
+    connection: duckdb.DuckDBPyConnection, lost: Iterable[tuple[Any, ...]]
+) -> Iterator[tuple[int, str, int]]:
+    """Yield the same of kinds, and of the most literals of a subject, by rows like :data:`LOST_LITERALS`."""
     for label, none, only, degree, values, certain in lost:
         if not certain or none:
-            _put(connection, label, "kinds", 0 if none else _counted(connection, _KINDS, label))
+            yield label, "kinds", 0 if none else _counted(connection, _KINDS, label)
         if values > 1 or none:
-            most = 0 if none else degree if only else _counted(connection, _MOST_VALUES, label)
-            _put(connection, label, "max_values", most)
+            yield label, "max_values", 0 if none else degree if only else _counted(connection, _MOST_VALUES, label)
 
 
 def _put(connection: duckdb.DuckDBPyConnection, label: int, column: str, value: int) -> None:

@@ -11,7 +11,7 @@ temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGIN
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,6 +35,8 @@ Relation: TypeAlias = "str | pa.Table"
 _TRIPLE = "label, subject, object"
 _EDGE = f"{_TRIPLE}, ordinal"
 _PROPERTY = f"{_EDGE}, key, value"
+_BESIDE = ("quad", "reifier")
+"""Tables whose rows go with their triples."""
 
 
 def there(triples: str) -> str:
@@ -134,12 +136,10 @@ class Update:
         self._fresh = min(self._fresh, made.start)
         return made
 
-    def rows(self, sql: str, **shown: pa.Table) -> list[Any]:
-        """Return the rows of a SELECT over some tables, by the names that it has for them; for small results."""
-        with ExitStack() as windows:
-            for name, table in shown.items():
-                windows.enter_context(self._windows.show(name, table))
-            return self._connection.execute(sql).fetchall()
+    def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
+        """Return the rows of a relation that is made of a table's; for small results."""
+        with self._windows.shown("_graphdb_asked", table) as (asked, given):
+            return self._connection.execute(f"FROM {what(asked)}", given).fetchall()
 
     def apply(
         self,
@@ -156,8 +156,7 @@ class Update:
         """
         if removed is not None or added is not None:
             gone, come = few.listed(removed), few.listed(added)
-            if gone is not None and come is not None and few.counts(self._connection):
-                self._apply_few(gone, come)
+            if gone is not None and come is not None and self._apply_few(gone, come):
                 removed = added = None
         with ExitStack() as windows:
 
@@ -175,7 +174,7 @@ class Update:
         gone = new = 0
         if removed is not None:
             gone = self._run(f"CREATE TEMP TABLE _graphdb_gone AS FROM {there(removed)}")
-            for table in ("triple", "quad", "reifier") if gone else ():
+            for table in ("triple", *_BESIDE) if gone else ():
                 self._delete(table, "temp._graphdb_gone")
         if added is not None:
             new = self._run(
@@ -202,15 +201,18 @@ class Update:
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: few.Ints, added: few.Ints) -> None:
-        """Do the same with a few triples that Python has: no tables of them are made."""
+    def _apply_few(self, removed: few.Ints, added: few.Ints) -> bool:
+        """Do the same with a few triples that Python has, without tables of them; whether that could be done."""
+        pairs, *others = few.sizes(self._connection, "label_pair", *_BESIDE)
+        if pairs > statistics.PAIRS // 2:  # all pairs are kept, and will be
+            return False
         asked = np.unique(np.concatenate([removed, added]), axis=0)
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
         lost = np.unique(removed[few.among(removed, there)], axis=0)
         new = np.unique(added[~few.among(added, there) | few.among(added, lost)], axis=0)
         if len(lost):
             relation, given = few.relation(lost)
-            for table in ("triple", "quad", "reifier"):
+            for table in ("triple", *(table for table, rows in zip(_BESIDE, others, strict=True) if rows)):
                 self._delete(table, relation, given=given)
         if len(new):
             relation, given = few.relation(new)
@@ -222,6 +224,7 @@ class Update:
             )
             self._held = self._held.after(counted)
             self._changed(replace(changes, counted=counted))
+        return True
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""

@@ -68,6 +68,8 @@ class Context:
         self.new_control = new_control
         self.flush: Callable[[], None] = _nothing
         """Writes what is waiting to the file."""
+        self.most: int | None = None
+        """Rows that the first clause that writes may have."""
         self.started = started_now()
         self.view = View(self)
         self._numbers = 0

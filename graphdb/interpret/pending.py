@@ -81,7 +81,7 @@ class Pending:
         """Find out at once which of some triples are in the file."""
         unknown = triples - self._present.keys()
         if unknown:
-            found = self._read(there("_graphdb_asked"), _TRIPLE, unknown)
+            found = self._read(there, _TRIPLE, unknown)
             self._present.update((triple, triple in found) for triple in unknown)
 
     # --- vertices
@@ -133,13 +133,13 @@ class Pending:
         type = self._naming.ids(RDF_TYPE)[0]
         added = {t for t in self._added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
         removed = set(self._removed)
-        old = self._read_at(facts, {vertex for vertex, _ in values} - self._new)
+        old = self._stored({vertex for vertex, _ in values} - self._new)
         for (vertex, key), found in values.items():
             new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
             added |= new
             removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
         if self.gone:
-            removed |= self._read_at(facts, (vertex.id for vertex in self.gone))
+            removed |= self._stored({vertex.id for vertex in self.gone})
         described = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_values]
         self._update.apply(
             _table(_TRIPLE, removed),
@@ -151,17 +151,23 @@ class Pending:
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
         self._new.clear()
         self._present.clear()
+        self._view.flushed()
         self._context.changed(self._update.told())
+
+    def _stored(self, vertices: set[int]) -> set[Triple]:
+        """Return the labels and properties of some vertices, as the file has them."""
+        known = self._view.stored(vertices)
+        return self._read_at(facts, vertices - known.keys()).union(*known.values())
 
     def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
         """Return triples at some vertices."""
-        sql = what("_graphdb_asked", self._naming.ids(RDF_TYPE)[0])
-        return self._read(sql, ("vertex",), [(vertex,) for vertex in vertices])
+        type = self._naming.ids(RDF_TYPE)[0]
+        return self._read(lambda asked: what(asked, type), ("vertex",), [(vertex,) for vertex in vertices])
 
-    def _read(self, sql: str, names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:
-        """Return the rows of a SELECT over rows that it calls ``_graphdb_asked``; none where there are none."""
+    def _read(self, what: Callable[[str], str], names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:
+        """Return the rows of a relation that is made of one with some rows; none where there are none."""
         table = _table(names, rows)
-        return set() if table is None else set(self._update.rows(f"FROM {sql}", _graphdb_asked=table))
+        return set() if table is None else set(self._update.rows(what, table))
 
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> pa.Table | None:

@@ -6,26 +6,31 @@ are waiting.  Writing changes what was read here at once, and the file when it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.decode import pylist
 from graphdb.errors import ExecutionError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Several, Vertex
 from graphdb.literals import value_of
-from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
-from graphdb.temporal import from_python
-from graphdb.values import EXACT_ONLY, VALUE, edge_number, literal_sql, tidied
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD, Kind
+from graphdb.values import EXACT_ONLY, edge_number, tidied
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
+_TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
+"""Kinds, as a bit mask, whose values are read from their text."""
 _WANTED = "_graphdb_wanted"
-_FACTS = f"l.id, l.lexical, l.datatype, l.language, l.kind, {literal_sql('l', VALUE)} AS value"
+_COLUMNS = {Kind.INTEGER: "integer", Kind.DOUBLE: "number", Kind.BOOLEAN: "boolean", Kind.DECIMAL: "decimal"}
+"""Where the values are that Python has as SQL does; the others are read from their text."""
+_FACTS = f"l.lexical, l.datatype, l.language, l.kind, {', '.join(f'l.{name}' for name in _COLUMNS.values())}"
+_FEW = 32
+"""Vertices that are listed one by one: SQL that is planned sooner than a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ class View:
         self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
         self._literals: dict[int, Fact] = {}
         self._iris: dict[int, str] = {}
+        self._stored: dict[int, set[tuple[int, int, int]]] = {}
         self._waiting: set[int] = set()
         self._described: dict[int, dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]] = {}
         self.deleted: set[Vertex | Edge] = set()
@@ -79,50 +85,53 @@ class View:
         wanted = [id for id in wanted if id < LITERAL_BASE]
         labels: dict[int, set[int]] = {id: set() for id in wanted}
         facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}
-        connection, context = self._context.connection, self._context
-        with connection.view(_WANTED, {"id": np.array(wanted, np.int64)}):
+        context = self._context
+        with self._among("t.subject", wanted) as (among, given):
             if context.type_label is not None:
-                for subject, label in connection.rows(
-                    f"SELECT t.subject, t.object FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
-                    "WHERE t.label = $type",
-                    {"type": context.type_label},
+                for subject, label in context.connection.rows(
+                    f"SELECT t.subject, t.object FROM _graphdb.triple t WHERE {among} AND t.label = $type",
+                    {**given, "type": context.type_label},
                 ):
                     labels[subject].add(label)
-            for subject, label, fact in self._fact_rows(
-                f"SELECT t.subject, t.label, {_FACTS} FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
-                f"JOIN _graphdb.literal l ON l.id = t.object WHERE t.object >= {LITERAL_BASE} "
-                "ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
-                2,
+            for subject, label, id, fact in self._fact_rows(
+                f"SELECT t.subject, t.label, l.id, {_FACTS} FROM _graphdb.triple t JOIN _graphdb.literal l"
+                f" ON l.id = t.object WHERE {among} AND t.object >= {LITERAL_BASE}"
+                " ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
+                given,
             ):
                 facts[subject][label] = (*facts[subject].get(label, ()), fact)
+                self._stored.setdefault(subject, set()).add((label, subject, id))
+        for vertex, found in labels.items():
+            stored = self._stored.setdefault(vertex, set())
+            stored.update((context.type_label, vertex, label) for label in found if context.type_label is not None)
         hidden = context.hidden_label
         self._labels.update({id: frozenset(found - {hidden}) for id, found in labels.items()})
         self._facts.update(facts)
 
-    def _fact_rows(self, sql: str, leading: int) -> list[tuple[Any, ...]]:
-        table = self._context.connection.arrow(sql)
-        columns = [pylist(column) for column in table.columns]
+    @contextmanager
+    def _among(self, column: str, ids: list[int]) -> Iterator[tuple[str, dict[str, int]]]:
+        """Yield the condition that a column has one of some ids, with its parameters."""
+        if len(ids) <= _FEW:
+            given = {f"id{i}": id for i, id in enumerate(ids)}
+            yield f"{column} IN ({', '.join(f'${name}' for name in given) or 'NULL'})", given
+            return
+        with self._context.connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
+            yield f"{column} IN (SELECT id FROM {_WANTED})", {}
+
+    def _fact_rows(self, sql: str, given: Mapping[str, int]) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT that ends with the columns of a literal, a fact in their place."""
+        width = 4 + len(_COLUMNS)
         rows = []
-        for row in zip(*columns, strict=True):
-            _, lexical, datatype, language, kind, value = row[leading:]
-            rows.append(
-                (*row[:leading], Fact(self._plain(kind, lexical, datatype, value), lexical, datatype, language))
-            )
+        for row in self._context.connection.rows(sql, given):
+            lexical, datatype, language, kind, *values = row[-width:]
+            value = dict(zip(_COLUMNS, values, strict=True)).get(kind, lexical)
+            value = value_of(lexical, datatype) if 1 << kind & _TEXT else tidied(value)
+            rows.append((*row[:-width], Fact(value, lexical, datatype, language)))
         return rows
 
-    def _plain(self, kind: int, lexical: str, datatype: str | None, value: Any) -> Any:
-        if 1 << kind & EXACT_ONLY:
-            return value_of(lexical, datatype)
-        temporal = from_python(value)
-        if temporal is not None:
-            return value_of(lexical, datatype)
-        return tidied(value)
-
     def _read_literals(self, ids: list[int]) -> None:
-        connection = self._context.connection
-        with connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
-            sql = f"SELECT l.id, {_FACTS} FROM _graphdb.literal l SEMI JOIN {_WANTED} w ON w.id = l.id"
-            for id, fact in self._fact_rows(sql, 1):
+        with self._among("l.id", ids) as (among, given):
+            for id, fact in self._fact_rows(f"SELECT l.id, {_FACTS} FROM _graphdb.literal l WHERE {among}", given):
                 self._literals[id] = fact
 
     def literal(self, id: int) -> Any:
@@ -209,8 +218,8 @@ class View:
             if rows:
                 for start, end, ordinal, key, fact in self._fact_rows(
                     f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e "
-                    f"JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = {int(label)}",
-                    4,
+                    f"JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = $label",
+                    {"label": label},
                 ):
                     facts = found[start, end][ordinal]
                     facts[key] = (*facts.get(key, ()), fact)
@@ -235,6 +244,14 @@ class View:
         return edge_number((edge.label, edge.start, edge.end, edge.ordinal))
 
     # --- changes
+
+    def stored(self, vertices: Iterable[int]) -> dict[int, set[tuple[int, int, int]]]:
+        """Return the labels and properties of vertices as the file has them, of those that were read from it."""
+        return {vertex: self._stored[vertex] for vertex in vertices if vertex in self._stored}
+
+    def flushed(self) -> None:
+        """Note that the file has other labels and properties now."""
+        self._stored.clear()
 
     def created(self, vertex: int) -> None:
         """Note a new vertex."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphdb.errors import ExecutionError, TypeMismatchError
+from graphdb.errors import ExecutionError, NotSupportedError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
@@ -49,6 +49,10 @@ class Changes:
 _ONE = {"vertices": "vertex", "edges": "edge", "properties": "property", "labels": "label"}
 
 
+class WritesMany(NotSupportedError):
+    """A statement writes more rows than were expected; nothing is written yet."""
+
+
 class Writer:
     """Writes for one statement."""
 
@@ -65,6 +69,9 @@ class Writer:
 
     def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
         """Run one clause; return its rows."""
+        most, self.context.most = self.context.most, None
+        if most is not None and len(rows) > most:
+            raise WritesMany("it writes many rows, which is for sets")
         for row in rows:
             self.view.expect(row.values())
         self._naming.read(clause)
