@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import keys
 from graphdb.storage.arrow import Windows, listed, numbers
+from graphdb.storage.parsed import execute
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
 if TYPE_CHECKING:
@@ -342,7 +343,8 @@ class Numbering:
     def blanks(self, count: int) -> range:
         """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""
         first = self._upcoming("resource")
-        self._connection.execute(
+        execute(
+            self._connection,
             "INSERT INTO _graphdb.resource SELECT range, '_:v' || range FROM range($first, $end)",
             {"first": first, "end": first + count},
         ).fetchall()
@@ -360,8 +362,8 @@ class Numbering:
                 rows = f"SELECT id, iri FROM {source}"
                 if table == "literal":
                     rows = typed_literals(source, self._datatypes)
-                self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
-                self._connection.execute(f"DROP TABLE {source}")
+                execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}")
+                execute(self._connection, f"DROP TABLE {source}")
         self._stored.update(self._next)
         self._datatypes = set()
 
@@ -371,18 +373,18 @@ class Numbering:
             return
         source, given = listed(few)
         if table == "resource":
-            self._connection.execute(f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
+            execute(self._connection, f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
             return
         short = all(map(is_short, *(given[name] for name in _LITERAL)))
         rows = short_literals(source) if short else typed_literals(source, self._datatypes)
-        found = self._connection.execute(f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
+        found = execute(self._connection, f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
         self.kinds.update(found.fetchall())
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""
         if table not in self._next:
             base = _BASES[table]
-            found = self._connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+            found = execute(self._connection, f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
             self._next[table] = self._stored[table] = self._first[table] = found[0][0]
         return self._next[table]
 
@@ -403,7 +405,8 @@ class Numbering:
             if first > before:
                 places.append((f"temp._graphdb_new_{table}", {}))
             for place, parameters in places:
-                known = self._connection.execute(
+                known = execute(
+                    self._connection,
                     f"SELECT position, known.id FROM {source} AS term JOIN {place} AS known ON {condition}",
                     {**given, **parameters},
                 ).fetchnumpy()
@@ -421,7 +424,7 @@ class Numbering:
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""
-        [(added,)] = self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}").fetchall()
+        [(added,)] = execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}").fetchall()
         self._next[table] += int(added)
         self._stored[table] = self._next[table]
 
@@ -429,10 +432,10 @@ class Numbering:
         """Keep new terms in a temporary table for :meth:`store`."""
         if create:
             columns = ", ".join(f"{name} VARCHAR" for name in fresh.column_names[1:])
-            self._connection.execute(f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
+            execute(self._connection, f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
         if len(fresh):
             with self._windows.show("_graphdb_term", fresh):
-                self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
+                execute(self._connection, f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
 
 
 def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphdb.storage import statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
+from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -56,7 +57,7 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
         return triples
     wanted, given = relation(triples)
     return _rows(
-        connection.execute(f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
+        execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
                            f" ({', '.join(_TRIPLE)})", given)
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
 def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
     """Return how many rows tables have."""
     counts = ", ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in tables)
-    [found] = connection.execute(f"SELECT {counts}").fetchall()
+    [found] = execute(connection, f"SELECT {counts}").fetchall()
     return list(found)
 
 
@@ -95,7 +96,7 @@ def change(
     touched = _touched(known, changes)
     kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
     labels, now = _edge_labels(known, touched, kind_of)
-    _merge(connection, "degree", *_degrees(touched))
+    _append(connection, "degree", *_degrees(touched))
     if len(changes.removed):
         _lessen(connection, labels, now, touched, changes, kind_of)
     _put(connection, "edge_label", labels, now, known.counted)
@@ -104,7 +105,7 @@ def change(
     if typed is not None:
         moved = touched.moved[at]
         _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
-        _merge(connection, "label_pair", *_pairs(known, touched, changes))
+        _append(connection, "label_pair", *_pairs(known, touched, changes))
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
@@ -188,7 +189,7 @@ class _Known:
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
         apart = len(ids) <= _APART
         sql = " UNION ALL ".join([f"{rows} = ?"] * len(ids)) if apart else f"{rows} IN ({_places(ids)})"
-        return _rows(self._connection.execute(sql, ids.tolist()))
+        return _rows(execute(self._connection, sql, ids.tolist()))
 
     def kinds(self, vertices: Ints) -> dict[int, int]:
         """Return the bit of the kind of each literal among some vertices."""
@@ -205,7 +206,8 @@ class _Known:
             return np.empty((0, 4), np.int64)
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
-        found = self._connection.execute(
+        found = execute(
+            self._connection,
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
             f" WHERE label IN ({_places(labels)}) AND {end} IN ({_places(vertices)}) GROUP BY label, {end}",
             [*labels.tolist(), *vertices.tolist()],
@@ -221,14 +223,15 @@ class _Known:
             f" GROUP BY label, {end}"
             for direction, end in ((OUT, "subject"), (IN, "object"))
         )
-        return _rows(self._connection.execute(ends, vertices.tolist() * 2))
+        return _rows(execute(self._connection, ends, vertices.tolist() * 2))
 
     def labelled(self, vertices: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some vertices have now."""
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        found = self._connection.execute(
+        found = execute(
+            self._connection,
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
             f" AND subject IN ({_places(asked)})",
             [self.typed, *asked.tolist()],
@@ -242,8 +245,8 @@ class _Known:
             self.counted.update(rows)
             return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
         found = _rows(
-            self._connection.execute(
-                f"SELECT * FROM _graphdb.edge_label WHERE id IN ({_places(labels)})", labels.tolist()
+            execute(
+                self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({_places(labels)})", labels.tolist()
             )
         )
         self.counted.update(found[:, 0].tolist())
@@ -343,18 +346,26 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     had, has = np.zeros((2, len(keys)), np.int64)
     np.maximum.at(had, at.reshape(-1), t.before)
     np.maximum.at(has, at.reshape(-1), t.after)
+    less = had > has
+    if not less.any():
+        return []
+    degrees = _rows(
+        execute(
+            connection,
+            f"SELECT label, direction, bucket, vertices FROM ({statistics.summed('degree')})"
+            f" WHERE label IN ({_places(keys[less])})",
+            keys[less, 0].tolist(),
+        )
+    )
     found: list[tuple[Any, ...]] = []
-    for (label, direction), most, now in zip(keys[had > has].tolist(), had[had > has], has[had > has], strict=True):
-        top = connection.execute(
-            "SELECT max(bucket), arg_max(vertices, bucket) FROM _graphdb.degree WHERE label = ? AND direction = ?",
-            [label, direction],
-        ).fetchall()
-        [(bucket, vertices)] = top
-        if bucket is None:
+    for key, most, now in zip(keys[less], had[less], has[less], strict=True):
+        buckets = degrees[(degrees[:, :2] == key).all(axis=1), 2:]
+        if not len(buckets):
             continue
-        mine = t.after[(t.label == label) & (t.direction == direction) & (t.after > 0)]
+        bucket, vertices = buckets[buckets[:, 0].argmax()].tolist()
+        mine = t.after[(t.label == key[0]) & (t.direction == key[1]) & (t.after > 0)]
         seen = int((_bucket(mine) == bucket).sum())
-        found.append((label, direction, int(most), int(now), bucket, vertices == seen))
+        found.append((*key.tolist(), int(most), int(now), bucket, vertices == seen))
     return found
 
 
@@ -404,7 +415,7 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     there = np.array([id in known for id in ids.tolist()], bool)
     gone = values[:, 0] == 0
     if gone.any():
-        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({_places(ids[gone])})", ids[gone].tolist())
+        execute(connection, f"DELETE FROM _graphdb.{table} WHERE id IN ({_places(ids[gone])})", ids[gone].tolist())
     for chosen, sql in (
         (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
                         " FROM {new} AS new WHERE held.id = new.id"),
@@ -412,14 +423,14 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     ):  # fmt: skip
         if chosen.any():
             new, given = _listed(names, rows[chosen])
-            connection.execute(sql.format(new=new), given)
+            execute(connection, sql.format(new=new), given)
 
 
-def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
-    """Add rows to one of the tables of statistics."""
+def _append(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
+    """Append rows to one of the tables that are added up when they are read."""
     if len(keys):
-        names = statistics.columns_of(table)
-        statistics.merge(connection, table, *_listed(names, np.column_stack([keys, values])))
+        new, given = _listed(statistics.columns_of(table), np.column_stack([keys, values]))
+        execute(connection, f"INSERT INTO _graphdb.{table} SELECT * FROM {new}", given)
 
 
 def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:

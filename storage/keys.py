@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.storage.parsed import execute
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -48,10 +50,10 @@ def narrowed(
     if next_id - base < RUN:
         return None
     behind = _covered(connection, table, columns, next_id, base)
-    hashes = connection.execute(f"SELECT hash({', '.join(columns)}) FROM {terms}", given).fetchall()
+    hashes = execute(connection, f"SELECT hash({', '.join(columns)}) FROM {terms}", given).fetchall()
     # Single values, not a join with the terms: they are compared with the zone maps before anything is read.
     single = [f"SELECT id FROM _graphdb.{table}_key WHERE hash = ?"] * len(hashes)
-    found = connection.execute(" UNION ".join(single), [hash for (hash,) in hashes]).fetchall()
+    found = execute(connection, " UNION ".join(single), [hash for (hash,) in hashes]).fetchall()
     ids = {f"id{i}": id for i, (id,) in enumerate(found)}
     row = f"SELECT id, {', '.join(columns)} FROM _graphdb.{table}"
     # Single ids: where several are asked for at once, DuckDB unpacks the strings of all others too.

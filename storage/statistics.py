@@ -11,6 +11,9 @@ degrees of each bucket, whence the moments that skewed joins ask for.
 Per edge label, direction and vertex label (``label_pair``): how many edges start (or end) at vertices so labelled, and
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
 
+In these two, rows with the same keys are added up when they are read, so that a point write appends to them
+(:func:`settle` makes one of them, before they are merged with others).
+
 Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
 before and what they have now, and adds the difference.  What a difference does not tell (whether somebody else has as
 many, now that the largest has fewer) is counted anew, for the labels where that can be.  Where much is new,
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
 
 PAIRS = 20_000
 """Rows that ``label_pair`` keeps."""
+
+APPENDED = ("degree", "label_pair")
+"""Tables whose rows with the same keys are added up when they are read."""
+
+_SETTLED = "settled"
 
 _ENDS = ((OUT, "subject"), (IN, "object"))
 _VALUES = {OUT: f"count(*) FILTER (object >= {LITERAL_BASE})", IN: "0"}
@@ -187,6 +195,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     Runs in the caller's transaction.
     """
     chosen = {"labels": np.unique(labels).tolist()}
+    settle(connection)
     known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
@@ -227,6 +236,7 @@ def change(
         Whether there may be literals among the objects.
     """
     triples = {"added": added, "removed": removed}
+    settle(connection)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
     _add_labels(connection, literals=literals)
     typed = type_label(connection)
@@ -252,6 +262,48 @@ def change(
         for left in literals_left(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall()):
             _put(connection, *left)
     connection.execute("DROP TABLE temp._graphdb_touched")
+
+
+def summed(table: str) -> str:
+    """Return the SELECT of the rows of ``degree`` or ``label_pair``, those with the same keys added up."""
+    keys, sums = _SUMS[table]
+    added = ", ".join(f"sum({name})::{'HUGEINT' if name == 'squares' else 'BIGINT'} AS {name}" for name in sums)
+    return f"SELECT {', '.join(keys)}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
+
+
+def settle(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make one row of those with the same keys, where there are any, and note how many are left."""
+    unsettled = False
+    for table in APPENDED:
+        keys = ", ".join(_SUMS[table][0])
+        rows, distinct = connection.execute(
+            f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
+        ).fetchall()[0]
+        if rows > distinct:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {summed(table)}")
+            connection.execute(f"DELETE FROM _graphdb.{table}")
+            connection.execute(f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
+            connection.execute("DROP TABLE temp._graphdb_summed")
+            unsettled = True
+    if unsettled:
+        counts = " + ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in APPENDED)
+        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_SETTLED}', ({counts})::VARCHAR)")
+
+
+def few_pairs(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether all pairs are known, and some thousand more can come; settles what was appended when it is much."""
+    pairs, degrees, settled = (int(rows or 0) for rows in connection.execute(_FEW_PAIRS).fetchall()[0])
+    if pairs + degrees > 2 * settled + _MOST_UNSETTLED:
+        settle(connection)
+        pairs = known_pairs(connection)
+    return pairs <= PAIRS // 2
+
+
+_MOST_UNSETTLED = 5000
+_FEW_PAIRS = (
+    "SELECT (SELECT count(*) FROM _graphdb.label_pair), (SELECT count(*) FROM _graphdb.degree),"
+    f" (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_SETTLED}')"
+)
 
 
 def known_pairs(connection: duckdb.DuckDBPyConnection) -> int:

@@ -66,7 +66,8 @@ class TripleStore:
         """How the degrees of one label in a direction are distributed: the stored histogram."""
         if self._degrees is None:
             columns = "label * 2 + direction AS key, vertices, edges, squares::DOUBLE AS squares"
-            self._degrees = self._query(f"SELECT {columns} FROM _graphdb.degree ORDER BY key ASC, bucket ASC", {})
+            degrees = statistics.summed("degree")
+            self._degrees = self._query(f"SELECT {columns} FROM ({degrees}) ORDER BY key ASC, bucket ASC", {})
         begin, end = np.searchsorted(self._degrees["key"], [label * 2 + direction, label * 2 + direction + 1])
         rows = [self._degrees[name][begin:end].tolist() for name in ("vertices", "edges", "squares")]
         return DegreeSketch(tuple(zip(*rows, strict=True)))
@@ -74,7 +75,7 @@ class TripleStore:
     def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
         """(edges at vertices with a vertex label, such vertices), as stored; None for pairs that were too rare."""
         if self._classes is None:
-            found = self._query("SELECT * FROM _graphdb.label_pair", {})
+            found = self._query(statistics.summed("label_pair"), {})
             keys = zip(*(found[name].tolist() for name in ("label", "direction", "class")), strict=True)
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))

@@ -23,6 +23,7 @@ from graphdb.storage.arrow import Windows
 from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.few import Held
+from graphdb.storage.parsed import execute
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Update:
     def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
         with self._windows.shown("_graphdb_asked", table) as (asked, given):
-            return self._connection.execute(f"FROM {what(asked)}", given).fetchall()
+            return execute(self._connection, f"FROM {what(asked)}", given).fetchall()
 
     def apply(
         self,
@@ -203,8 +204,7 @@ class Update:
 
     def _apply_few(self, removed: few.Ints, added: few.Ints) -> bool:
         """Do the same with a few triples that Python has, without tables of them; whether that could be done."""
-        pairs, *others = few.sizes(self._connection, "label_pair", *_BESIDE)
-        if pairs > statistics.PAIRS // 2:  # all pairs are kept, and will be
+        if not statistics.few_pairs(self._connection):
             return False
         asked = np.unique(np.concatenate([removed, added]), axis=0)
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
@@ -212,7 +212,8 @@ class Update:
         new = np.unique(added[~few.among(added, there) | few.among(added, lost)], axis=0)
         if len(lost):
             relation, given = few.relation(lost)
-            for table in ("triple", *(table for table, rows in zip(_BESIDE, others, strict=True) if rows)):
+            beside = few.sizes(self._connection, *_BESIDE)
+            for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
                 self._delete(table, relation, given=given)
         if len(new):
             relation, given = few.relation(new)
@@ -255,5 +256,5 @@ class Update:
 
     def _run(self, sql: str, given: Mapping[str, list[int]] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
-        found = self._connection.execute(sql, given).fetchall()
+        found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0
