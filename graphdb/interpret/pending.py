@@ -120,7 +120,7 @@ class Pending:
         edge_values = []
         edges = []
         for label, start, end in self.edges:
-            for ordinal, properties in self._view.described(label).get((start, end), {}).items():
+            for ordinal, properties in self._view.described(label, (start, end)).get((start, end), {}).items():
                 edges.append((label, start, end, ordinal))
                 edge_values += [
                     ((label, start, end, ordinal, key), fact) for key, found in properties.items() for fact in found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from graphdb.values import EXACT_ONLY, edge_number, tidied
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
+_SINGLE = 16
+"""Edges of a label that are looked for one by one, before all that have rows of their own are read."""
 _TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
 """Kinds, as a bit mask, whose values are read from their text."""
 _WANTED = "_graphdb_wanted"
@@ -43,6 +45,10 @@ class Fact:
     language: str | None = None
 
 
+Ordinals: TypeAlias = "dict[int, dict[int, tuple[Fact, ...]]]"
+"""The edges that one triple stands for: their properties by ordinal."""
+
+
 class View:
     """Labels and properties, by term id; ``deleted`` holds what the statement has deleted."""
 
@@ -54,7 +60,10 @@ class View:
         self._iris: dict[int, str] = {}
         self._stored: dict[int, set[tuple[int, int, int]]] = {}
         self._waiting: set[int] = set()
-        self._described: dict[int, dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]] = {}
+        self._described: dict[int, dict[tuple[int, int], Ordinals]] = {}
+        self._asked: dict[int, set[tuple[int, int]] | None] = {}
+        """Which edges of a label were read; None for all."""
+        self._created: set[int] = set()
         self.deleted: set[Vertex | Edge] = set()
 
     # --- reading ahead
@@ -202,38 +211,57 @@ class View:
 
     # --- edges
 
-    def described(self, label: int) -> dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]:
-        """Return the edges of a label that have rows of their own: (start, end) to ordinal to properties."""
-        found = self._described.get(label)
-        if found is None:
-            found = self._described[label] = {}
-            if label not in self._context.described_labels:
-                return found
-            rows = self._context.connection.rows(
-                "SELECT subject, object, ordinal FROM _graphdb.edge WHERE label = $label ORDER BY ordinal ASC",
-                {"label": label},
-            )
-            for start, end, ordinal in rows:
-                found.setdefault((start, end), {})[ordinal] = {}
-            if rows:
-                for start, end, ordinal, key, fact in self._fact_rows(
-                    f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e "
-                    f"JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = $label",
-                    {"label": label},
-                ):
-                    facts = found[start, end][ordinal]
-                    facts[key] = (*facts.get(key, ()), fact)
+    def described(self, label: int, pair: tuple[int, int]) -> dict[tuple[int, int], Ordinals]:
+        """Return the edges of a label that have rows of their own, as far as they were asked for: (start, end) to
+        ordinal to properties.  ``pair`` is the one that is asked for.
+        """
+        found = self._described.setdefault(label, {})
+        asked = self._asked.setdefault(label, set())
+        if asked is None or pair in asked or not self._created.isdisjoint(pair):
+            return found
+        if label not in self._context.described_labels:
+            self._asked[label] = None
+        elif len(asked) < _SINGLE:
+            asked.add(pair)
+            start, end = pair
+            where = "AND e.subject = $start AND e.object = $end"
+            found.update(self._read_described(where, {"label": label, "start": start, "end": end}))
+        else:  # what is known may be changed already
+            self._asked[label] = None
+            every = self._read_described("", {"label": label})
+            found.update((other, edges) for other, edges in every.items() if other not in asked and other not in found)
+        return found
+
+    def _read_described(self, where: str, given: Mapping[str, int]) -> dict[tuple[int, int], Ordinals]:
+        """Read the edges of a label that have rows of their own."""
+        found: dict[tuple[int, int], Ordinals] = {}
+        rows = self._context.connection.rows(
+            "SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e"
+            f" WHERE e.label = $label {where} ORDER BY e.ordinal ASC",
+            given,
+        )
+        for start, end, ordinal in rows:
+            found.setdefault((start, end), {})[ordinal] = {}
+        if rows:
+            for start, end, ordinal, key, fact in self._fact_rows(
+                f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e"
+                f" JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = $label {where}",
+                given,
+            ):
+                facts = found[start, end][ordinal]
+                facts[key] = (*facts.get(key, ()), fact)
         return found
 
     def parallel(self, label: int, start: int, end: int) -> list[Edge]:
         """Return the edges that one triple stands for."""
-        ordinals = self.described(label).get((start, end))
+        ordinals = self.described(label, (start, end)).get((start, end))
         return [Edge(label, start, end, ordinal) for ordinal in ordinals] if ordinals else [Edge(label, start, end)]
 
     def edge_facts(self, edge: Edge, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
         """Return the values of an edge's properties, by property."""
         self.check(edge, node)
-        return self.described(edge.label).get((edge.start, edge.end), {}).get(edge.ordinal, {})
+        pair = edge.start, edge.end
+        return self.described(edge.label, pair).get(pair, {}).get(edge.ordinal, {})
 
     def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:
         """Return the value of an edge's property; null where there is none."""
@@ -256,6 +284,7 @@ class View:
     def created(self, vertex: int) -> None:
         """Note a new vertex."""
         self._labels[vertex], self._facts[vertex] = frozenset(), {}
+        self._created.add(vertex)
 
     def set_labels(self, vertex: int, labels: frozenset[int]) -> None:
         """Note the labels that a vertex has now."""

@@ -62,6 +62,8 @@ class Writer:
         self.changes = Changes()
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
+        self._loose = False
+        """Whether deleted vertices may have edges still."""
         self._update = update = Update(context.connection.raw, context.held())
         self._naming = Naming(context, update)
         self._pending = Pending(context, update, self._naming)
@@ -149,9 +151,10 @@ class Writer:
         return vertex
 
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
+        self._loose |= bool(self.view.deleted)
         label = self._naming.edge_label(pattern.labels)
         triple = (label, start.id, end.id)
-        described = self.view.described(label)
+        described = self.view.described(label, (start.id, end.id))
         ordinals = described.get((start.id, end.id))
         if ordinals is None and self._pending.there(triple):
             ordinals = described[start.id, end.id] = {0: {}}
@@ -224,7 +227,8 @@ class Writer:
             self._pending.facts.add((target.id, key))
             return
         self.view.edge_facts(target)
-        described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
+        pair = target.start, target.end
+        described = self.view.described(target.label, pair).setdefault(pair, {target.ordinal: {}})
         if facts:
             described[target.ordinal][key] = facts
         else:
@@ -335,6 +339,7 @@ class Writer:
                             position=node.span.start,
                         )
         gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
+        self._loose |= not clause.detach
         if clause.detach and gone:
             self._pending.flush()
             for label, start, end in self._pending.incident(gone):
@@ -349,7 +354,8 @@ class Writer:
 
     def _delete_edge(self, edge: Edge) -> None:
         triple = (edge.label, edge.start, edge.end)
-        ordinals = self.view.described(edge.label).get((edge.start, edge.end))
+        described = self.view.described(edge.label, triple[1:])
+        ordinals = described.get(triple[1:])
         self.view.deleted.add(edge)
         self.changes.edges_deleted += 1
         if ordinals is not None:
@@ -357,7 +363,7 @@ class Writer:
             self._pending.edges.add(triple)
             if ordinals:
                 return
-            del self.view.described(edge.label)[edge.start, edge.end]
+            del described[triple[1:]]
         self._pending.remove(triple)
 
     # --- MERGE
@@ -429,7 +435,7 @@ class Writer:
         self._pending.flush()
         self.context.changed(self._update.told())
         deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
-        if deleted:
+        if deleted and self._loose:
             left = self._pending.incident(deleted)
             if left:
                 raise ExecutionError(
