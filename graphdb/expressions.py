@@ -20,7 +20,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
 from graphdb.typed import Typed, member
-from graphdb.values import BOOLEAN, NULL, VALUE, Base
+from graphdb.values import BOOLEAN, NULL, RANDOM, VALUE, Base
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,9 @@ class Compiler:
         bases = {left.type.base, right.type.base}
         if Base.NULL in bases:
             return Typed("NULL", NULL)
-        if node.operator == "+" and Base.LIST in bases:
+        if node.operator == "||" and bases != {Base.LIST}:
+            return strings.concatenated(self, left, right, node)
+        if node.operator in ("+", "||") and Base.LIST in bases:
             return lists.appended(self, left, right, node)
         if node.operator == "+" and Base.STRING in bases:
             return strings.joined(self, left, right, node)
@@ -321,7 +323,7 @@ class Compiler:
             self._aggregate_allowed(node.name, node)
             number = 2 if name.startswith("percentile") else 1
             functions.check_arguments(self, node, number, number)
-            if any(isinstance(part, ast.FunctionCall) and part.name.lower() == "rand" for part in walk(node)):
+            if any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(node)):
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
             return aggregate(self.within(replace(self.scope, aggregates=False)), node)
         if node.quantifier is not None:

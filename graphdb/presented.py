@@ -18,9 +18,8 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
         sql, join = _presented(f"q.c{i}", column.type, i)
         joins += join
         chosen.append(f"{sql} AS {quoted(column.sql_name)}")
-    if not joins:
-        return f"SELECT {', '.join(chosen)} FROM {relation} q"
-    if not ordered:
+    moved = joins or any("(SELECT " in sql for sql in chosen)  # DuckDB makes a join of a subquery, too
+    if not moved or not ordered:
         return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
     # The joins must not disturb the order of the rows.
     source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
@@ -78,8 +77,8 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (
-                f"(SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM (SELECT unnest({sql}) AS item, "
-                f"generate_subscripts({sql}, 1) AS at) u {' '.join(joins)})",
+                f"CASE WHEN {sql} IS NOT NULL THEN (SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM "
+                f"(SELECT unnest({sql}) AS item, generate_subscripts({sql}, 1) AS at) u {' '.join(joins)}) END",
                 [],
             )
     return sql, []

@@ -22,6 +22,8 @@ class Typed:
     many: bool = False
     constant: bool = False
     """Whether this is a vertex by its IRI: NULL where the database lacks it, and yet not unknown."""
+    parts: tuple[str, ...] = ()
+    """Of a duration that is put together here: what is NULL where it is, and its parts."""
 
 
 def member(value: Typed, base: Base) -> str:

@@ -15,11 +15,15 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 
+from graphdb.decimals import shortest
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
 
 INT64 = range(-(2**63), 2**63)
 """The integers that a value may be."""
+
+RANDOM = frozenset({"rand", "randomuuid"})
+"""Functions, in lower case, that yield another value each time."""
 
 CODE_BITS = 44
 """Bits of the code of a path's edge that say its label and direction; its ordinal among parallel ones is above them."""
@@ -269,5 +273,4 @@ def tidied(value: object) -> object:
             return value
     if not isinstance(value, Decimal):
         return value
-    short = value.normalize()
-    return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
+    return Decimal(shortest(value))

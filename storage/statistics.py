@@ -29,6 +29,7 @@ import numpy as np
 
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Ids
+from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
@@ -292,23 +293,25 @@ def settle(connection: duckdb.DuckDBPyConnection) -> None:
 
 def few_pairs(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether all pairs are known, and some thousand more can come; settles what was appended when it is much."""
-    pairs, degrees, settled = (int(rows or 0) for rows in connection.execute(_FEW_PAIRS).fetchall()[0])
-    if pairs + degrees > 2 * settled + _MOST_UNSETTLED:
+    rows = known_pairs(connection)
+    if rows <= _UNSETTLED:
+        return True
+    settled, degrees = connection.execute(
+        f"SELECT (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_SETTLED}'), count(*) FROM _graphdb.degree"
+    ).fetchall()[0]
+    if rows + degrees > 2 * (settled or 0) + _UNSETTLED:
         settle(connection)
-        pairs = known_pairs(connection)
-    return pairs <= PAIRS // 2
+        rows = known_pairs(connection)
+    return rows <= PAIRS // 2
 
 
-_MOST_UNSETTLED = 5000
-_FEW_PAIRS = (
-    "SELECT (SELECT count(*) FROM _graphdb.label_pair), (SELECT count(*) FROM _graphdb.degree),"
-    f" (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_SETTLED}')"
-)
+_UNSETTLED = 5000
+"""Rows of ``label_pair`` that may be appended before it is asked how many of the same keys there are."""
 
 
 def known_pairs(connection: duckdb.DuckDBPyConnection) -> int:
     """Return how many pairs are kept."""
-    [(rows,)] = connection.execute("SELECT count(*) FROM _graphdb.label_pair").fetchall()
+    [(rows,)] = execute(connection, "SELECT count(*) FROM _graphdb.label_pair").fetchall()
     return int(rows)
 
 

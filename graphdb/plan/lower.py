@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +106,10 @@ class Tables:
                 first, second = self.pattern.edges[i], self.pattern.edges[j]
                 ends = (first.source, first.target, self.edge_slot(j), second.source, second.target)
                 return (Op.EDGES_DIFFER, self.edge_slot(i), *ends)
-            case IsCandidate(vertex, candidates, None):
+            case IsCandidate(vertex, candidates, False):
                 return (Op.CANDIDATE_SEARCH, vertex, self.address(candidates), len(candidates))
-            case IsCandidate(vertex, _, bits):
-                assert bits is not None
-                return (Op.CANDIDATE_BIT, vertex, self.address(bits))
+            case IsCandidate(vertex, candidates, _):
+                return (Op.CANDIDATE_BIT, vertex, self.address(_bit_set(candidates, self.graph.vertices)))
             case HasSignature(vertex, relation, required):
                 assert relation.labels is not None
                 column = self.graph.signature(relation.labels[0], relation.direction)
@@ -217,7 +215,7 @@ def lower(
         count_last=(pattern.count_only or (pattern.duplicates == "count" and kept < len(steps)))
         and _counts_itself(steps),
         limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
-        own_bytes=sum(array.nbytes for array in _own(steps)) + (0 if space is None else space.bytes),
+        own_bytes=sum(_own(steps, graph.vertices)) + (0 if space is None else space.bytes),
         cost=cost,
         automorphisms=symmetry.size,
         columns=columns.reshape(len(moved), len(wanted)),
@@ -258,14 +256,21 @@ def _write(
     )
 
 
-def _own(steps: tuple[Step, ...]) -> Iterator[NDArray[Any]]:
-    """The arrays that steps bring along: candidates, as ids or bits, and constants."""
+def _own(steps: tuple[Step, ...], vertices: int) -> Iterator[int]:
+    """The bytes of the arrays that steps bring along: candidates, as ids or bits, and constants."""
     for step in steps:
         for check in step.checks:
             if isinstance(check, IsCandidate):
-                yield check.candidates if check.bits is None else check.bits
+                yield (vertices + 7) // 8 if check.many else check.candidates.nbytes
         if isinstance(step, VertexStep) and step.constants is not None:
-            yield step.constants
+            yield step.constants.nbytes
+
+
+def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
+    """One bit per vertex, little-endian within each byte."""
+    flags = np.zeros(size, bool)
+    flags[values] = True
+    return np.packbits(flags, bitorder="little")
 
 
 def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:

@@ -99,8 +99,7 @@ def bind_vertices(draft: Draft) -> None:
         if candidates is not None:
             candidates = np.ascontiguousarray(candidates, dtype=np.int64)
             many = draft.visits[i] * log2(len(candidates)) > len(candidates) + draft.graph.vertices / 64
-            bits = _bit_set(candidates, draft.graph.vertices) if many else None
-            draft.checks.append(IsCandidate(v, candidates, bits))
+            draft.checks.append(IsCandidate(v, candidates, many))
         draft.steps.append(VertexStep(v, lists, scan, constants, (), draft.rows[i]))
 
 
@@ -145,13 +144,6 @@ def _keys(draft: Draft, vertex: int) -> Ints:
             best = keys if best is None or len(keys) < len(best) else best
     assert best is not None, "a vertex without edges has candidates"
     return best
-
-
-def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
-    """One bit per vertex, little-endian within each byte."""
-    flags = np.zeros(size, bool)
-    flags[values] = True
-    return np.packbits(flags, bitorder="little")
 
 
 def bind_edges(draft: Draft) -> None:
