@@ -120,7 +120,10 @@ class Properties:
         rows = np.concatenate([rows for change in changes for rows in (change.removed, change.added)] or [_NONE])
         for id, column in list(former._columns.items()):
             vertices = former._behind.get(id, frozenset()).union(rows[rows[:, 0] == id, 1].tolist())
-            if id not in labels or column.type != self._type(labels[id]) or len(vertices) > FOLLOWED:
+            label = labels.get(id)
+            if label is None or label.kinds & EXACT_ONLY or column.type != self._type(label):
+                continue
+            if len(vertices) > FOLLOWED:
                 continue
             self._columns[id] = former._columns.pop(id)
             if vertices:
