@@ -13,7 +13,7 @@ from graphdb.grammar.walk import walk
 _WRITING = (s.CreateClause, s.MergeClause, s.SetClause, s.RemoveClause, s.DeleteClause)
 
 
-_GENERAL = (
+_GENERAL = {
     s.Subscript,
     s.Slice,
     s.Case,
@@ -24,7 +24,7 @@ _GENERAL = (
     s.PatternComprehension,
     s.ShortestPath,
     s.Subquery,
-)
+}
 """Expressions that one SQL statement over one match does not hold."""
 
 
@@ -73,7 +73,7 @@ def _is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool
         return False
     returned = (returns.items, returns.order_by)
     for part in walk((tuple(matches), returns)):
-        if isinstance(part, _GENERAL) or (isinstance(part, s.PathPattern) and not part.plain):
+        if type(part) in _GENERAL or (isinstance(part, s.PathPattern) and not part.plain):
             return False
     return not any(isinstance(part, s.PatternPredicate) for part in walk(returned))
 

@@ -57,7 +57,7 @@ def narrowed(
     -------
     None where the dictionary is so small that it is read as quickly, or has no hashes and few ask for them.
     """
-    if next_id - base < RUN:
+    if next_id - base < (RUN if count <= FEW else 4 * RUN):
         return None
     behind = _covered(connection, table, columns, next_id, base, at_once=count <= FEW)
     if behind is None:

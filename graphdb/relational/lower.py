@@ -34,7 +34,7 @@ from graphdb.relational.searched import Searches
 from graphdb.relational.subqueries import AT, leading
 from graphdb.returns import duplicates_of, wanted, window_of
 from graphdb.shape import Shaped
-from graphdb.typed import Typed
+from graphdb.typed import Typed, as_list
 from graphdb.values import INTEGER, Column, Type
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ class Lowering(Searches):
             many = same[0].many
             if any(column.many is not many for column in same):
                 raise NotSupportedError("properties with several values beside single ones are not supported in SQL")
-            values, type = common([Typed(f"u.c{i}", column.type) for column in same])
+            given = [Typed(f"u.c{i}", column.type) for column in same]
+            values, type = common(given if len({column.type for column in same}) == 1 else list(map(as_list, given)))
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
             columns.append(replace(same[0], type=type))

@@ -19,7 +19,7 @@ from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Step
 from graphdb.shape import Shaped
-from graphdb.typed import Typed
+from graphdb.typed import Typed, as_list
 from graphdb.values import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
 
 AT = Typed("b.row", INTEGER)
@@ -110,9 +110,10 @@ class Subqueries(Joins):
             (column,) = shaped.columns
             if column.many:
                 raise NotSupportedError("a list of properties with several values is not supported in SQL")
-            type = list_of(column.type)
+            item = as_list(Typed("q.c0", column.type))
+            type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
-            gathered, found = "list(q.c0 ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
+            gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
         return Typed(found, type), join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
