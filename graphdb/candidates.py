@@ -6,7 +6,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,9 @@ from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
-from graphdb.storage.changes import Changes
+from graphdb.storage.changes import Changes, Sizes
+from graphdb.storage.dictionary import term_counts
+from graphdb.storage.few import Held
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.sets import both, each_once
 from graphdb.storage.terms import RDF_TYPE, Kind
@@ -79,6 +81,18 @@ class Snapshot:
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
     proved: Kept[bool] = field(default_factory=lambda: Kept(1 << 20))
     """Programs whose SQL DuckDB has bound: by that SQL, and by the types of what it is given."""
+
+    @property
+    def held(self) -> Held:
+        """What writing need not ask the file."""
+        names, sizes = self.names, self.graph.sizes
+        labels = names.edge_labels.values()
+        return Held(
+            (sizes.resources, sizes.literals),
+            self.store.type_label,
+            {label.id: astuple(label)[2:] for label in labels},
+            {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
+        )
 
 
 def variable(vertex: VertexInfo, sql: str) -> Typed:
@@ -354,6 +368,8 @@ def take_snapshot(
         names = None if former is None or subclasses else _followed(raw, *former)
         if names is not None and former is not None:
             before, typed = former[0], former[0].store.type_label
+            told = [change.counted.sizes for change in former[1] if change.counted is not None]
+            sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
             described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
@@ -361,14 +377,14 @@ def take_snapshot(
             rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
             described = frozenset(label for label, _ in rows)
             parallel = frozenset(label for label, ordinal in rows if ordinal)
-            scales, typed = None, None
+            scales, typed, sizes = None, None, Sizes(*term_counts(raw))
         if former is None or names.spellings is not former[0].names.spellings:
             _show(raw, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
         touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
         if scales is None or decimal & touched:
             scales = _scales(raw) if decimal else {}
-        store = TripleStore(raw, connection.lock, names.edge_labels, typed)
+        store = TripleStore(raw, connection.lock, sizes, names.edge_labels, typed)
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
     known: dict[str, int | None] = {}
     if former is not None:

@@ -60,6 +60,11 @@ if TYPE_CHECKING:
 
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
 
+_REMEMBERED = 1000
+"""Statements of which it is remembered that they write few rows."""
+_FEW = 1000
+"""Rows that these may have: for more, whether they are written by sets is asked again."""
+
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
 
@@ -74,6 +79,9 @@ class Statements:
         self._cancelled = state.cancelled
         self._unasked = Control(cancelled=self._cancelled)
         """Controls repeated counts, one after the other: nobody asks what it learns."""
+        self._write_few: dict[str, int] = {}
+        """Texts of statements that were expected to write few rows, and how many resources there were then: what that
+        is known by takes longer than the rest, and is not asked again before the graph has doubled."""
         self._told: Progress | None = None
         """Whom to tell how far the statement is."""
 
@@ -178,10 +186,23 @@ class Statements:
                     except NotSupportedError:  # only its values showed it
                         pass
             return self._interpreted(query, text, arguments, timeout)
+        from graphdb.interpret.write import WritesMany
+        from graphdb.writing.run import WritesFew
+
+        size = self._state.snapshot().graph.resources
+        if size <= 2 * self._write_few.get(text, -1):
+            try:
+                return self._interpreted(query, text, arguments, timeout, most=_FEW)
+            except WritesMany:
+                del self._write_few[text]
         try:
             return self._writing(query, text, arguments, timeout).run()
         except (QueryTimeout, MemoryLimitError):
             raise
+        except WritesFew:
+            if len(self._write_few) > _REMEMBERED:
+                self._write_few.clear()
+            self._write_few[text] = size
         except GraphDBError as error:  # nothing is written yet: the interpreter knows more, and what is wrong
             if placed(error, text).line is not None and isinstance(error, ExecutionError):
                 raise
@@ -240,13 +261,18 @@ class Statements:
         return self._state.load(statement.paths, options, self._told)
 
     def _interpreted(
-        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+        self,
+        query: ast.Query | ast.Composite,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        most: int | None = None,
     ) -> ValuesResult:
         """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
         from graphdb.interpret.statement import interpreted
 
         run = self._query_run(text, arguments, timeout)
-        return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
+        return interpreted(self._state, run.executor, query, text, arguments, run.new_control, most)
 
     def _query_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
         executor = self._executor

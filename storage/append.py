@@ -241,11 +241,11 @@ class Appender:
             self.changes is not None
             and self._new is not None
             and self._new <= few.SOME
-            and few.counts(self._connection)
+            and statistics.few_pairs(self._connection)
         ):
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
-                few.change(self._connection, self.changes, fresh, literals, self.terms.kinds)
+                few.change(self._connection, self.changes, fresh, literals, kinds=self.terms.kinds)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)

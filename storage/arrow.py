@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+LISTED = 32
+"""Rows that are listed in the parameters of a statement: DuckDB sees them sooner than a view."""
+
+
 class Windows:
     """Views of Arrow tables for SQL, under names that stay.
 
@@ -39,8 +43,11 @@ class Windows:
             window.table = None
 
     @contextmanager
-    def relation(self, name: str, table: pa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Do so; yield the name as :func:`listed` returns a relation."""
+    def shown(self, name: str, table: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]]]]:
+        """Do so, or list the rows where they are few; yield what stands after FROM, with its parameters."""
+        if len(table) <= LISTED:
+            yield listed(table)
+            return
         with self.show(name, table):
             yield name, {}
 
@@ -65,7 +72,7 @@ class _Window:
 
 
 def listed(table: pa.Table) -> tuple[str, dict[str, list[Any]]]:
-    """Return a small table of integers and strings as a relation with parameters: DuckDB sees it sooner than a view."""
+    """Return a small table of integers and strings as what can stand after FROM, with its parameters."""
     import pyarrow as pa
 
     columns = (

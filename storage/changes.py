@@ -9,7 +9,7 @@ Whatever is neither is derived anew when it is next asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,21 +28,36 @@ MOST = 200_000
 
 
 @dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many terms there are: what vertex ids depend on."""
+
+    resources: int
+    literals: int
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there are."""
+        return self.resources + self.literals
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """What is counted of labels after a change, and that this was all: nothing was said of single edges."""
 
-    edge_labels: Mapping[int, tuple[int, ...] | None]
+    edge_labels: Mapping[int, tuple[int, ...] | None] = field(default_factory=dict)
     """Rows of ``edge_label`` without their ids, by id; None for those without a triple."""
-    vertex_labels: Mapping[int, int]
+    vertex_labels: Mapping[int, int] = field(default_factory=dict)
     """Vertices of vertex labels, by id."""
+    sizes: Sizes | None = None
+    """How many terms there are now, where there may be more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
     """Triples of term ids that the graph lost and then gained: int64 [triples, 3], as (label, subject, object)."""
 
-    removed: Ints
-    added: Ints
+    removed: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    added: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
     counted: Counted | None = None
     """What the file says of their labels now; None where it is to be asked."""
 
@@ -67,19 +82,6 @@ class Changes:
     def literals(self) -> bool:
         """Whether there is a literal among the objects."""
         return any(bool((rows[:, 2] >= LITERAL_BASE).any()) for rows in (self.removed, self.added))
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many terms there are: what vertex ids depend on."""
-
-    resources: int
-    literals: int
-
-    @property
-    def vertices(self) -> int:
-        """How many vertices there are."""
-        return self.resources + self.literals
 
 
 def moved_ids(vertices: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]:
@@ -127,10 +129,7 @@ def merged(
     pairs = sources * now.vertices + targets
     for change in changes:
         gone, come = (_pairs(rows, label, direction, now) for rows in (change.removed, change.added))
-        at, there = _places(pairs, gone)
-        pairs = np.delete(pairs, at[there])
-        at, there = _places(pairs, come)
-        pairs = np.insert(pairs, at[~there], come[~there])
+        pairs = _with(_without(pairs, gone), come)
     dtype = partition.neighbours.dtype.type
     return build_partition(label, pairs // now.vertices, pairs % now.vertices, "out", now.vertices, dtype)
 
@@ -153,6 +152,29 @@ def _places(pairs: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     return at, there
 
 
+def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
+    """The vertices with a vertex label, with those that got it and without those that lost it."""
+    for change in changes:
+        gone, come = (
+            np.unique(rows[(rows[:, 0] == type_label) & (rows[:, 2] == class_id), 1])
+            for rows in (change.removed, change.added)
+        )
+        vertices = _with(_without(vertices, gone), come)
+    return vertices
+
+
+def _without(numbers: Ints, gone: Ints) -> Ints:
+    """A sorted array without some numbers."""
+    at, there = _places(numbers, gone)
+    return np.delete(numbers, at[there]) if there.any() else numbers
+
+
+def _with(numbers: Ints, come: Ints) -> Ints:
+    """A sorted array with some numbers, sorted, that it may have already."""
+    at, there = _places(numbers, come)
+    return numbers if there.all() else np.insert(numbers, at[~there], come[~there])
+
+
 def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) -> Ints | None:
     """The vertices that a pattern vertex ranges over, with those that came; None where some may have gone."""
     for change in changes:
@@ -160,7 +182,7 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
             return None
         labels, subjects, objects = change.added.T
         come = [subjects, objects[(objects < LITERAL_BASE) & (labels != (-1 if type_label is None else type_label))]]
-        universe = np.union1d(universe, np.concatenate(come))
+        universe = _with(universe, np.unique(np.concatenate(come)))
     return universe
 
 
@@ -203,8 +225,8 @@ class Former:
                 return moved_column(value, before, now)
             case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):
                 return value
-            case ("members", _) if type_label not in touched:
-                return value
+            case ("members", class_id):
+                return members(value, class_id, type_label, since)
             case ("universe",):
                 return grown(value, type_label, since)
         return None

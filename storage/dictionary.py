@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import keys
 from graphdb.storage.arrow import Windows, listed, numbers
+from graphdb.storage.parsed import execute
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
 if TYPE_CHECKING:
@@ -209,17 +209,28 @@ def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
+    ``sizes`` are the numbers of resources and literals in the file, where they are known.
+
     New terms are kept in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what a
     transaction has appended in many pieces would stay in memory until it ends.  A few are kept as they came.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, windows: Windows, *, empty: bool = False) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        windows: Windows,
+        *,
+        empty: bool = False,
+        sizes: tuple[int, int] | None = None,
+    ) -> None:
         self._connection = connection
         self._windows = windows
         self._next: dict[str, int] = dict(_BASES) if empty else {}
+        if sizes is not None:
+            self._next = {table: base + size for (table, base), size in zip(_BASES.items(), sizes, strict=True)}
         self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
         self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
-        self._first: dict[str, int] = {}
+        self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self.kinds: dict[int, int] = {}
         """The :class:`Kind` of new literals that came few at a time, by id."""
@@ -228,6 +239,13 @@ class Numbering:
     def first_new(self) -> int:
         """Resources from this id on are of this transaction."""
         return self._first.get("resource", LITERAL_BASE)
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """How many resources and literals there are by now, where both were asked for."""
+        if len(self._next) < len(_BASES):
+            return None
+        return self._next["resource"], self._next["literal"] - LITERAL_BASE
 
     @property
     def first_new_literal(self) -> int:
@@ -331,7 +349,8 @@ class Numbering:
     def blanks(self, count: int) -> range:
         """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""
         first = self._upcoming("resource")
-        self._connection.execute(
+        execute(
+            self._connection,
             "INSERT INTO _graphdb.resource SELECT range, '_:v' || range FROM range($first, $end)",
             {"first": first, "end": first + count},
         ).fetchall()
@@ -349,8 +368,8 @@ class Numbering:
                 rows = f"SELECT id, iri FROM {source}"
                 if table == "literal":
                     rows = typed_literals(source, self._datatypes)
-                self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
-                self._connection.execute(f"DROP TABLE {source}")
+                execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}")
+                execute(self._connection, f"DROP TABLE {source}")
         self._stored.update(self._next)
         self._datatypes = set()
 
@@ -360,18 +379,18 @@ class Numbering:
             return
         source, given = listed(few)
         if table == "resource":
-            self._connection.execute(f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
+            execute(self._connection, f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
             return
         short = all(map(is_short, *(given[name] for name in _LITERAL)))
         rows = short_literals(source) if short else typed_literals(source, self._datatypes)
-        found = self._connection.execute(f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
+        found = execute(self._connection, f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
         self.kinds.update(found.fetchall())
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""
         if table not in self._next:
             base = _BASES[table]
-            found = self._connection.execute(f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+            found = execute(self._connection, f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
             self._next[table] = self._stored[table] = self._first[table] = found[0][0]
         return self._next[table]
 
@@ -383,7 +402,7 @@ class Numbering:
         first, before, base = self._upcoming(table), self._stored[table], _BASES[table]
         if table in self._few:
             self._stage(table, self._few.pop(table), create=True)
-        with self._shown(terms) as (source, given):
+        with self._windows.shown("_graphdb_term", terms) as (source, given):
             places: list[tuple[str, dict[str, Any]]] = [(f"_graphdb.{table}", {})] if before > base else []
             if len(terms) <= keys.SOME:
                 names, count = tuple(terms.column_names[1:]), len(terms)
@@ -392,7 +411,8 @@ class Numbering:
             if first > before:
                 places.append((f"temp._graphdb_new_{table}", {}))
             for place, parameters in places:
-                known = self._connection.execute(
+                known = execute(
+                    self._connection,
                     f"SELECT position, known.id FROM {source} AS term JOIN {place} AS known ON {condition}",
                     {**given, **parameters},
                 ).fetchnumpy()
@@ -408,15 +428,9 @@ class Numbering:
             self._stage(table, fresh, create=first == before)
         return ids
 
-    def _shown(self, terms: pa.Table) -> AbstractContextManager[tuple[str, dict[str, Any]]]:
-        """Let SQL see some terms for a piece of work, as a relation with parameters."""
-        if len(terms) <= keys.FEW:
-            return nullcontext(listed(terms))
-        return self._windows.relation("_graphdb_term", terms)
-
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""
-        [(added,)] = self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}").fetchall()
+        [(added,)] = execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}").fetchall()
         self._next[table] += int(added)
         self._stored[table] = self._next[table]
 
@@ -424,10 +438,10 @@ class Numbering:
         """Keep new terms in a temporary table for :meth:`store`."""
         if create:
             columns = ", ".join(f"{name} VARCHAR" for name in fresh.column_names[1:])
-            self._connection.execute(f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
+            execute(self._connection, f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
         if len(fresh):
             with self._windows.show("_graphdb_term", fresh):
-                self._connection.execute(f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
+                execute(self._connection, f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
 
 
 def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.storage import statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
+from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE
 
@@ -63,14 +64,16 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
         return triples
     wanted, given = relation(triples)
     return _rows(
-        connection.execute(f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
+        execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
                            f" ({', '.join(_TRIPLE)})", given)
     )  # fmt: skip
 
 
-def counts(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether changes can be counted here: all pairs are kept, and stay so."""
-    return statistics.known_pairs(connection) <= statistics.PAIRS // 2
+def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
+    """Return how many rows tables have."""
+    counts = ", ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in tables)
+    [found] = execute(connection, f"SELECT {counts}").fetchall()
+    return list(found)
 
 
 def change(
@@ -78,6 +81,7 @@ def change(
     changes: Changes,
     fresh: int,
     fresh_literals: int,
+    held: Held | None = None,
     kinds: Mapping[int, int] | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
@@ -88,28 +92,54 @@ def change(
     ----------
     fresh, fresh_literals
         Resources, and literals, from these ids on were in no triple before.
+    held
+        What is known of the file as it was before.
     kinds
         The kinds of some literals, by id.
     """
-    typed = statistics.type_label(connection)
-    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, kinds or {})
+    held = held or Held()
+    typed = statistics.type_label(connection) if held.typed is None else held.typed
+    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds or {})
     touched = _touched(known, changes)
     kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
     labels, now = _edge_labels(known, touched, kind_of)
+    _append(connection, "degree", *_degrees(touched))
+    if len(changes.removed):
+        _lessen(connection, labels, now, touched, changes, kind_of)
     _put(connection, "edge_label", labels, now, known.counted)
-    _merge(connection, "degree", *_degrees(touched))
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
     if typed is not None:
         moved = touched.moved[at]
         _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
-        _merge(connection, "label_pair", *_pairs(known, touched, changes))
-    if len(changes.removed):
-        statistics.lessen_degrees(connection, _lessened(connection, touched))
-        statistics.lessen_literals(connection, _lost(connection, touched, changes, kind_of))
-        now = known.edge_labels(labels)
+        _append(connection, "label_pair", *_pairs(known, touched, changes))
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What is known of the file in memory; what is not, is asked."""
+
+    sizes: tuple[int, int] | None = None
+    """Resources and literals."""
+    typed: int | None = None
+    """The edge label rdf:type."""
+    edge_labels: Mapping[int, tuple[int, ...]] | None = None
+    """Rows of ``edge_label`` without their ids, by id: of all labels."""
+    vertex_labels: Mapping[int, int] | None = None
+    """Vertices of all vertex labels, by id."""
+
+    def after(self, counted: Counted) -> Held:
+        """Return what is known after a change."""
+        if self.edge_labels is None or self.vertex_labels is None:
+            return self
+        edges = {**self.edge_labels, **counted.edge_labels}
+        return replace(
+            self,
+            edge_labels={id: row for id, row in edges.items() if row is not None},
+            vertex_labels={**self.vertex_labels, **counted.vertex_labels},
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,11 +174,12 @@ class _Known:
         typed: int,
         fresh: int,
         fresh_literals: int,
+        held: Held,
         kinds: Mapping[int, int],
     ) -> None:
         self._connection = connection
         self.typed = typed
-        self._kinds = kinds
+        self._held, self._kinds = held, kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
         self.counted: set[int] = set()
         """Edge labels that had a triple."""
@@ -165,8 +196,8 @@ class _Known:
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
         if len(ids) > _APART:
             places, given = _values(ids)
-            return _rows(self._connection.execute(f"{rows} IN ({places})", given))
-        return _rows(self._connection.execute(" UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
+            return _rows(execute(self._connection, f"{rows} IN ({places})", given))
+        return _rows(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
     def kinds(self, vertices: Ints) -> dict[int, int]:
         """Return the bit of the kind of each literal among some vertices."""
@@ -188,7 +219,8 @@ class _Known:
             return np.concatenate(each)
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
-        found = self._connection.execute(
+        found = execute(
+            self._connection,
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
             f" WHERE label IN ({_values(labels)[0]}) AND {end} IN ({_values(vertices)[0]}) GROUP BY label, {end}",
             [*labels.tolist(), *vertices.tolist()],
@@ -198,8 +230,10 @@ class _Known:
     def _counted(self, labels: Ints) -> set[int]:
         """Return the labels that have so few objects that all of them are counted."""
         places, given = _values(np.unique(labels))
-        rows = self._connection.execute(
-            f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})", [_GROUPS, *given]
+        rows = execute(
+            self._connection,
+            f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})",
+            [_GROUPS, *given],
         ).fetchall()
         return {label for (label,) in rows}
 
@@ -208,7 +242,8 @@ class _Known:
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
         wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
-        found = self._connection.execute(
+        found = execute(
+            self._connection,
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple {wanted} WHERE label = ?"
             f" GROUP BY label, {end}",
             [label] if all else [vertices.tolist(), label],
@@ -225,7 +260,7 @@ class _Known:
             f" GROUP BY label, {end}"
             for direction, end in ((OUT, "subject"), (IN, "object"))
         )
-        return _rows(self._connection.execute(ends, given * 2))
+        return _rows(execute(self._connection, ends, given * 2))
 
     def labelled(self, vertices: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some vertices have now."""
@@ -233,7 +268,8 @@ class _Known:
         if not len(asked):
             return np.empty((0, 2), np.int64)
         places, given = _values(asked)
-        found = self._connection.execute(
+        found = execute(
+            self._connection,
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
             f" AND subject IN ({places})",
             [self.typed, *given],
@@ -242,13 +278,20 @@ class _Known:
 
     def edge_labels(self, labels: Ints) -> Ints:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
+        if self._held.edge_labels is not None:
+            rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
+            self.counted.update(rows)
+            return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
         places, given = _values(labels)
-        found = _rows(self._connection.execute(f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
+        found = _rows(execute(self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
         self.counted.update(found[:, 0].tolist())
         return _looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
+        if self._held.vertex_labels is not None:
+            counts = [self._held.vertex_labels.get(id, 0) for id in classes.tolist()]
+            return np.column_stack([classes, np.array(counts, np.int64)])
         return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
 
     def labels_in(self, triples: Ints) -> Ints:
@@ -339,24 +382,30 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     had, has = np.zeros((2, len(keys)), np.int64)
     np.maximum.at(had, at.reshape(-1), t.before)
     np.maximum.at(has, at.reshape(-1), t.after)
+    less = had > has
+    if not less.any():
+        return []
+    places, given = _values(keys[less, 0])
+    degrees = _rows(
+        execute(
+            connection,
+            f"SELECT label, direction, bucket, vertices FROM ({statistics.summed('degree')}) WHERE label IN ({places})",
+            given,
+        )
+    )
     found: list[tuple[Any, ...]] = []
-    for (label, direction), most, now in zip(keys[had > has].tolist(), had[had > has], has[had > has], strict=True):
-        top = connection.execute(
-            "SELECT max(bucket), arg_max(vertices, bucket) FROM _graphdb.degree WHERE label = ? AND direction = ?",
-            [label, direction],
-        ).fetchall()
-        [(bucket, vertices)] = top
-        if bucket is None:
+    for key, most, now in zip(keys[less], had[less], has[less], strict=True):
+        buckets = degrees[(degrees[:, :2] == key).all(axis=1), 2:]
+        if not len(buckets):
             continue
-        mine = t.after[(t.label == label) & (t.direction == direction) & (t.after > 0)]
+        bucket, vertices = buckets[buckets[:, 0].argmax()].tolist()
+        mine = t.after[(t.label == key[0]) & (t.direction == key[1]) & (t.after > 0)]
         seen = int((_bucket(mine) == bucket).sum())
-        found.append((label, direction, int(most), int(now), bucket, vertices == seen))
+        found.append((*key.tolist(), int(most), int(now), bucket, vertices == seen))
     return found
 
 
-def _lost(
-    connection: duckdb.DuckDBPyConnection, touched: _Touched, changes: Changes, kinds: dict[int, int]
-) -> list[tuple[Any, ...]]:
+def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: dict[int, int]) -> list[tuple[Any, ...]]:
     """Return what :data:`.statistics.LOST_LITERALS` finds."""
     lost: dict[int, int] = {}
     seen: dict[int, int] = {}
@@ -366,14 +415,33 @@ def _lost(
     here = (touched.direction == IN) & (touched.after > 0) & (touched.vertex >= LITERAL_BASE)
     for label, vertex in zip(touched.label[here].tolist(), touched.vertex[here].tolist(), strict=True):
         seen[label] = seen.get(label, 0) | kinds[vertex]
-    if not lost:
-        return []
-    rows = connection.execute(
-        "SELECT id, triples = resource_triples, resource_triples = 0, max_out_degree, max_values, kinds"
-        " FROM _graphdb.edge_label WHERE id IN (SELECT unnest($labels::BIGINT[]))",
-        {"labels": list(lost)},
-    ).fetchall()
-    return [(*row, kinds_now.bit_count() == 1 or not lost[row[0]] & ~seen.get(row[0], 0)) for *row, kinds_now in rows]
+    found = []
+    for label, row in zip(labels.tolist(), now.tolist(), strict=True):
+        triples, resources, _, _, degree, _, kinds_now, most = row
+        if triples and label in lost:
+            certain = kinds_now.bit_count() == 1 or not lost[label] & ~seen.get(label, 0)
+            found.append((label, triples == resources, resources == 0, degree, most, certain))
+    return found
+
+
+def _lessen(
+    connection: duckdb.DuckDBPyConnection,
+    labels: Ints,
+    now: Ints,
+    touched: _Touched,
+    changes: Changes,
+    kinds: dict[int, int],
+) -> None:
+    """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
+    rows = {label: i for i, label in enumerate(labels.tolist())}
+    columns = {name: i for i, name in enumerate(statistics.columns_of("edge_label")[1:])}
+    lessened = [row for row in _lessened(connection, touched) if now[rows[row[0]], 0]]
+    for label, column, value in statistics.degrees_left(
+        connection, lessened, lambda label, column: int(now[rows[label], columns[column]])
+    ):
+        now[rows[label], columns[column]] = value
+    for label, column, value in statistics.literals_left(connection, _lost(labels, now, touched, changes, kinds)):
+        now[rows[label], columns[column]] = value
 
 
 def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
@@ -384,7 +452,7 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     gone = values[:, 0] == 0
     if gone.any():
         places, which = _values(ids[gone])
-        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
+        execute(connection, f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
     for chosen, sql in (
         (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
                         " FROM {new} AS new WHERE held.id = new.id"),
@@ -392,14 +460,14 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     ):  # fmt: skip
         if chosen.any():
             new, given = _listed(names, rows[chosen])
-            connection.execute(sql.format(new=new), given)
+            execute(connection, sql.format(new=new), given)
 
 
-def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
-    """Add rows to one of the tables of statistics."""
+def _append(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
+    """Append rows to one of the tables that are added up when they are read."""
     if len(keys):
-        names = statistics.columns_of(table)
-        statistics.merge(connection, table, *_listed(names, np.column_stack([keys, values])))
+        new, given = _listed(statistics.columns_of(table), np.column_stack([keys, values]))
+        execute(connection, f"INSERT INTO _graphdb.{table} SELECT * FROM {new}", given)
 
 
 def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.storage.parsed import execute
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -68,12 +70,10 @@ def narrowed(
         ).fetchnumpy()
         some = f"{row} WHERE id IN (SELECT unnest($ids::BIGINT[]))"  # a join: only the strings of these are unpacked
         return f"({row} WHERE id >= $behind UNION ALL {some})", {"behind": behind, "ids": held["id"].tolist()}
-    hashes = connection.execute(f"SELECT hash({', '.join(columns)}) FROM {terms}", given).fetchall()
-    # Values, not a join with the terms: they are compared with the zone maps before anything is read.
-    found = connection.execute(
-        f"SELECT DISTINCT id FROM _graphdb.{table}_key WHERE hash IN ({', '.join('?' * len(hashes))})",
-        [hash for (hash,) in hashes],
-    ).fetchall()
+    hashes = execute(connection, f"SELECT hash({', '.join(columns)}) FROM {terms}", given).fetchall()
+    # Single values, not a join with the terms: they are compared with the zone maps before anything is read.
+    single = [f"SELECT id FROM _graphdb.{table}_key WHERE hash = ?"] * len(hashes)
+    found = execute(connection, " UNION ".join(single), [hash for (hash,) in hashes]).fetchall()
     ids = {f"id{i}": id for i, (id,) in enumerate(found)}
     # Single ids: where several are asked for at once, DuckDB unpacks the strings of all others too.
     relation = " UNION ALL ".join([f"{row} WHERE id >= $behind", *(f"{row} WHERE id = ${name}" for name in ids)])

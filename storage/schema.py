@@ -144,7 +144,7 @@ degree = Table(
     Column("edges", BigInteger, nullable=False),
     Column("squares", HugeInteger, nullable=False),
 )
-"""Bucket ``i`` holds the vertices of degree ``2**i`` to ``2**(i + 1) - 1``."""
+"""Bucket ``i`` holds the vertices of degree ``2**i`` to ``2**(i + 1) - 1``.  Rows of the same bucket are added up."""
 
 label_pair = Table(
     "label_pair",
@@ -155,4 +155,4 @@ label_pair = Table(
     Column("edges", BigInteger, nullable=False),
     Column("vertices", BigInteger, nullable=False),
 )
-"""Edges of an edge label at vertices of a vertex label (``class``)."""
+"""Edges of an edge label at vertices of a vertex label (``class``).  Rows of the same three keys are added up."""

@@ -11,6 +11,9 @@ degrees of each bucket, whence the moments that skewed joins ask for.
 Per edge label, direction and vertex label (``label_pair``): how many edges start (or end) at vertices so labelled, and
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
 
+In these two, rows with the same keys are added up when they are read, so that a point write appends to them
+(:func:`settle` makes one of them, before they are merged with others).
+
 Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
 before and what they have now, and adds the difference.  What a difference does not tell (whether somebody else has as
 many, now that the largest has fewer) is counted anew, for the labels where that can be.  Where much is new,
@@ -19,13 +22,14 @@ many, now that the largest has fewer) is counted anew, for the labels where that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Ids
+from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
@@ -34,6 +38,11 @@ if TYPE_CHECKING:
 
 PAIRS = 20_000
 """Rows that ``label_pair`` keeps."""
+
+APPENDED = ("degree", "label_pair")
+"""Tables whose rows with the same keys are added up when they are read."""
+
+_SETTLED = "settled"
 
 _ENDS = ((OUT, "subject"), (IN, "object"))
 _VALUES = {OUT: f"count(*) FILTER (object >= {LITERAL_BASE})", IN: "0"}
@@ -187,6 +196,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     Runs in the caller's transaction.
     """
     chosen = {"labels": np.unique(labels).tolist()}
+    settle(connection)
     known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
@@ -227,6 +237,7 @@ def change(
         Whether there may be literals among the objects.
     """
     triples = {"added": added, "removed": removed}
+    settle(connection)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
     _add_labels(connection, literals=literals)
     typed = type_label(connection)
@@ -243,14 +254,64 @@ def change(
         else:  # what was let go cannot be added to
             merge(connection, "label_pair", pairs, parameters, only_known=True)
     if removed is not NOTHING:
-        lessen_degrees(connection, connection.execute(LESSENED).fetchall())
-        lessen_literals(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall())
+
+        def largest(label: int, column: str) -> int:
+            return _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label)
+
+        for left in degrees_left(connection, connection.execute(LESSENED).fetchall(), largest):
+            _put(connection, *left)
+        for left in literals_left(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall()):
+            _put(connection, *left)
     connection.execute("DROP TABLE temp._graphdb_touched")
+
+
+def summed(table: str) -> str:
+    """Return the SELECT of the rows of ``degree`` or ``label_pair``, those with the same keys added up."""
+    keys, sums = _SUMS[table]
+    added = ", ".join(f"sum({name})::{'HUGEINT' if name == 'squares' else 'BIGINT'} AS {name}" for name in sums)
+    return f"SELECT {', '.join(keys)}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
+
+
+def settle(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make one row of those with the same keys, where there are any, and note how many are left."""
+    unsettled = False
+    for table in APPENDED:
+        keys = ", ".join(_SUMS[table][0])
+        rows, distinct = connection.execute(
+            f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
+        ).fetchall()[0]
+        if rows > distinct:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {summed(table)}")
+            connection.execute(f"DELETE FROM _graphdb.{table}")
+            connection.execute(f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
+            connection.execute("DROP TABLE temp._graphdb_summed")
+            unsettled = True
+    if unsettled:
+        counts = " + ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in APPENDED)
+        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_SETTLED}', ({counts})::VARCHAR)")
+
+
+def few_pairs(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether all pairs are known, and some thousand more can come; settles what was appended when it is much."""
+    rows = known_pairs(connection)
+    if rows <= _UNSETTLED:
+        return True
+    settled, degrees = connection.execute(
+        f"SELECT (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_SETTLED}'), count(*) FROM _graphdb.degree"
+    ).fetchall()[0]
+    if rows + degrees > 2 * (settled or 0) + _UNSETTLED:
+        settle(connection)
+        rows = known_pairs(connection)
+    return rows <= PAIRS // 2
+
+
+_UNSETTLED = 5000
+"""Rows of ``label_pair`` that may be appended before it is asked how many of the same keys there are."""
 
 
 def known_pairs(connection: duckdb.DuckDBPyConnection) -> int:
     """Return how many pairs are kept."""
-    [(rows,)] = connection.execute("SELECT count(*) FROM _graphdb.label_pair").fetchall()
+    [(rows,)] = execute(connection, "SELECT count(*) FROM _graphdb.label_pair").fetchall()
     return int(rows)
 
 
@@ -326,25 +387,31 @@ def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
     return then is None or abs(now - then) * 10 >= then
 
 
-def lessen_degrees(connection: duckdb.DuckDBPyConnection, lessened: Sequence[tuple[Any, ...]]) -> None:
-    """Bring the largest degrees down to what is left, by rows as of :data:`LESSENED`, else by a count."""
+def degrees_left(
+    connection: duckdb.DuckDBPyConnection, lessened: Iterable[tuple[Any, ...]], largest: Callable[[int, str], int]
+) -> Iterator[tuple[int, str, int]]:
+    """Yield (label, column, value) of largest degrees by what is left: as rows like :data:`LESSENED` tell, or counted.
+
+    ``largest`` returns what a column of ``edge_label`` says of a label.
+    """
     for label, direction, had, has, bucket, seen_all in lessened:
         column, (_, end) = _MAXIMA[direction], _ENDS[direction]
-        if _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label) > had:
+        if largest(label, column) > had:
             continue
         # The top bucket holds degrees from 2**bucket on, and none above what was the largest.
         told = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
-        _put(connection, label, column, _counted(connection, _MOST.format(end=end), label) if told is None else told)
+        yield label, column, _counted(connection, _MOST.format(end=end), label) if told is None else told
 
 
-def lessen_literals(connection: duckdb.DuckDBPyConnection, lost: Sequence[tuple[Any, ...]]) -> None:
-    """Bring kinds, and the most literals of a subject, down to what is left, by rows as of :data:`LOST_LITERALS`."""
+def literals_left(
+    connection: duckdb.DuckDBPyConnection, lost: Iterable[tuple[Any, ...]]
+) -> Iterator[tuple[int, str, int]]:
+    """Yield the same of kinds, and of the most literals of a subject, by rows like :data:`LOST_LITERALS`."""
     for label, none, only, degree, values, certain in lost:
         if not certain or none:
-            _put(connection, label, "kinds", 0 if none else _counted(connection, _KINDS, label))
+            yield label, "kinds", 0 if none else _counted(connection, _KINDS, label)
         if values > 1 or none:
-            most = 0 if none else degree if only else _counted(connection, _MOST_VALUES, label)
-            _put(connection, label, "max_values", most)
+            yield label, "max_values", 0 if none else degree if only else _counted(connection, _MOST_VALUES, label)
 
 
 def _put(connection: duckdb.DuckDBPyConnection, label: int, column: str, value: int) -> None:

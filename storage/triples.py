@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import statistics
 from graphdb.storage.catalog import EdgeLabel
-from graphdb.storage.dictionary import term_counts
+from graphdb.storage.changes import Sizes
 from graphdb.storage.graph import LabelStatistics
 from graphdb.storage.sketch import DegreeSketch
 from graphdb.storage.terms import LITERAL_BASE
@@ -38,14 +38,15 @@ class TripleStore:
         self,
         connection: duckdb.DuckDBPyConnection,
         lock: RLock,
+        sizes: Sizes,
         edge_labels: Mapping[int, EdgeLabel],
         type_label: int | None = None,
     ) -> None:
         self._connection = connection
         self._lock = lock
         self._edge_labels = edge_labels
+        self.resources, self.literals = sizes.resources, sizes.literals
         with lock:
-            self.resources, self.literals = term_counts(connection)
             self.type_label = statistics.type_label(connection) if type_label is None else type_label
         self._degrees: dict[str, Ids] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
@@ -65,7 +66,8 @@ class TripleStore:
         """How the degrees of one label in a direction are distributed: the stored histogram."""
         if self._degrees is None:
             columns = "label * 2 + direction AS key, vertices, edges, squares::DOUBLE AS squares"
-            self._degrees = self._query(f"SELECT {columns} FROM _graphdb.degree ORDER BY key ASC, bucket ASC", {})
+            degrees = statistics.summed("degree")
+            self._degrees = self._query(f"SELECT {columns} FROM ({degrees}) ORDER BY key ASC, bucket ASC", {})
         begin, end = np.searchsorted(self._degrees["key"], [label * 2 + direction, label * 2 + direction + 1])
         rows = [self._degrees[name][begin:end].tolist() for name in ("vertices", "edges", "squares")]
         return DegreeSketch(tuple(zip(*rows, strict=True)))
@@ -73,7 +75,7 @@ class TripleStore:
     def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
         """(edges at vertices with a vertex label, such vertices), as stored; None for pairs that were too rare."""
         if self._classes is None:
-            found = self._query("SELECT * FROM _graphdb.label_pair", {})
+            found = self._query(statistics.summed("label_pair"), {})
             keys = zip(*(found[name].tolist() for name in ("label", "direction", "class")), strict=True)
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))

@@ -11,7 +11,7 @@ temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGIN
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,8 +20,10 @@ import numpy as np
 
 from graphdb.storage import few, statistics
 from graphdb.storage.arrow import Windows
-from graphdb.storage.changes import MOST, Changes
+from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
+from graphdb.storage.few import Held
+from graphdb.storage.parsed import execute
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ Relation: TypeAlias = "str | pa.Table"
 _TRIPLE = "label, subject, object"
 _EDGE = f"{_TRIPLE}, ordinal"
 _PROPERTY = f"{_EDGE}, key, value"
+_BESIDE = ("quad", "reifier")
+"""Tables whose rows go with their triples."""
 
 
 def there(triples: str) -> str:
@@ -83,16 +87,26 @@ def numbered(wanted: str) -> str:
 
 
 class Update:
-    """Writes to the database behind ``connection``; nothing else does within the transaction."""
+    """Writes to the database behind ``connection``; nothing else does within the transaction.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    ``held`` is what is known of the file already, and need not be asked.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, held: Held | None = None) -> None:
         self._connection = connection
+        self._held = held or Held()
         self._windows = Windows(connection)
-        self._terms = Numbering(connection, self._windows)
+        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes)
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []
-        """What :meth:`apply` did so far; None for what is too much to follow."""
+        """What :meth:`apply` did since it was last told; None for what is too much to follow."""
+
+    def told(self) -> list[Changes | None]:
+        """Return what :meth:`apply` did since the last call, and how many terms there are by now."""
+        found, self.changes = self.changes, []
+        sizes = self._terms.sizes
+        return [*found, Changes(counted=None if sizes is None else Counted(sizes=Sizes(*sizes)))]
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
@@ -123,12 +137,10 @@ class Update:
         self._fresh = min(self._fresh, made.start)
         return made
 
-    def rows(self, sql: str, **shown: pa.Table) -> list[Any]:
-        """Return the rows of a SELECT over some tables, by the names that it has for them; for small results."""
-        with ExitStack() as windows:
-            for name, table in shown.items():
-                windows.enter_context(self._windows.show(name, table))
-            return self._connection.execute(sql).fetchall()
+    def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
+        """Return the rows of a relation that is made of a table's; for small results."""
+        with self._windows.shown("_graphdb_asked", table) as (asked, given):
+            return execute(self._connection, f"FROM {what(asked)}", given).fetchall()
 
     def apply(
         self,
@@ -145,8 +157,7 @@ class Update:
         """
         if removed is not None or added is not None:
             gone, come = few.listed(removed), few.listed(added)
-            if gone is not None and come is not None and few.counts(self._connection):
-                self._apply_few(gone, come)
+            if gone is not None and come is not None and self._apply_few(gone, come):
                 removed = added = None
         with ExitStack() as windows:
 
@@ -164,7 +175,7 @@ class Update:
         gone = new = 0
         if removed is not None:
             gone = self._run(f"CREATE TEMP TABLE _graphdb_gone AS FROM {there(removed)}")
-            for table in ("triple", "quad", "reifier") if gone else ():
+            for table in ("triple", *_BESIDE) if gone else ():
                 self._delete(table, "temp._graphdb_gone")
         if added is not None:
             new = self._run(
@@ -185,28 +196,36 @@ class Update:
                 fresh=self._fresh,
                 literals=changes is None or changes.literals,
             )
+            self._held = Held()
             self._changed(changes)
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: few.Ints, added: few.Ints) -> None:
-        """Do the same with a few triples that Python has: no tables of them are made."""
+    def _apply_few(self, removed: few.Ints, added: few.Ints) -> bool:
+        """Do the same with a few triples that Python has, without tables of them; whether that could be done."""
+        if not statistics.few_pairs(self._connection):
+            return False
         asked = np.unique(np.concatenate([removed, added]), axis=0)
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
         lost = np.unique(removed[few.among(removed, there)], axis=0)
         new = np.unique(added[~few.among(added, there) | few.among(added, lost)], axis=0)
         if len(lost):
             relation, given = few.relation(lost)
-            for table in ("triple", "quad", "reifier"):
+            beside = few.sizes(self._connection, *_BESIDE)
+            for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
                 self._delete(table, relation, given=given)
         if len(new):
             relation, given = few.relation(new)
             self._run(f"INSERT INTO _graphdb.triple SELECT {_TRIPLE} FROM {relation}", given)
         if len(lost) or len(new):
             changes = Changes(lost, new)
-            counted = few.change(self._connection, changes, self._fresh, self._fresh_literals, self._terms.kinds)
+            counted = few.change(
+                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds
+            )
+            self._held = self._held.after(counted)
             self._changed(replace(changes, counted=counted))
+        return True
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""
@@ -217,7 +236,7 @@ class Update:
         """Replace the rows of edges; reifiers of those that are no more go, too."""
         if touched is None and edges is None and properties is None:
             return
-        self.changes.append(Changes.read(self._connection, None, None))
+        self.changes.append(Changes())
         if touched is not None:
             for table in ("edge", "edge_property"):
                 self._delete(table, touched)
@@ -237,5 +256,5 @@ class Update:
 
     def _run(self, sql: str, given: Mapping[str, list[int]] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
-        found = self._connection.execute(sql, given).fetchall()
+        found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0

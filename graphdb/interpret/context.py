@@ -28,6 +28,7 @@ from graphdb.values import INT64
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
     from graphdb.storage.changes import Changes
+    from graphdb.storage.few import Held
 
 LabelTest = Callable[[frozenset[int]], bool]
 Item = TypeVar("Item")
@@ -73,6 +74,8 @@ class Context:
         self._steps = 0
         self.flush: Callable[[], None] = _nothing
         """Writes what is waiting to the file."""
+        self.most: int | None = None
+        """Rows that the first clause that writes may have."""
         self.started = started_now()
         self.view = View(self)
         self._numbers = 0
@@ -132,6 +135,10 @@ class Context:
     def ids(self) -> dict[str, int | None]:
         """The ids of IRIs that were looked up already."""
         return self._snapshot_of().ids
+
+    def held(self) -> Held:
+        """Return what a change of the file need not ask it."""
+        return self._snapshot_of().held
 
     @property
     def connection(self) -> Connection:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.values import Vertex
-from graphdb.storage.terms import RDF_TYPE, VERTEX
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.storage.update import Update, facts, incident, there
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Pending:
         """Find out at once which of some triples are in the file."""
         unknown = triples - self._present.keys()
         if unknown:
-            found = self._read(there("_graphdb_asked"), _TRIPLE, unknown)
+            found = self._read(there, _TRIPLE, unknown)
             self._present.update((triple, triple in found) for triple in unknown)
 
     # --- vertices
@@ -120,7 +120,7 @@ class Pending:
         edge_values = []
         edges = []
         for label, start, end in self.edges:
-            for ordinal, properties in self._view.described(label).get((start, end), {}).items():
+            for ordinal, properties in self._view.described(label, (start, end)).get((start, end), {}).items():
                 edges.append((label, start, end, ordinal))
                 edge_values += [
                     ((label, start, end, ordinal, key), fact) for key, found in properties.items() for fact in found
@@ -129,14 +129,17 @@ class Pending:
         wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_values}
         ordered = sorted(wanted, key=repr)
         numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
-        removed, added = set(self._removed), {t for t in self._added if t[1] not in deleted and t[2] not in deleted}
-        old = self._read_at(facts, {vertex for vertex, _ in values} - self._new)
+        # A new edge of a deleted vertex is written nevertheless: that it is left over is an error of the statement's.
+        type = self._naming.ids(RDF_TYPE)[0]
+        added = {t for t in self._added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
+        removed = set(self._removed)
+        old = self._stored({vertex for vertex, _ in values} - self._new)
         for (vertex, key), found in values.items():
             new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
             added |= new
             removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
         if self.gone:
-            removed |= self._read_at(facts, (vertex.id for vertex in self.gone))
+            removed |= self._stored({vertex.id for vertex in self.gone})
         described = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_values]
         self._update.apply(
             _table(_TRIPLE, removed),
@@ -148,18 +151,23 @@ class Pending:
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
         self._new.clear()
         self._present.clear()
-        self._context.changed(self._update.changes)
-        self._update.changes = []
+        self._view.flushed()
+        self._context.changed(self._update.told())
+
+    def _stored(self, vertices: set[int]) -> set[Triple]:
+        """Return the labels and properties of some vertices, as the file has them."""
+        known = self._view.stored(vertices)
+        return self._read_at(facts, vertices - known.keys()).union(*known.values())
 
     def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
         """Return triples at some vertices."""
-        sql = what("_graphdb_asked", self._naming.ids(RDF_TYPE)[0])
-        return self._read(sql, ("vertex",), [(vertex,) for vertex in vertices])
+        type = self._naming.ids(RDF_TYPE)[0]
+        return self._read(lambda asked: what(asked, type), ("vertex",), [(vertex,) for vertex in vertices])
 
-    def _read(self, sql: str, names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:
-        """Return the rows of a SELECT over rows that it calls ``_graphdb_asked``; none where there are none."""
+    def _read(self, what: Callable[[str], str], names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:
+        """Return the rows of a relation that is made of one with some rows; none where there are none."""
         table = _table(names, rows)
-        return set() if table is None else set(self._update.rows(f"FROM {sql}", _graphdb_asked=table))
+        return set() if table is None else set(self._update.rows(what, table))
 
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> pa.Table | None:

@@ -23,13 +23,21 @@ def interpreted(
     text: str,
     arguments: Mapping[str, object],
     new_control: Callable[[], Control],
+    most: int | None = None,
 ) -> ValuesResult:
-    """Run a query; what it writes is kept as a whole or not at all."""
+    """Run a query; what it writes is kept as a whole or not at all.
+
+    Raises
+    ------
+    WritesMany
+        It would write more than ``most`` rows; nothing is written.
+    """
     started = time.perf_counter()
     memory = MemoryWatch(state.budget)
     context = Context(state.snapshot, state.forget, executor, text, arguments, new_control, memory)
     if not (isinstance(query, ast.Composite) and query.writes):
         return _result(state, Interpreter(context, query), context, started)
+    context.most = most
     interpreter = Interpreter(context, query)
     try:
         with state.connection.guard() as raw, transaction(raw):

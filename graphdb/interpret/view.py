@@ -6,26 +6,33 @@ are waiting.  Writing changes what was read here at once, and the file when it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphdb.decode import pylist
 from graphdb.errors import ExecutionError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Several, Vertex
 from graphdb.literals import value_of
-from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
-from graphdb.temporal import from_python
-from graphdb.values import EXACT_ONLY, VALUE, edge_number, literal_sql, tidied
+from graphdb.storage.terms import LITERAL_BASE, RDF, XSD, Kind
+from graphdb.values import EXACT_ONLY, edge_number, tidied
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
+_SINGLE = 16
+"""Edges of a label that are looked for one by one, before all that have rows of their own are read."""
+_TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
+"""Kinds, as a bit mask, whose values are read from their text."""
 _WANTED = "_graphdb_wanted"
-_FACTS = f"l.id, l.lexical, l.datatype, l.language, l.kind, {literal_sql('l', VALUE)} AS value"
+_COLUMNS = {Kind.INTEGER: "integer", Kind.DOUBLE: "number", Kind.BOOLEAN: "boolean", Kind.DECIMAL: "decimal"}
+"""Where the values are that Python has as SQL does; the others are read from their text."""
+_FACTS = f"l.lexical, l.datatype, l.language, l.kind, {', '.join(f'l.{name}' for name in _COLUMNS.values())}"
+_FEW = 32
+"""Vertices that are listed one by one: SQL that is planned sooner than a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,10 @@ class Fact:
     language: str | None = None
 
 
+Ordinals: TypeAlias = "dict[int, dict[int, tuple[Fact, ...]]]"
+"""The edges that one triple stands for: their properties by ordinal."""
+
+
 class View:
     """Labels and properties, by term id; ``deleted`` holds what the statement has deleted."""
 
@@ -47,8 +58,12 @@ class View:
         self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
         self._literals: dict[int, Fact] = {}
         self._iris: dict[int, str] = {}
+        self._stored: dict[int, set[tuple[int, int, int]]] = {}
         self._waiting: set[int] = set()
-        self._described: dict[int, dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]] = {}
+        self._described: dict[int, dict[tuple[int, int], Ordinals]] = {}
+        self._asked: dict[int, set[tuple[int, int]] | None] = {}
+        """Which edges of a label were read; None for all."""
+        self._created: set[int] = set()
         self.deleted: set[Vertex | Edge] = set()
 
     # --- reading ahead
@@ -79,50 +94,53 @@ class View:
         wanted = [id for id in wanted if id < LITERAL_BASE]
         labels: dict[int, set[int]] = {id: set() for id in wanted}
         facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}
-        connection, context = self._context.connection, self._context
-        with connection.view(_WANTED, {"id": np.array(wanted, np.int64)}):
+        context = self._context
+        with self._among("t.subject", wanted) as (among, given):
             if context.type_label is not None:
-                for subject, label in connection.rows(
-                    f"SELECT t.subject, t.object FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
-                    "WHERE t.label = $type",
-                    {"type": context.type_label},
+                for subject, label in context.connection.rows(
+                    f"SELECT t.subject, t.object FROM _graphdb.triple t WHERE {among} AND t.label = $type",
+                    {**given, "type": context.type_label},
                 ):
                     labels[subject].add(label)
-            for subject, label, fact in self._fact_rows(
-                f"SELECT t.subject, t.label, {_FACTS} FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
-                f"JOIN _graphdb.literal l ON l.id = t.object WHERE t.object >= {LITERAL_BASE} "
-                "ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
-                2,
+            for subject, label, id, fact in self._fact_rows(
+                f"SELECT t.subject, t.label, l.id, {_FACTS} FROM _graphdb.triple t JOIN _graphdb.literal l"
+                f" ON l.id = t.object WHERE {among} AND t.object >= {LITERAL_BASE}"
+                " ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
+                given,
             ):
                 facts[subject][label] = (*facts[subject].get(label, ()), fact)
+                self._stored.setdefault(subject, set()).add((label, subject, id))
+        for vertex, found in labels.items():
+            stored = self._stored.setdefault(vertex, set())
+            stored.update((context.type_label, vertex, label) for label in found if context.type_label is not None)
         hidden = context.hidden_label
         self._labels.update({id: frozenset(found - {hidden}) for id, found in labels.items()})
         self._facts.update(facts)
 
-    def _fact_rows(self, sql: str, leading: int) -> list[tuple[Any, ...]]:
-        table = self._context.connection.arrow(sql)
-        columns = [pylist(column) for column in table.columns]
+    @contextmanager
+    def _among(self, column: str, ids: list[int]) -> Iterator[tuple[str, dict[str, int]]]:
+        """Yield the condition that a column has one of some ids, with its parameters."""
+        if len(ids) <= _FEW:
+            given = {f"id{i}": id for i, id in enumerate(ids)}
+            yield f"{column} IN ({', '.join(f'${name}' for name in given) or 'NULL'})", given
+            return
+        with self._context.connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
+            yield f"{column} IN (SELECT id FROM {_WANTED})", {}
+
+    def _fact_rows(self, sql: str, given: Mapping[str, int]) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT that ends with the columns of a literal, a fact in their place."""
+        width = 4 + len(_COLUMNS)
         rows = []
-        for row in zip(*columns, strict=True):
-            _, lexical, datatype, language, kind, value = row[leading:]
-            rows.append(
-                (*row[:leading], Fact(self._plain(kind, lexical, datatype, value), lexical, datatype, language))
-            )
+        for row in self._context.connection.rows(sql, given):
+            lexical, datatype, language, kind, *values = row[-width:]
+            value = dict(zip(_COLUMNS, values, strict=True)).get(kind, lexical)
+            value = value_of(lexical, datatype) if 1 << kind & _TEXT else tidied(value)
+            rows.append((*row[:-width], Fact(value, lexical, datatype, language)))
         return rows
 
-    def _plain(self, kind: int, lexical: str, datatype: str | None, value: Any) -> Any:
-        if 1 << kind & EXACT_ONLY:
-            return value_of(lexical, datatype)
-        temporal = from_python(value)
-        if temporal is not None:
-            return value_of(lexical, datatype)
-        return tidied(value)
-
     def _read_literals(self, ids: list[int]) -> None:
-        connection = self._context.connection
-        with connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
-            sql = f"SELECT l.id, {_FACTS} FROM _graphdb.literal l SEMI JOIN {_WANTED} w ON w.id = l.id"
-            for id, fact in self._fact_rows(sql, 1):
+        with self._among("l.id", ids) as (among, given):
+            for id, fact in self._fact_rows(f"SELECT l.id, {_FACTS} FROM _graphdb.literal l WHERE {among}", given):
                 self._literals[id] = fact
 
     def literal(self, id: int) -> Any:
@@ -193,38 +211,57 @@ class View:
 
     # --- edges
 
-    def described(self, label: int) -> dict[tuple[int, int], dict[int, dict[int, tuple[Fact, ...]]]]:
-        """Return the edges of a label that have rows of their own: (start, end) to ordinal to properties."""
-        found = self._described.get(label)
-        if found is None:
-            found = self._described[label] = {}
-            if label not in self._context.described_labels:
-                return found
-            rows = self._context.connection.rows(
-                "SELECT subject, object, ordinal FROM _graphdb.edge WHERE label = $label ORDER BY ordinal ASC",
-                {"label": label},
-            )
-            for start, end, ordinal in rows:
-                found.setdefault((start, end), {})[ordinal] = {}
-            if rows:
-                for start, end, ordinal, key, fact in self._fact_rows(
-                    f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e "
-                    f"JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = {int(label)}",
-                    4,
-                ):
-                    facts = found[start, end][ordinal]
-                    facts[key] = (*facts.get(key, ()), fact)
+    def described(self, label: int, pair: tuple[int, int]) -> dict[tuple[int, int], Ordinals]:
+        """Return the edges of a label that have rows of their own, as far as they were asked for: (start, end) to
+        ordinal to properties.  ``pair`` is the one that is asked for.
+        """
+        found = self._described.setdefault(label, {})
+        asked = self._asked.setdefault(label, set())
+        if asked is None or pair in asked or not self._created.isdisjoint(pair):
+            return found
+        if label not in self._context.described_labels:
+            self._asked[label] = None
+        elif len(asked) < _SINGLE:
+            asked.add(pair)
+            start, end = pair
+            where = "AND e.subject = $start AND e.object = $end"
+            found.update(self._read_described(where, {"label": label, "start": start, "end": end}))
+        else:  # what is known may be changed already
+            self._asked[label] = None
+            every = self._read_described("", {"label": label})
+            found.update((other, edges) for other, edges in every.items() if other not in asked and other not in found)
+        return found
+
+    def _read_described(self, where: str, given: Mapping[str, int]) -> dict[tuple[int, int], Ordinals]:
+        """Read the edges of a label that have rows of their own."""
+        found: dict[tuple[int, int], Ordinals] = {}
+        rows = self._context.connection.rows(
+            "SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e"
+            f" WHERE e.label = $label {where} ORDER BY e.ordinal ASC",
+            given,
+        )
+        for start, end, ordinal in rows:
+            found.setdefault((start, end), {})[ordinal] = {}
+        if rows:
+            for start, end, ordinal, key, fact in self._fact_rows(
+                f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e"
+                f" JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = $label {where}",
+                given,
+            ):
+                facts = found[start, end][ordinal]
+                facts[key] = (*facts.get(key, ()), fact)
         return found
 
     def parallel(self, label: int, start: int, end: int) -> list[Edge]:
         """Return the edges that one triple stands for."""
-        ordinals = self.described(label).get((start, end))
+        ordinals = self.described(label, (start, end)).get((start, end))
         return [Edge(label, start, end, ordinal) for ordinal in ordinals] if ordinals else [Edge(label, start, end)]
 
     def edge_facts(self, edge: Edge, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
         """Return the values of an edge's properties, by property."""
         self.check(edge, node)
-        return self.described(edge.label).get((edge.start, edge.end), {}).get(edge.ordinal, {})
+        pair = edge.start, edge.end
+        return self.described(edge.label, pair).get(pair, {}).get(edge.ordinal, {})
 
     def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:
         """Return the value of an edge's property; null where there is none."""
@@ -236,9 +273,18 @@ class View:
 
     # --- changes
 
+    def stored(self, vertices: Iterable[int]) -> dict[int, set[tuple[int, int, int]]]:
+        """Return the labels and properties of vertices as the file has them, of those that were read from it."""
+        return {vertex: self._stored[vertex] for vertex in vertices if vertex in self._stored}
+
+    def flushed(self) -> None:
+        """Note that the file has other labels and properties now."""
+        self._stored.clear()
+
     def created(self, vertex: int) -> None:
         """Note a new vertex."""
         self._labels[vertex], self._facts[vertex] = frozenset(), {}
+        self._created.add(vertex)
 
     def set_labels(self, vertex: int, labels: frozenset[int]) -> None:
         """Note the labels that a vertex has now."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from graphdb.errors import ExecutionError, TypeMismatchError
+from graphdb.errors import ExecutionError, NotSupportedError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
@@ -53,6 +53,10 @@ class Changes:
 _ONE = {"vertices": "vertex", "edges": "edge", "properties": "property", "labels": "label"}
 
 
+class WritesMany(NotSupportedError):
+    """A statement writes more rows than were expected; nothing is written yet."""
+
+
 class Writer:
     """Writes for one statement."""
 
@@ -62,13 +66,18 @@ class Writer:
         self.changes = Changes()
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
-        update = Update(context.connection.raw)
+        self._loose = False
+        """Whether deleted vertices may have edges still."""
+        self._update = update = Update(context.connection.raw, context.held())
         self._naming = Naming(context, update)
         self._pending = Pending(context, update, self._naming)
         self._compiler = Compiler(context)
 
     def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
         """Run one clause; return its rows."""
+        most, self.context.most = self.context.most, None
+        if most is not None and len(rows) > most:
+            raise WritesMany("it writes many rows, which is for sets")
         for row in rows:
             self.view.expect(row.values())
         self._naming.read(clause)
@@ -146,9 +155,10 @@ class Writer:
         return vertex
 
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
+        self._loose |= bool(self.view.deleted)
         label = self._naming.edge_label(pattern.labels)
         triple = (label, start.id, end.id)
-        described = self.view.described(label)
+        described = self.view.described(label, (start.id, end.id))
         ordinals = described.get((start.id, end.id))
         if ordinals is None and self._pending.there(triple):
             ordinals = described[start.id, end.id] = {0: {}}
@@ -221,7 +231,8 @@ class Writer:
             self._pending.facts.add((target.id, key))
             return
         self.view.edge_facts(target)
-        described = self.view.described(target.label).setdefault((target.start, target.end), {target.ordinal: {}})
+        pair = target.start, target.end
+        described = self.view.described(target.label, pair).setdefault(pair, {target.ordinal: {}})
         if facts:
             described[target.ordinal][key] = facts
         else:
@@ -332,6 +343,7 @@ class Writer:
                             position=node.span.start,
                         )
         gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
+        self._loose |= not clause.detach
         if clause.detach and gone:
             self._pending.flush()
             for label, start, end in self._pending.incident(gone):
@@ -346,7 +358,8 @@ class Writer:
 
     def _delete_edge(self, edge: Edge) -> None:
         triple = (edge.label, edge.start, edge.end)
-        ordinals = self.view.described(edge.label).get((edge.start, edge.end))
+        described = self.view.described(edge.label, triple[1:])
+        ordinals = described.get(triple[1:])
         self.view.deleted.add(edge)
         self.changes.edges_deleted += 1
         if ordinals is not None:
@@ -354,7 +367,7 @@ class Writer:
             self._pending.edges.add(triple)
             if ordinals:
                 return
-            del self.view.described(edge.label)[edge.start, edge.end]
+            del described[triple[1:]]
         self._pending.remove(triple)
 
     # --- MERGE
@@ -444,8 +457,9 @@ class Writer:
             A deleted vertex still has edges.
         """
         self._pending.flush()
+        self.context.changed(self._update.told())
         deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
-        if deleted:
+        if deleted and self._loose:
             left = self._pending.incident(deleted)
             if left:
                 raise ExecutionError(

@@ -51,7 +51,10 @@ class Names:
     ) -> None:
         self.prefixes = prefixes
         self.edge_labels = {label.id: label for label in edge_labels}
-        self.vertex_labels = {label.id: label for label in vertex_labels if label.iri != VERTEX}
+        every = {label.id: label for label in vertex_labels}
+        self.vertex_labels = {id: label for id, label in every.items() if label.iri != VERTEX}
+        self.hidden = {id: label for id, label in every.items() if label.iri == VERTEX}
+        """The class that every created vertex has, and no one sees, where there is one."""
         self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
         self._hierarchy = hierarchy
         self._written: dict[int, str] = {}
@@ -74,14 +77,17 @@ class Names:
         self, edge_labels: Mapping[int, EdgeLabel | None], vertex_labels: Mapping[int, VertexLabel | None]
     ) -> Names:
         """Return the names after changes of some labels, None for those that are no more; without a hierarchy only."""
-        edges, vertices = {**self.edge_labels, **edge_labels}, {**self.vertex_labels, **vertex_labels}
+        edges = {**self.edge_labels, **edge_labels}
+        vertices = {**self.hidden, **self.vertex_labels, **vertex_labels}
         known = {id: label for id, label in edges.items() if label is not None}
-        classes = {id: label for id, label in vertices.items() if label is not None and label.iri != VERTEX}
+        every = {id: label for id, label in vertices.items() if label is not None}
+        hidden = {id: label for id, label in every.items() if label.iri == VERTEX}
+        classes = {id: label for id, label in every.items() if id not in hidden}
         properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
         if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
-            return Names(self.prefixes, (known[id] for id in sorted(known)), (classes[id] for id in sorted(classes)))
+            return Names(self.prefixes, (known[id] for id in sorted(known)), (every[id] for id in sorted(every)))
         names = copy(self)
-        names.edge_labels, names.vertex_labels, names._classes = known, classes, classes
+        names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
 
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:

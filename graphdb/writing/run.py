@@ -54,6 +54,10 @@ _CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] =
 """Who runs each writing clause: ``check`` refuses by types before anything runs, ``run`` returns the rows."""
 
 
+class WritesFew(NotSupportedError):
+    """A statement is for the interpreter because it is expected to write few rows."""
+
+
 class Writing:
     """Runs one statement.
 
@@ -206,6 +210,7 @@ class Writing:
                             kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
                             self._left()
                         self._finish(work)
+                        work.flushed()
                 except BaseException:
                     state.rolled_back()
                     raise
@@ -250,7 +255,7 @@ class Writing:
         if stage is not None:
             _CLAUSES[type(stage.write)].check(stage, values, self._text)
         if stage is self.stages[0] and self._rows(prepared, stage) < LEAST:
-            raise NotSupportedError("it writes few rows, which is as quick")
+            raise WritesFew("it writes few rows, which is as quick")
         return prepared, values
 
     def _rows(self, prepared: Prepared | Program, stage: Stage) -> float:

@@ -42,9 +42,8 @@ class Work:
 
     def flushed(self) -> None:
         """What follows reads the graph as it is now."""
-        self.context.changed(self.update.changes)
+        self.context.changed(self.update.told())
         self.context.forget_names()
-        self.update.changes = []
 
     def literals(self, source: str) -> str:
         """Return the table of the literals (``value``) of a relation with ``lexical`` and ``datatype``."""

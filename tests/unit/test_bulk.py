@@ -40,10 +40,12 @@ OTHERS = {
 
 
 def contents(db: graphdb.Database, *tables: str) -> dict[str, list[Any]]:
-    """The rows of tables, in order."""
+    """The rows of tables, in order; those that are added up when they are read, added up."""
     rows = db._state.connection.rows
+    read = {name: f"({statistics.summed(name)})" for name in statistics.APPENDED}
     return {
-        name: rows(f"SELECT * FROM _graphdb.{name} ORDER BY {(TABLES | OTHERS)[name]}") for name in tables or TABLES
+        name: rows(f"SELECT * FROM {read.get(name, f'_graphdb.{name}')} ORDER BY {(TABLES | OTHERS)[name]}")
+        for name in tables or TABLES
     }
 
 

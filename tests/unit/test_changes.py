@@ -7,10 +7,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.storage import statistics
 from graphdb.storage.changes import Changes
 from graphdb.storage.graph import ArraySource, DataGraph
 from graphdb.storage.pcsr import Partition
@@ -125,3 +127,66 @@ def test_queries_between_changes(tmp_path: pathlib.Path) -> None:
             found = [sorted(db.query(query).fetchall(), key=str) for query in queries]
             with graphdb.connect(path) as again:
                 assert found == [sorted(again.query(query).fetchall(), key=str) for query in queries], step
+
+
+def test_what_point_writes_change_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Names, vertex sets, property columns and statistics follow single writes, and go back with a transaction."""
+    monkeypatch.setattr(statistics, "_UNSETTLED", 20)
+    file = tmp_path / "points.duckdb"
+    with graphdb.connect(file, device="cpu") as db:
+
+        def count(text: str) -> int:
+            return int(db.query(f"MATCH {text} RETURN count(*)").scalar())
+
+        for i in range(6):
+            db.query("CREATE (:T {k: $i, name: 'n'})-[:R {w: $i}]->(:P {x: $i})", i=i)
+            db.query("MATCH (n:T {k: $i}) SET n.k = $i + 100, n:Seen", i=i)
+            assert (count(f"(:T {{k: {i}}})"), count(f"(:Seen {{k: {i + 100}}})"), count("(:T)-[:R]->(:P)")) == (
+                0,
+                1,
+                i + 1,
+            )
+        db.sql("BEGIN")
+        db.query("MATCH (n:T {k: 100}) SET n.k = 'text', n.new = 1.5")
+        db.query("MATCH (n:T {k: 101}) DETACH DELETE n")
+        db.query("CREATE (:Other {k: 7})")
+        assert (count("(:T {k: 'text'})"), count("(:T {k: 100})"), count("(:T)"), count("(:Other {k: 7})")) == (
+            1,
+            0,
+            5,
+            1,
+        )
+        db.sql("ROLLBACK")
+        assert (count("(:T {k: 100})"), count("(:T)"), count("(n) WHERE n.new = 1.5"), count("(:Other)")) == (
+            1,
+            6,
+            0,
+            0,
+        )
+        db.query("MATCH (n:T {k: 103}) DETACH DELETE n")
+        db.query("MATCH (n:T {k: 104}) REMOVE n.name, n:Seen")
+        db.query("MERGE (n:T {k: 105}) ON MATCH SET n.k = [1, 2]")
+        expected = {("T", 5), ("P", 6), ("Seen", 4)}
+        assert {*db.vertex_labels()} == expected
+        raw = db._state.connection.raw
+        known = [sorted(raw.execute(f"FROM _graphdb.{name}").fetchall()) for name in ("edge_label", "vertex_label")]
+        known += [sorted(raw.execute(statistics.summed(name)).fetchall()) for name in statistics.APPENDED]
+        raw.begin()
+        statistics.refresh(raw, np.arange(1000))
+        tables = ("edge_label", "vertex_label", *statistics.APPENDED)
+        assert known == [sorted(raw.execute(f"FROM _graphdb.{name}").fetchall()) for name in tables]
+        raw.rollback()
+        assert len(raw.execute("FROM _graphdb.label_pair").fetchall()) < 100
+    with graphdb.connect(file, device="cpu") as db:
+        assert {*db.vertex_labels()} == expected
+        assert db.query("MATCH (n:T {k: 100}) RETURN n.name").scalar() == "n"
+
+
+def test_a_statement_that_wrote_few_rows_may_write_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphdb.statements._FEW", 2)
+    with graphdb.connect(device="cpu") as db:
+        db.query("UNWIND range(1, 9) AS i CREATE (:T {k: i / 4})")
+        text = "MATCH (n:T {k: $k}) SET n.seen = n.k"
+        for k, rows in ((0, 3), (1, 4), (2, 2), (0, 3)):
+            assert db.query(text, k=k).message == f"{rows} properties set"
+        assert db.query("MATCH (n:T) WHERE n.seen = n.k RETURN count(*)").scalar() == 9

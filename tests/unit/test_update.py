@@ -77,7 +77,10 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
         else:
             assert {tuple(row) for row in told.removed.tolist()} == before & removed
             assert {tuple(row) for row in told.added.tolist()} == model - (before - removed)
+    added_up = [held(connection, f"({statistics.summed(name)})") for name in statistics.APPENDED]
+    statistics.settle(connection)
     counted = [held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")]
+    assert counted[2:] == added_up
     statistics.refresh(connection, np.arange(10))
     assert counted == [
         held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")

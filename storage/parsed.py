@@ -1,0 +1,24 @@
+"""Statements of our own that are parsed once: for small ones, that is a good part of what they take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST = 500
+"""Statements that are kept; there are as many as texts, which differ in their number of parameters."""
+
+_PARSED: dict[str, duckdb.Statement] = {}
+
+
+def execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Any = None) -> duckdb.DuckDBPyConnection:
+    """Run one statement, whose text comes again with other parameters."""
+    statement = _PARSED.get(sql)
+    if statement is None:
+        if len(_PARSED) >= _MOST:
+            _PARSED.clear()
+        [statement] = connection.extract_statements(sql)
+        _PARSED[sql] = statement
+    return connection.execute(statement, parameters)
