@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from lark import Token
@@ -11,9 +13,25 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, span_of
 from graphdb.grammar.compose import path_of
 from graphdb.grammar.machine import Place as Meta
+from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT
 
 _LARGEST = 2**63 - 1
 TOO_LARGE = "the integer is out of range: 64 bits hold -2^63 to 2^63 - 1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A condition after WHEN whose left side is the value after CASE: ``< 2``, ``IS NULL``, ``STARTS WITH 'a'``."""
+
+    span: s.Span
+    of: Callable[[s.Expression, s.Span], s.Expression]
+
+
+def _test(operand: s.Expression, test: s.Expression | _Partial) -> s.Expression:
+    """Return what is asked of the value after CASE as a condition."""
+    if isinstance(test, _Partial):
+        return test.of(operand, test.span)
+    return s.Comparison(("=",), (operand, test), test.span)
 
 
 class Expressions(Base):
@@ -55,6 +73,9 @@ class Expressions(Base):
     def is_not_null(self, meta: Meta, children: list[Any]) -> s.IsNull:
         return s.IsNull(children[0], True, span_of(meta))
 
+    def no_label_predicate(self, meta: Meta, children: list[Any]) -> s.Unary:
+        return s.Unary("NOT", s.LabelPredicate(children[0], children[1], span_of(meta)), span_of(meta))
+
     def label_predicate(self, meta: Meta, children: list[Any]) -> s.LabelPredicate:
         return s.LabelPredicate(children[0], children[1], span_of(meta))
 
@@ -77,7 +98,7 @@ class Expressions(Base):
     def property_(self, meta: Meta, children: list[Any]) -> s.Property:
         return s.Property(children[0], children[1], span_of(meta))
 
-    def call(self, meta: Meta, children: list[Any]) -> s.FunctionCall | s.Subquery:
+    def call(self, meta: Meta, children: list[Any]) -> s.Expression:
         function, quantifier, arguments = children
         name = self._function(function, meta.start_pos)
         match arguments:
@@ -90,7 +111,30 @@ class Expressions(Base):
                     argument.span.start,
                     f"write {self.text[argument.span.start : argument.span.end]} IS NOT NULL",
                 )
-        return s.FunctionCall(name, arguments or (), quantifier == "DISTINCT", quantifier, span_of(meta))
+        return self._called(name, arguments or (), quantifier, span_of(meta))
+
+    def _called(
+        self, name: str, arguments: tuple[s.Expression, ...], quantifier: str | None, span: s.Span
+    ) -> s.Expression:
+        """Return a call, or the expression that it is another way to write."""
+        match arguments:
+            case (text, s.Variable(form, span=at)) if name.lower() == "normalize" and form.upper() in FORMS:
+                arguments = text, s.Literal(form.upper(), at)
+        written_out = WRITTEN_OUT.get(name.lower())
+        if written_out is None:
+            known = SAME_AS.get(name.lower(), name)
+            return s.FunctionCall(known, arguments, quantifier == "DISTINCT", quantifier, span)
+        make, least, most = written_out
+        if quantifier is not None or not least <= len(arguments) <= most:
+            wanted = f"{least} arguments" if least == most else f"at least {least} arguments"
+            found = f"{len(arguments)}" if quantifier is None else quantifier
+            raise self.error(f"{name} takes {wanted}, found {found}", span.start)
+        return make(arguments, span)
+
+    def trimmed(self, meta: Meta, children: list[Any]) -> s.FunctionCall:
+        _, side, characters, text = children
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side.upper() if side else "", "btrim")
+        return s.FunctionCall(name, (text,) if characters is None else (text, characters), span=span_of(meta))
 
     def call_star(self, meta: Meta, children: list[Any]) -> s.CountStar:
         name = self._function(children[0], meta.start_pos)
@@ -168,10 +212,45 @@ class Expressions(Base):
 
     def case(self, meta: Meta, children: list[Any]) -> s.Case:
         operand, *branches, otherwise = children
-        return s.Case(operand, tuple(branches), otherwise, span_of(meta))
+        partial = next((test for tests, _ in branches for test in tests if isinstance(test, _Partial)), None)
+        if partial is None:
+            return s.Case(operand, tuple(branches), otherwise, span_of(meta))
+        if operand is None:
+            raise self.error("this condition is of the value after CASE, and there is none", partial.span.start)
+        searched = [(tuple(_test(operand, test) for test in tests), result) for tests, result in branches]
+        return s.Case(None, tuple(searched), otherwise, span_of(meta))
 
-    def when(self, meta: Meta, children: list[Any]) -> tuple[tuple[s.Expression, ...], s.Expression]:
-        return children[0], children[1]
+    def when(self, meta: Meta, children: list[Any]) -> tuple[tuple[Any, ...], s.Expression]:
+        *tests, result = children
+        return tuple(tests), result
+
+    def compared(self, meta: Meta, children: list[Any]) -> _Partial:
+        operator, right = children
+        return _Partial(span_of(meta), lambda left, span: s.Comparison((str(operator),), (left, right), span))
+
+    def being_null(self, meta: Meta, children: list[Any]) -> _Partial:
+        return _Partial(span_of(meta), lambda left, span: s.IsNull(left, False, span))
+
+    def being_something(self, meta: Meta, children: list[Any]) -> _Partial:
+        return _Partial(span_of(meta), lambda left, span: s.IsNull(left, True, span))
+
+    def being_in(self, meta: Meta, children: list[Any]) -> _Partial:
+        return _Partial(span_of(meta), lambda left, span: s.In(left, children[0], span))
+
+    def _of_text(self, operator: str, meta: Meta, children: list[Any]) -> _Partial:
+        return _Partial(span_of(meta), lambda left, span: s.StringPredicate(operator, left, children[0], span))
+
+    def starting(self, meta: Meta, children: list[Any]) -> _Partial:
+        return self._of_text("STARTS WITH", meta, children)
+
+    def ending(self, meta: Meta, children: list[Any]) -> _Partial:
+        return self._of_text("ENDS WITH", meta, children)
+
+    def containing(self, meta: Meta, children: list[Any]) -> _Partial:
+        return self._of_text("CONTAINS", meta, children)
+
+    def matching(self, meta: Meta, children: list[Any]) -> _Partial:
+        return self._of_text("=~", meta, children)
 
     def list_comprehension(self, meta: Meta, children: list[Any]) -> s.ListComprehension:
         variable, source, where, result = children

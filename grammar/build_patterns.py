@@ -46,7 +46,7 @@ class Patterns(Base):
 
     def any_path(self, meta: Meta, children: list[Any]) -> _Prefix:
         count, mode = children
-        return s.Selector(self._count(count)), mode
+        return self._selector(count), mode
 
     def any_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
         return s.Selector(1, shortest=True), children[0]
@@ -61,16 +61,22 @@ class Patterns(Base):
         count, mode, groups = children
         if count is None and groups is None:
             raise self.error("SHORTEST needs a number of paths", meta.start_pos, "write ANY SHORTEST or SHORTEST 1")
-        return s.Selector(self._count(count), shortest=True, groups=groups is not None), mode
+        return self._selector(count, shortest=True, groups=groups is not None), mode
 
     def groups(self, meta: Meta, children: list[Any]) -> bool:
         return True
 
-    def _count(self, token: Token | None) -> int:
-        count = 1 if token is None else self._bound(token)
-        if count < 1:
-            raise self.error("a number of paths is 1 or more", int(token.start_pos or 0) if token else 0)
-        return count
+    def _selector(
+        self, count: Token | s.Parameter | None, *, shortest: bool = False, groups: bool = False
+    ) -> s.Selector:
+        if isinstance(count, s.Parameter):
+            return s.Selector(1, shortest, groups, count)
+        if count is None:
+            return s.Selector(1, shortest, groups)
+        number = self._bound(count)
+        if number < 1:
+            raise self.error(s.NO_COUNT, int(count.start_pos or 0))
+        return s.Selector(number, shortest, groups)
 
     def _bound(self, token: Token) -> int:
         if not re.fullmatch(r"\d+(_\d+)*", token):

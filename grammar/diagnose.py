@@ -17,9 +17,7 @@ from graphdb.grammar.spelling import KEYWORDS, RESERVED
 
 _CLAUSES = {
     "INSERT": "INSERT is",
-    "CALL": "CALL is",
     "YIELD": "YIELD is",
-    "FOREACH": "FOREACH is",
     "MINE": "MINE is",
     "FILTER": "FILTER is",
     "LET": "LET is",
@@ -152,10 +150,6 @@ def _in_expression(place: _Place) -> tuple[str, int] | None:
         return None
     if place.is_string() and place.at(-1) in _TEMPORAL:
         return "temporal literals are", index - 1
-    if place.at(-3) == "TRIM" and place.at(-1) in ("BOTH", "LEADING", "TRAILING"):
-        return "trim specifications are", index - 1
-    if value == "|" and place.at(1) == "|":
-        return "the operator || is", index
     if value == "*" and place.at(-1) == "." and place.is_word(-2):
         return "RETURN n.* is", index
     return None
@@ -172,6 +166,8 @@ def _clause(place: _Place) -> tuple[str, int] | None:
         return _CREATED["CONTINUOUS"], index - 1
     if place.at(-1) == "LOAD" and value == "CSV":
         return "LOAD CSV is", index - 1
+    if place.at(-1) == "CALL" and place.is_word():
+        return "CALL of a procedure is", index - 1
     if value in _CLAUSES:
         return _CLAUSES[value], index
     return None

@@ -22,7 +22,7 @@ DEEPEST = 100
 """Brackets that may stand inside each other."""
 
 _TOKEN = re.compile(
-    rf"""(?:(?P<SIGN>[-+*%^()\[\]{{}},:;|&!~?])
+    rf"""(?:(?P<SIGN>\|\||[-+*%^()\[\]{{}},:;|&!~?])
     |(?P<WORD>[^\W\d]\w*)
     |(?P<IRI>{IRI})
     |(?P<FLOAT>\d[\d_]*\.\d[\d_]*(?:[eE][+-]?\d+)?[fFdD]?\b|\.\d[\d_]*(?:[eE][+-]?\d+)?[fFdD]?\b|\d[\d_]*[eE][+-]?\d+[fFdD]?\b)
@@ -35,12 +35,13 @@ _TOKEN = re.compile(
 )
 """A token and what stands between it and the next; SIGN are the operators that no other token begins with."""
 _TRIVIA = re.compile(TRIVIA, re.DOTALL)
-_ALWAYS_THE_SAME = frozenset("),.]{}-+*/%^=<>&!~?;$") | {"<=", ">=", "<>", "=~", ".."}
+_ALWAYS_THE_SAME = frozenset("),.]{}-+*/%^=<>&!~?;$") | {"<=", ">=", "<>", "=~", "..", "||"}
 """Operators whose type does not depend on the parser's state."""
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 QUANTIFIERS = frozenset({"ALL", "ANY", "NONE", "SINGLE"})
 SHORTEST = frozenset({"SHORTESTPATH", "ALLSHORTESTPATHS"})
+SIDES = frozenset({"BOTH", "LEADING", "TRAILING"})
 SUBQUERIES = frozenset({"EXISTS", "COUNT", "COLLECT"})
 
 
@@ -140,7 +141,7 @@ class TokenFilter(Lexer):
 
     def _word(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
         word = str(look.tokens[index].value).upper()
-        for marked in ("SUBQUERY", "QUANTIFIER", "_REDUCE", "SHORTEST_PATH"):
+        for marked in ("SUBQUERY", "QUANTIFIER", "_REDUCE", "SHORTEST_PATH", "TRIM", "TRIM_SIDE"):
             if marked in accepted and look.opens(marked, word, index):
                 if marked == "_REDUCE":
                     look.mark_bar(index + 1)
@@ -238,13 +239,22 @@ class _Lookahead:
         return self.value(first) == "(" and self.opens_pattern(first) and self.has("|", index)
 
     def opens(self, marked: str, word: str, index: int) -> bool:
-        """Whether a word with what follows opens a subquery, a predicate over a list, reduce or a shortest path."""
+        """Whether a word with what follows opens a subquery, a predicate over a list, reduce or a shortest path, or
+        is a trim with FROM, or the side that this takes from.
+        """
+        if marked == "TRIM_SIDE":
+            return word in SIDES and self.value(index + 1) not in (")", ",", ".", "[")
         if marked == "SUBQUERY":
             return word in SUBQUERIES and self.value(index + 1) == "{"
         if marked == "QUANTIFIER":
             return word in QUANTIFIERS and self.iterates(index + 1)
         if self.value(index + 1) != "(":
             return False
+        if marked == "TRIM":
+            inside = self._inside(index + 2, self.closing.get(index + 1))
+            return word == "TRIM" and any(
+                self.value(i) == "FROM" and self.value(i + 1) not in (")", "+") for i in inside
+            )
         if marked == "_REDUCE":
             return word == "REDUCE" and self.is_word(index + 2) and self.value(index + 3) == "="
         return word in SHORTEST

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
-from graphdb.storage.catalog import Catalog
+from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.sets import both, each_once
@@ -36,6 +37,9 @@ from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NODE, TERM, Type, type_of_kinds
+
+if TYPE_CHECKING:
+    import duckdb
 
 Ids = NDArray[np.int64]
 
@@ -336,34 +340,33 @@ def take_snapshot(
 
     ``former`` is the snapshot before, and what changed since: what was derived for it is followed.
     """
-    import pyarrow as pa
-
     with connection.guard() as raw:
-        hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
-        names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
-        written = {label.id: names.written(label.iri) for label in names.edge_labels.values()}
-        written |= {label.id: names.written(label.iri) for label in names.vertex_labels.values()}
-        table = pa.table(
-            {"id": pa.array(list(written), pa.int64()), "name": pa.array(list(written.values()), pa.string())}
-        )
-        raw.register(NAMES_VIEW, table)
-        scales: dict[int, int] = {}
-        if any(label.kinds >> Kind.DECIMAL & 1 for label in names.edge_labels.values()):
-            scales = dict(
-                raw.execute(
-                    "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
-                    "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
-                    {"kind": int(Kind.DECIMAL)},
-                ).fetchall()
-            )
-        store = TripleStore(raw, connection.lock)
-        described = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
+        names = None if former is None or subclasses else _followed(raw, *former)
+        if names is not None and former is not None:
+            before, typed = former[0], former[0].store.type_label
+            described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
+        else:
+            hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
+            names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
+            rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
+            described = frozenset(label for label, _ in rows)
+            parallel = frozenset(label for label, ordinal in rows if ordinal)
+            scales, typed = None, None
+        if former is None or names.spellings is not former[0].names.spellings:
+            _show(raw, names)
+        decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
+        touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
+        if scales is None or decimal & touched:
+            scales = _scales(raw) if decimal else {}
+        store = TripleStore(raw, connection.lock, names.edge_labels, typed)
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
         before.edges.drop()
+        known = {iri: id for iri, id in before.ids.items() if id is not None}
     return Snapshot(
         connection,
         names,
@@ -371,11 +374,46 @@ def take_snapshot(
         graph,
         properties,
         Lookup(connection, store, graph_bytes // 8),
-        Edges(
-            connection,
-            graph,
-            store,
-            frozenset(label for label, _ in described),
-            frozenset(label for label, ordinal in described if ordinal),
-        ),
+        Edges(connection, graph, store, described, parallel),
+        ids=known,
+    )
+
+
+def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]) -> Names | None:
+    """Return the names after changes that tell what is counted of them now; None where they are to be read."""
+    edges: dict[int, tuple[int, ...] | None] = {}
+    vertices: dict[int, int] = {}
+    for change in changes:
+        if change.counted is None:
+            return None
+        edges.update(change.counted.edge_labels)
+        vertices.update(change.counted.vertex_labels)
+    known = {id: iri for iri, id in before.ids.items() if id is not None}
+    known |= {id: label.iri for id, label in (before.names.edge_labels | before.names.vertex_labels).items()}
+    missing = [id for id in {**edges, **vertices} if id not in known]
+    if missing:
+        places = ", ".join("?" * len(missing))
+        known.update(raw.execute(f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})", missing).fetchall())
+    return before.names.following(
+        {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
+        {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
+    )
+
+
+def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
+    """Make the written names visible to SQL."""
+    import pyarrow as pa
+
+    ids, spelled = list(names.spellings), list(names.spellings.values())
+    raw.register(NAMES_VIEW, pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array(spelled, pa.string())}))
+
+
+def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
+    """Return the digits after the point of each decimal property, by label id."""
+    return dict(
+        raw.execute(
+            "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
+            "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
+            {"kind": int(Kind.DECIMAL)},
+        ).fetchall()
     )

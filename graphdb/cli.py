@@ -108,7 +108,7 @@ def _load(given: argparse.Namespace) -> int:
 def _export(given: argparse.Namespace) -> int:
     with _open(given, must_exist=True) as database:
         start = time.perf_counter()
-        count = database.export(given.target, format=given.format)
+        count = database.export(given.target, format=given.format, graphs=given.graphs)
     print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}")
     return 0
 
@@ -184,6 +184,13 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             made.add_argument("file", metavar="FILE", help="the database")
             made.add_argument("target", metavar="TARGET", help="the file; .gz and .zst compress")
             made.add_argument("--format", help="the format, where the name does not tell it")
+            made.add_argument(
+                "--graph",
+                dest="graphs",
+                action="append",
+                metavar="GRAPH",
+                help="which of the named graphs, by its IRI; or default, or union: all as one",
+            )
             _resources(made)
             return _export, made
         case "query" | "sql":

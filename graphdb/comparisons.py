@@ -50,8 +50,6 @@ def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
             inner = f"coalesce({compare(c, operator, Typed(member(left, b), INTEGER), right)}, {inner})"
         return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
     same = a is b or {a, b} <= NUMERIC
-    if {a, b} == {Base.DATE, Base.DATETIME}:
-        return f"(CAST({left.sql} AS TIMESTAMP) {operator} CAST({right.sql} AS TIMESTAMP))"
     if a is b is Base.LIST:
         return _compare_lists(c, operator, left, right)
     if a is b is Base.MAP and operator == "=":
@@ -105,8 +103,12 @@ def _identity(vertex: Typed) -> str:
     return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
 
 
+def _calls(node: ast.Expression) -> bool:
+    return isinstance(node, ast.FunctionCall)
+
+
 def _comparison(c: Compiler, node: ast.Comparison) -> Typed:
-    operands = [times.moment(c, operand) or c.compile(operand) for operand in node.operands]
+    operands = times.moments(c, node.operands) if any(map(_calls, node.operands)) else [*map(c.compile, node.operands)]
     parts = [
         c.any_of(lambda a, b, op=op: Typed(compare(c, op, a, b), BOOLEAN), left, right).sql
         for op, left, right in zip(node.operators, operands, operands[1:], strict=False)

@@ -25,7 +25,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, mapped
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.typed import Typed
-from graphdb.values import ANY, AS_WRITTEN, BOOLEAN, EDGE, NODE, Base, Type
+from graphdb.values import ANY, AS_WRITTEN, BOOLEAN, EDGE, NODE, RANDOM, Base, Type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -141,7 +141,7 @@ class _Inputs:
                 variable = node.arguments[0].base if isinstance(node.arguments[0], ast.Property) else node.arguments[0]
                 if isinstance(variable, ast.Variable) and self._element(variable, local, every=True) is not None:
                     return self._input(c.native(node), node)
-            case ast.FunctionCall() if node.name.lower() == "rand":
+            case ast.FunctionCall() if node.name.lower() in RANDOM:
                 raise _refused(c, node)
             case ast.CountStar():
                 return self._input(c.native(node), node)

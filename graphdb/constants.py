@@ -7,6 +7,7 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from graphdb.decimals import fits, shortest
 from graphdb.elements import Node
 from graphdb.errors import NotSupportedError, ParameterError
 from graphdb.rows import Rows
@@ -112,9 +113,9 @@ def constant(value: object, rows: Rows) -> Typed:
                 raise ParameterError("the string has a lone surrogate, which is no character")
             return Typed(add(str.__str__(value), "VARCHAR"), STRING)
         case Decimal():
-            if not value.is_finite() or abs(value) >= 10**20 or round(value, 18) != value:
+            if not fits(value, 20, 18):
                 raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
-            return Typed(add(value, "DECIMAL(38, 18)"), DECIMAL)
+            return Typed(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
         case datetime():
             zoned = value.tzinfo is not None
             return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)

@@ -21,7 +21,7 @@ What is not a pattern query is DuckDB's SQL, on the same connection and the same
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -225,7 +225,9 @@ class Database:
         with self._state.hold():
             return self._state.load(data, options, progress)
 
-    def export(self, path: str | os.PathLike[str], format: str | None = None) -> int:
+    def export(
+        self, path: str | os.PathLike[str], format: str | None = None, *, graphs: str | Sequence[str] | None = None
+    ) -> int:
         """Write the graph to a file; what was there is replaced once it is whole.  For results: SQL's ``COPY``.
 
         Parameters
@@ -236,26 +238,40 @@ class Database:
             the same graph: ``load("graph.parquet/*")``.
         format
             The format, where the name does not tell.
+        graphs
+            Which of the named graphs, by their IRIs (``"default"`` is the one without a name), or ``"union"``: all as
+            one.  By default all, apart, in N-Quads, TriG and Parquet; the other formats hold one graph, so it has to be
+            said where there are named ones.
 
         Returns
         -------
         How many statements (or rows, or vertices and edges) were written.
+
+        Raises
+        ------
+        GraphDBError
+            For a format that is none, a graph that is not there, and where in which graph triples are would be lost.
+        StorageError
+            Where it cannot be written there.
         """
         from graphdb.storage.writers.export import export
 
         state = self._state
         with state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
-            return export(raw, path, format, self.prefixes())
+            return export(raw, path, format, self.prefixes(), graphs)
 
-    def to_networkx(self) -> Any:
-        """Return the graph as a ``networkx.MultiDiGraph``: see :mod:`graphdb.storage.writers.networks`."""
+    def to_networkx(self, *, graphs: str | Sequence[str] | None = None) -> Any:
+        """Return the graph as a ``networkx.MultiDiGraph``: see :func:`graphdb.storage.writers.networks.to_networkx`.
+
+        It is one graph: where there are named ones, ``graphs`` has to say which, as for :meth:`export`.
+        """
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
         with state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
-            return to_networkx(raw)
+            return to_networkx(raw, self.prefixes(), graphs)
 
     @property
     def progress(self) -> Progress | bool | None:

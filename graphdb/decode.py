@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphdb.elements import Node
 from graphdb.literals import python_value_of
-from graphdb.spelled import Spelled, distinct, lists, relationships
+from graphdb.spelled import Spelled, Walks, distinct, relationships
+from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import Duration
 from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
 
@@ -28,6 +30,8 @@ _FIRST, _MOST = 1 << 8, 1 << 16
 """Rows that are decoded at a time: few at first, for who wants no more of them, and then more and more."""
 _BYTES = 1 << 23
 """Bytes of a column table that are decoded at a time, roughly: a fraction of a second."""
+
+_IRI = attrgetter("iri")
 
 _FEW = 1000
 """Ids for which what Arrow does at once takes longer than what it is called for."""
@@ -52,9 +56,38 @@ class Known(Protocol):
         """Return edge labels as a user would write them."""
 
 
-def pieces(table: pa.Table, *, whole: bool = False) -> Iterator[pa.Table]:
+class Arrays:
+    """Columns ``c0 …`` as a search left them.
+
+    A table of them costs more than many a search, so there is one only where somebody asks for it.
+    """
+
+    __slots__ = ("columns", "num_rows")
+
+    def __init__(self, columns: Sequence[pa.Array | Walks], num_rows: int) -> None:
+        self.columns, self.num_rows = columns, num_rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(column.nbytes for column in self.columns)
+
+    def table(self) -> pa.Table:
+        """Return the columns as a table."""
+        import pyarrow as pa
+
+        arrays = [column.array() if isinstance(column, Walks) else column for column in self.columns]
+        return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def pieces(table: pa.Table | Arrays, *, whole: bool = False) -> Iterator[pa.Table | Arrays]:
     """Yield a table in pieces that are decoded at a time, large ones at once where the ``whole`` of it is wanted."""
     count = table.num_rows
+    if isinstance(table, Arrays):
+        if count <= (_MOST if whole else _FIRST) and table.nbytes <= _BYTES:
+            yield table
+            return
+        table = table.table()
     most = min(_MOST, max(1, count * _BYTES // max(table.nbytes, 1)))
     rows, start = most if whole else min(_FIRST, most), 0
     while start < count:
@@ -65,7 +98,7 @@ def pieces(table: pa.Table, *, whole: bool = False) -> Iterator[pa.Table]:
 def decoded(
     known: Known,
     types: Sequence[tuple[Type, bool]] | None,
-    table: pa.Table,
+    table: pa.Table | Arrays,
     value_of: Callable[[bytes], object] | None = None,
 ) -> list[list[Any]]:
     """Return the columns of a table as lists of Python values.
@@ -77,7 +110,7 @@ def decoded(
         return [_plain(column) for column in table.columns]
     if not table.num_rows:
         return [[] for _ in types]
-    columns = [column.combine_chunks() for column in table.columns]
+    columns = table.columns if isinstance(table, Arrays) else [column.combine_chunks() for column in table.columns]
     parts = [part for (type, _), column in zip(types, columns, strict=True) for part in _ids(type, column)]
     terms = _Terms(known, parts, value_of)
     found = [_values(known, terms, type, column) for (type, _), column in zip(types, columns, strict=True)]
@@ -94,7 +127,7 @@ class _Terms:
     Parameters
     ----------
     parts
-        Ids (int64, may be null), and whether more is wanted of them than IRIs.
+        Ids (int64, in Arrow they may be null), and whether more is wanted of them than IRIs.
     value_of
         Returns what SQL knows by a key.
     """
@@ -102,13 +135,13 @@ class _Terms:
     def __init__(
         self,
         known: Known,
-        parts: Sequence[tuple[pa.Array, bool]],
+        parts: Sequence[tuple[pa.Array | Ints, bool]],
         value_of: Callable[[bytes], object] | None,
     ) -> None:
         self.value_of = value_of
-        arrays = [part.drop_null() if part.null_count else part for part, _ in parts]
-        flat = np.concatenate([array.to_numpy() for array in arrays]) if arrays else np.empty(0, np.int64)
-        self.ids = np.array(sorted({*flat.tolist()}), np.int64) if len(flat) < _FEW else distinct(flat)[0]
+        arrays = [part if isinstance(part, np.ndarray) else _numbers(part) for part, _ in parts]
+        self._flat = arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
+        self.ids, self._at = distinct(self._flat)
         find = known.nodes if any(whole for _, whole in parts) else known.terms
         self._find = find(self.ids) if len(self.ids) else list  # numbers are there when the database is closed, too
 
@@ -120,17 +153,29 @@ class _Terms:
     @cached_property
     def ends(self) -> list[Any]:
         """The terms as ends of edges: vertices by their IRIs."""
-        return [term.iri if isinstance(term, Node) else term for term in self.all]
+        resources = int(np.searchsorted(self.ids, LITERAL_BASE)) if isinstance(self.all[0], Node) else 0
+        return [*map(_IRI, self.all[:resources]), *self.all[resources:]]
 
     def places(self, ids: pa.Array) -> Ints:
         """Which of all terms some are; -1, the last one, for null."""
-        if not ids.null_count and len(ids) < _FEW:
-            near: Ints = np.searchsorted(self.ids, ids.to_numpy())
-            return near
+        return self._hashed(ids.cast("int64")) if ids.null_count else self.at(ids.to_numpy())
+
+    def at(self, ids: Ints) -> Ints:
+        """Which of all terms some are."""
+        if ids is self._flat:
+            return self._at
+        if len(ids) >= _FEW:
+            import pyarrow as pa
+
+            return self._hashed(pa.array(ids))
+        found: Ints = np.searchsorted(self.ids, ids)
+        return found
+
+    def _hashed(self, ids: pa.Array) -> Ints:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found: Ints = pc.index_in(ids.cast("int64"), pa.array(self.ids)).fill_null(-1).to_numpy()
+        found: Ints = pc.index_in(ids, pa.array(self.ids)).fill_null(-1).to_numpy()
         return found
 
     def of(self, ids: pa.Array) -> list[Any]:
@@ -138,8 +183,17 @@ class _Terms:
         return list(map(self.all.__getitem__, self.places(ids).tolist()))
 
 
-def _ids(type: Type, column: pa.Array) -> Iterator[tuple[pa.Array, bool]]:
+def _numbers(ids: pa.Array) -> Ints:
+    """The ids of a column that are there."""
+    found: Ints = (ids.drop_null() if ids.null_count else ids).to_numpy()
+    return found
+
+
+def _ids(type: Type, column: pa.Array | Walks) -> Iterator[tuple[pa.Array | Ints, bool]]:
     """Yield the ids of all terms in a column, and whether more is wanted of them than IRIs."""
+    if isinstance(column, Walks):
+        yield column.vertices, True
+        return
     match type.base:
         case Base.NODE | Base.TERM:
             yield column.cast("int64"), True
@@ -147,7 +201,7 @@ def _ids(type: Type, column: pa.Array) -> Iterator[tuple[pa.Array, bool]]:
             yield column.field("start").cast("int64"), False
             yield column.field("end").cast("int64"), False
         case Base.PATH:
-            yield lists((column.drop_null() if column.null_count else column).field("vertices"))[1], True
+            yield Walks.of(column.drop_null()).vertices, True
         case Base.LIST if type.element is not None:
             yield from _ids(type.element, column.flatten())
         case Base.MAP:
@@ -155,15 +209,17 @@ def _ids(type: Type, column: pa.Array) -> Iterator[tuple[pa.Array, bool]]:
                 yield from _ids(field, column.field(i))
 
 
-def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[Any]:
+def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -> list[Any]:
     """Return a column's Python values."""
+    if isinstance(column, Walks):
+        return _paths(known, terms, column)
     match type.base:
         case Base.NODE | Base.TERM:
             return terms.of(column)
         case Base.EDGE:
             return _with_nulls(column, lambda edges: _edges(known, terms, edges))
         case Base.PATH:
-            return _with_nulls(column, lambda paths: _paths(known, terms, paths))
+            return _with_nulls(column, lambda paths: _paths(known, terms, Walks.of(paths)))
         case Base.LIST if type.element is not None and type.element.base is Base.EDGE:
             return _lists(column, _with_nulls(column.flatten(), lambda edges: _shared_edges(known, terms, edges)))
         case Base.LIST if type.element is not None:
@@ -176,6 +232,10 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array) -> list[A
             if type.sparse:
                 maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
+        case Base.TUPLE:
+            items = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
+            made = map(list, zip(*items, strict=True))
+            return [row if there else None for row, there in zip(made, column.is_valid().to_pylist(), strict=True)]
         case Base.DURATION:
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
             return [None if part[0] is None else Duration(*part) for part in parts]
@@ -224,13 +284,12 @@ def _made(known: Known, terms: _Terms, parts: Sequence[Ints]) -> list[Any]:
     return relationships(known.written(labels.tolist()), which, terms.ends, start, end, facts)
 
 
-def _paths(known: Known, terms: _Terms, paths: pa.Array) -> list[Any]:
-    starts, vertices = lists(paths.field("vertices"))
-    codes = lists(paths.field("codes"))[1].to_numpy()
-    kinds, which = distinct(codes >> 1)
+def _paths(known: Known, terms: _Terms, paths: Walks) -> list[Any]:
+    kinds, which = distinct(paths.codes >> 1)
     labels, ordinals = kinds & LABEL_OF, kinds >> (CODE_BITS - 1)
-    backwards = codes & 1 == 1
-    spelled = Spelled(starts, terms, terms.places(vertices), known.written(labels.tolist()), which, backwards)
+    backwards = paths.codes & 1 == 1
+    at = terms.at(paths.vertices)
+    spelled = Spelled(paths.starts, terms, at, known.written(labels.tolist()), which, backwards)
     if known.described(labels.tolist()):
         kind, *ends = spelled.edges
         spelled.facts = known.facts([labels[kind], *map(terms.ids.__getitem__, ends), ordinals[kind]])

@@ -16,7 +16,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.temporal import MONTH_SECONDS, Duration
 from graphdb.temporal_build import Malformed, build_duration, parse_duration
 from graphdb.typed import Typed
-from graphdb.values import DATE, DATETIME, DURATION, INTEGER, Base, sql_type
+from graphdb.values import DATE, DATETIME, DURATION, INTEGER, STRING, Base, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -27,26 +27,42 @@ _SHORT = 40
 
 _BILLION = "1000000000"
 
+_DAY = "86400000000"
+"""Microseconds of a day."""
 
-def _bound(c: Compiler, value: Typed, body: Callable[[str], str]) -> str:
-    """Return SQL over a value that is named in it more than once."""
+_NAMES = ("months", "days", "seconds", "nanoseconds")
+
+
+def _bound(c: Compiler, value: Typed, body: Callable[[str], Typed]) -> Typed:
+    """Return what is made of a value that is named in it more than once."""
     if len(value.sql) <= _SHORT:
         return body(value.sql)
     name = c.fresh()
-    return f"(list_transform([{value.sql}], lambda {name}: {body(name)}))[1]"
+    found = body(name)
+    return Typed(f"(list_transform([{value.sql}], lambda {name}: {found.sql}))[1]", found.type)
 
 
-def _packed(months: str, days: str, seconds: str, nanoseconds: str, of: str) -> str:
-    """Return SQL of a duration: null where ``of`` is."""
-    parts = f"months := {months}, days := {days}, seconds := {seconds}, nanoseconds := {nanoseconds}"
-    return f"CASE WHEN {of} IS NOT NULL THEN CAST(struct_pack({parts}) AS {sql_type(DURATION)}) END"
+def _packed(months: str, days: str, seconds: str, nanoseconds: str, of: str) -> Typed:
+    """Return a duration of its parts: null where ``of`` is."""
+    parts = months, days, seconds, nanoseconds
+    whole = f"CAST(struct_pack({', '.join(f'{name} := {part}' for name, part in zip(_NAMES, parts, strict=True))}) "
+    whole += f"AS {sql_type(DURATION)})"
+    return Typed(f"CASE WHEN {of} IS NOT NULL THEN {whole} END", DURATION, parts=(of, *parts))
+
+
+def _parts(value: Typed) -> list[str]:
+    """Return SQL of the parts of a duration."""
+    if not value.parts:
+        return [f"({value.sql}).{name}" for name in _NAMES]
+    of, *parts = value.parts
+    return [f"CASE WHEN {of} IS NOT NULL THEN {part} END" for part in parts]
 
 
 def constant(c: Compiler, value: Duration) -> Typed:
     """Return SQL of a known duration."""
     parts = value.months, value.days, value.seconds, value.nanoseconds
     months, days, seconds, nanoseconds = (c.rows.parameters.add(part, "BIGINT") for part in parts)
-    return Typed(_packed(months, days, seconds, nanoseconds, "1"), DURATION)
+    return _packed(months, days, seconds, nanoseconds, "1")
 
 
 def written(node: ast.Expression) -> Duration | None:
@@ -66,29 +82,35 @@ def written(node: ast.Expression) -> Duration | None:
 
 def text(sql: str) -> str:
     """Return SQL of a duration's text, ISO 8601: all parts of its time have the sign of the whole."""
-    back = f"{sql}.seconds < 0"
-    behind = f"{back} AND {sql}.nanoseconds > 0"  # -1 s and half a billion nanoseconds are half a second back
-    seconds = f"(abs({sql}.seconds) - CASE WHEN {behind} THEN 1 ELSE 0 END)"
-    nanoseconds = f"(CASE WHEN {behind} THEN {_BILLION} - {sql}.nanoseconds ELSE {sql}.nanoseconds END)"
-    sign = f"CASE WHEN {back} THEN '-' ELSE '' END"
+    months, days, seconds, nanoseconds = (f"{sql}.{name}" for name in _NAMES)
 
-    def part(amount: str, unit: str, sign: str = "''") -> str:
-        return f"CASE WHEN {amount} <> 0 THEN {sign} || {amount} || '{unit}' ELSE '' END"
+    def part(amount: str, unit: str, sign: str = "") -> str:
+        return f"CASE WHEN {amount} = 0 THEN '' ELSE {sign}({amount}) || '{unit}' END"
 
-    date = [part(f"({sql}.months // 12)", "Y"), part(f"({sql}.months % 12)", "M"), part(f"{sql}.days", "D")]
-    fraction = f"CASE WHEN {nanoseconds} > 0 THEN '.' || rtrim(lpad({nanoseconds}::VARCHAR, 9, '0'), '0') ELSE '' END"
-    some = f"{seconds} % 60 > 0 OR {nanoseconds} > 0"
-    last = f"CASE WHEN {some} THEN {sign} || {seconds} % 60 || {fraction} || 'S' ELSE '' END"
-    time = [part(f"({seconds} // 3600)", "H", sign), part(f"({seconds} // 60 % 60)", "M", sign), last]
-    none = f"{sql}.months = 0 AND {sql}.days = 0 AND {sql}.seconds = 0 AND {sql}.nanoseconds = 0"
-    begun = f"CASE WHEN {sql}.seconds <> 0 OR {sql}.nanoseconds > 0 THEN 'T' ELSE '' END"
-    written = f"CASE WHEN {none} THEN 'PT0S' ELSE 'P' || {' || '.join([*date, begun, *time])} END"
+    def clock(seconds: str, last: str, sign: str = "") -> str:
+        return f"{part(f'{seconds} // 3600', 'H', sign)} || {part(f'{seconds} // 60 % 60', 'M', sign)} || {last}"
+
+    behind = f"{seconds} < 0 AND {nanoseconds} > 0"  # -1 s and half a billion nanoseconds are half a second back
+    whole = f"(abs({seconds}) - CASE WHEN {behind} THEN 1 ELSE 0 END)"
+    below = f"(CASE WHEN {behind} THEN {_BILLION} - {nanoseconds} ELSE {nanoseconds} END)"
+    sign = f"CASE WHEN {seconds} < 0 THEN '-' ELSE '' END || "
+    fraction = f"CASE WHEN {below} > 0 THEN '.' || rtrim(lpad({below}::VARCHAR, 9, '0'), '0') ELSE '' END"
+    some = f"{whole} % 60 > 0 OR {below} > 0"
+    any = clock(whole, f"CASE WHEN {some} THEN {sign}{whole} % 60 || {fraction} || 'S' ELSE '' END", sign)
+    # Most have no months, no fractions, and no sign: they are asked for no more.
+    date = f"CASE WHEN {months} = 0 THEN '' ELSE {part(f'{months} // 12', 'Y')} || {part(f'{months} % 12', 'M')} END"
+    time = (
+        f"CASE WHEN {seconds} = 0 AND {nanoseconds} = 0 THEN '' WHEN {seconds} > 0 AND {nanoseconds} = 0 "
+        f"THEN 'T' || {clock(seconds, part(f'{seconds} % 60', 'S'))} ELSE 'T' || {any} END"
+    )
+    none = " AND ".join(f"{part} = 0" for part in (months, days, seconds, nanoseconds))
+    written = f"CASE WHEN {none} THEN 'PT0S' ELSE 'P' || {date} || {part(days, 'D')} || {time} END"
     return f"CASE WHEN {sql} IS NOT NULL THEN {written} END"
 
 
 def text_of(c: Compiler, value: Typed) -> str:
     """Return SQL of the text of any expression that is a duration."""
-    return _bound(c, value, text)
+    return _bound(c, value, lambda sql: Typed(text(sql), STRING)).sql
 
 
 # --- making ----------------------------------------------------------------------------------------------------
@@ -114,14 +136,18 @@ def _duration(c: Compiler, node: ast.FunctionCall) -> Typed:
     if not parts or any(value.type != INTEGER for value in parts.values()) or parts.keys() - set().union(*units):
         raise _refused(node)
     months, days, seconds, fractions = (
-        " + ".join(f"{parts[unit].sql} * {per}" for unit, per in of.items() if unit in parts) or "0" for of in units
+        " + ".join(
+            parts[unit].sql if per == 1 else f"{parts[unit].sql} * {per}" for unit, per in of.items() if unit in parts
+        )
+        or "0"
+        for of in units
     )
-    carried = f"(({fractions}) // {_BILLION} - CASE WHEN ({fractions}) % {_BILLION} < 0 THEN 1 ELSE 0 END)"
-    if fractions == "0":
-        carried = "0"
-    rest = f"((({fractions}) % {_BILLION} + {_BILLION}) % {_BILLION})"
+    rest = "0"
+    if fractions != "0":
+        seconds += f" + (({fractions}) // {_BILLION} - CASE WHEN ({fractions}) % {_BILLION} < 0 THEN 1 ELSE 0 END)"
+        rest = f"((({fractions}) % {_BILLION} + {_BILLION}) % {_BILLION})"
     there = " + ".join(value.sql for value in parts.values())
-    return Typed(_packed(months, days, f"{seconds} + {carried}", rest, there), DURATION)
+    return _packed(months, days, seconds, rest, there)
 
 
 def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], Typed]:
@@ -131,39 +157,33 @@ def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], Typed]:
         values = [c.one(argument) for argument in node.arguments]
         if not all(value.type in (DATE, DATETIME) for value in values):
             raise _refused(node)
-        times = [Typed(f"CAST({value.sql} AS TIMESTAMP)", DATETIME) for value in values]
-        return Typed(_bound(c, times[0], lambda a: _bound(c, times[1], lambda b: _lies(c, unit, a, b))), DURATION)
+        first, second = values
+        return _bound(c, first, lambda a: _bound(c, second, lambda b: _lies(c, unit, replace(first, sql=a), b)))
 
     return compile
 
 
-def _lies(c: Compiler, unit: str, a: str, b: str) -> str:
-    there = f"{a} + ({b} - {a})"
+def _lies(c: Compiler, unit: str, first: Typed, b: str) -> Typed:
+    a, day = first.sql, first.sql if first.type == DATE else f"CAST({first.sql} AS DATE)"
+    begin, end = (f"epoch_us(CAST({time} AS TIMESTAMP))" for time in (a, b))
+    apart = f"({end} - {begin})"
     if unit == "inseconds":
-        return _packed("0", "0", *_clock(f"(epoch_us({b}) - epoch_us({a}))"), there)
+        return _packed("0", "0", *_clock(apart), apart)
     if unit == "indays":
-        return _packed("0", f"datesub('day', {a}, {b})", "0", "0", there)
-    forwards = f"CAST({a} AS DATE) < CAST({b} AS DATE) AND CAST({b} AS TIME) < CAST({a} AS TIME)"
-    backwards = f"CAST({a} AS DATE) > CAST({b} AS DATE) AND CAST({b} AS TIME) > CAST({a} AS TIME)"
-    begun = f"CASE WHEN {forwards} THEN 1 WHEN {backwards} THEN -1 ELSE 0 END"  # a day that is not over
-    months = Typed(_bound(c, Typed(f"(CAST({b} AS DATE) - {begun})", DATE), lambda end: _months(a, end)), INTEGER)
+        return _packed("0", f"({apart} // {_DAY})", "0", "0", apart)
+    # Months are those between the first day and the one up to which all days are whole; one is over on the same day of
+    # the next, which numbers that leave each month 32 days say by themselves.
+    last = f"({day} + CAST({apart} // {_DAY} AS INTEGER))"
+    numbers = [f"((year({d}) * 12 + month({d})) * 32 + day({d}))" for d in (last, day)]
+    months = Typed(f"(({numbers[0]} - {numbers[1]}) // 32)", INTEGER)
     if unit == "inmonths":
-        return _packed(months.sql, "0", "0", "0", there)
+        return _packed(months.sql, "0", "0", "0", apart)
 
-    def rest(m: str) -> str:
-        start = f"({a} + to_months(CAST({m} AS INTEGER)))"
-        days = f"datesub('day', {start}, {b})"
-        left = f"(epoch_us({b}) - epoch_us({start}) - {days} * 86400000000)"
-        return _packed(m, days, *_clock(left), there)
+    def rest(m: str) -> Typed:
+        left = f"({end} - epoch_us({a} + to_months(CAST({m} AS INTEGER))))"
+        return _packed(m, f"({left} // {_DAY})", *_clock(f"({left} % {_DAY})"), apart)
 
     return _bound(c, months, rest)
-
-
-def _months(a: str, end: str) -> str:
-    """Return SQL of the whole months up to a day: one is over on the same day of the next."""
-    apart = f"((year({end}) - year({a})) * 12 + month({end}) - month({a}))"
-    forwards, backwards = f"{apart} > 0 AND day({end}) < day({a})", f"{apart} < 0 AND day({end}) > day({a})"
-    return f"({apart} - CASE WHEN {forwards} THEN 1 WHEN {backwards} THEN -1 ELSE 0 END)"
 
 
 def _clock(microseconds: str) -> tuple[str, str]:
@@ -185,25 +205,25 @@ FUNCTIONS: Functions = {
 # --- asking ----------------------------------------------------------------------------------------------------
 
 _PARTS: Mapping[str, str] = {
-    "years": "{0}.months // 12",
-    "quarters": "{0}.months // 3",
-    "months": "{0}.months",
-    "weeks": "{0}.days // 7",
-    "days": "{0}.days",
-    "hours": "{0}.seconds // 3600",
-    "minutes": "{0}.seconds // 60",
-    "seconds": "{0}.seconds",
-    "milliseconds": "{0}.seconds * 1000 + {0}.nanoseconds // 1000000",
-    "microseconds": "{0}.seconds * 1000000 + {0}.nanoseconds // 1000",
-    "quartersOfYear": "{0}.months % 12 // 3",
-    "monthsOfQuarter": "{0}.months % 3",
-    "monthsOfYear": "{0}.months % 12",
-    "daysOfWeek": "{0}.days % 7",
-    "minutesOfHour": "{0}.seconds % 3600 // 60",
-    "secondsOfMinute": "{0}.seconds % 60",
-    "millisecondsOfSecond": "{0}.nanoseconds // 1000000",
-    "microsecondsOfSecond": "{0}.nanoseconds // 1000",
-    "nanosecondsOfSecond": "{0}.nanoseconds",
+    "years": "{months} // 12",
+    "quarters": "{months} // 3",
+    "months": "{months}",
+    "weeks": "{days} // 7",
+    "days": "{days}",
+    "hours": "{seconds} // 3600",
+    "minutes": "{seconds} // 60",
+    "seconds": "{seconds}",
+    "milliseconds": "{seconds} * 1000 + {nanoseconds} // 1000000",
+    "microseconds": "{seconds} * 1000000 + {nanoseconds} // 1000",
+    "quartersOfYear": "{months} % 12 // 3",
+    "monthsOfQuarter": "{months} % 3",
+    "monthsOfYear": "{months} % 12",
+    "daysOfWeek": "{days} % 7",
+    "minutesOfHour": "{seconds} % 3600 // 60",
+    "secondsOfMinute": "{seconds} % 60",
+    "millisecondsOfSecond": "{nanoseconds} // 1000000",
+    "microsecondsOfSecond": "{nanoseconds} // 1000",
+    "nanosecondsOfSecond": "{nanoseconds}",
 }
 
 
@@ -212,16 +232,27 @@ def part(c: Compiler, value: Typed, name: str, node: ast.Property) -> Typed:
     template = _PARTS.get(name)
     if template is None:
         raise NotSupportedError(f"'{name}' of a duration is not supported in SQL", position=node.span.start)
-    if template.count("{0}") == 1:
-        return Typed(f"({template.format(f'({value.sql})')})", INTEGER)
-    return Typed(_bound(c, value, lambda d: f"({template.format(f'({d})')})"), INTEGER)
+    asked = [part for part in _NAMES if f"{{{part}}}" in template]
+    if asked == ["months"] and isinstance(node.base, ast.FunctionCall) and node.base.name.lower() == "duration.between":
+        value = _between("inmonths")(c, node.base)  # what is left of the months is not asked for
+
+    def made(parts: list[str]) -> Typed:
+        return Typed(f"({template.format(**dict(zip(_NAMES, parts, strict=True)))})", INTEGER)
+
+    if value.parts or len(asked) == 1:
+        return made(_parts(value))
+    return _bound(c, value, lambda d: made(_parts(Typed(d, DURATION))))
 
 
 def sort_keys(value: Typed) -> list[str]:
     """Return what orders durations: their mean lengths, and of those that are as long their parts."""
-    parts = [f"({value.sql}).{name}" for name in ("months", "days", "seconds", "nanoseconds")]
-    months, days, seconds, nanoseconds = parts
-    return [f"({months} * {MONTH_SECONDS} + {days} * 86400 + {seconds})", nanoseconds, months, days]
+    nothing = [part == "0" for part in value.parts[1:]] or [False] * len(_NAMES)
+    months, days, seconds, nanoseconds = (
+        "" if none else part for part, none in zip(_parts(value), nothing, strict=True)
+    )
+    lengths = ((months, f" * {MONTH_SECONDS}"), (days, " * 86400"), (seconds, ""))
+    whole = " + ".join(f"({part}){per}" for part, per in lengths if part)
+    return [key for key in (whole, nanoseconds, months, days) if key] or [value.sql]
 
 
 # --- computing -------------------------------------------------------------------------------------------------
@@ -230,12 +261,12 @@ def sort_keys(value: Typed) -> list[str]:
 def negative(c: Compiler, value: Typed) -> Typed:
     """Return the opposite of a duration."""
 
-    def body(d: str) -> str:
+    def body(d: str) -> Typed:
         borrowed = f"CASE WHEN ({d}).nanoseconds > 0 THEN 1 ELSE 0 END"
         rest = f"({_BILLION} - ({d}).nanoseconds) % {_BILLION}"
         return _packed(f"-({d}).months", f"-({d}).days", f"-({d}).seconds - {borrowed}", rest, d)
 
-    return Typed(_bound(c, value, body), DURATION)
+    return _bound(c, value, body)
 
 
 def arithmetic(c: Compiler, operator: str, left: Typed, right: Typed, node: ast.Binary) -> Typed:
@@ -246,10 +277,10 @@ def arithmetic(c: Compiler, operator: str, left: Typed, right: Typed, node: ast.
     if operator in "+-" and b is Base.DURATION:
         if a is Base.DURATION:
             other = right if operator == "+" else negative(c, right)
-            return Typed(_bound(c, left, lambda x: _bound(c, other, lambda y: _sum(x, y))), DURATION)
+            return _bound(c, left, lambda x: _bound(c, other, lambda y: _sum(x, y)))
         if a is Base.DATE:
             sign = "" if operator == "+" else "-"
-            return Typed(_bound(c, right, lambda d: _moved(left.sql, d, sign)), DATE)
+            return _bound(c, right, lambda d: Typed(_moved(left.sql, d, sign), DATE))
         known = written(node.right)
         if a is Base.DATETIME and known is not None and known.nanoseconds % 1000 == 0:
             add, times = c.rows.parameters.add, 1 if operator == "+" else -1
@@ -258,11 +289,11 @@ def arithmetic(c: Compiler, operator: str, left: Typed, right: Typed, node: ast.
             return Typed(f"({left.sql} + to_months({months}) + to_days({days}) + to_microseconds({rest}))", DATETIME)
     if operator == "*" and {a, b} == {Base.DURATION, Base.INTEGER}:
         value, times_ = (left, right) if a is Base.DURATION else (right, left)
-        return Typed(_bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k))), DURATION)
+        return _bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k)))
     raise NotSupportedError(f"{operator} of {left.type} and {right.type} is not supported in SQL")
 
 
-def _sum(x: str, y: str) -> str:
+def _sum(x: str, y: str) -> Typed:
     nanoseconds = f"(({x}).nanoseconds + ({y}).nanoseconds)"
     return _packed(
         f"({x}).months + ({y}).months",
@@ -273,7 +304,7 @@ def _sum(x: str, y: str) -> str:
     )
 
 
-def _times(d: str, k: str) -> str:
+def _times(d: str, k: str) -> Typed:
     nanoseconds = f"(({d}).nanoseconds * {k})"
     rest = f"(({nanoseconds} % {_BILLION} + {_BILLION}) % {_BILLION})"
     seconds = f"({d}).seconds * {k} + ({nanoseconds} - {rest}) // {_BILLION}"
@@ -295,11 +326,11 @@ def total(c: Compiler, node: ast.FunctionCall, value: Typed) -> Typed:
     """
     if node.distinct:
         raise NotSupportedError("the sum of distinct durations is not supported in SQL", position=node.span.start)
-    parts = [f"sum(({value.sql}).{name})" for name in ("months", "days", "seconds", "nanoseconds")]
+    parts = [f"sum(({value.sql}).{name})" for name in _NAMES]
     months, days, seconds, nanoseconds = (f"CAST({part} AS HUGEINT)" for part in parts)
     number = f"count({value.sql})"
     carried, rest = f"{seconds} + {nanoseconds} // {_BILLION}", f"{nanoseconds} % {_BILLION}"
-    added = Typed(_packed(months, days, carried, rest, f"nullif({number}, 0)"), DURATION)
+    added = _packed(months, days, carried, rest, f"nullif({number}, 0)")
     inner = c.within(replace(c.scope, variables={"#total": added, "#count": Typed(number, INTEGER)}, known={}))
     first, second = ast.Variable("#total", node.span), ast.Variable("#count", node.span)
     if node.name.lower() == "avg":

@@ -19,8 +19,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, member
-from graphdb.values import BOOLEAN, NULL, VALUE, Base
+from graphdb.typed import Typed, as_list, member
+from graphdb.values import BOOLEAN, NULL, RANDOM, VALUE, Base
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Compiler:
         """Return the SQL of an expression that SQL itself computes."""
         found = self.scope.known.get(node)
         if found is not None:
-            return found
+            return as_list(found)
         method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
         if method is not None:
             return method(node)
@@ -99,6 +99,17 @@ class Compiler:
         if of_values is None:
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return of_values(self, node)
+
+    def column(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
+        if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
+            return self.scope.variables[node.name]
+        if not isinstance(node, ast.ListLiteral) or node in self.scope.known:
+            return self.anything(node)
+        try:
+            return lists.column(self, node)
+        except NotSupportedError:
+            return compute(self, node)
 
     def within(self, scope: Scope) -> Compiler:
         """Return the compiler of an expression inside the present one, where names stand for something else."""
@@ -201,7 +212,7 @@ class Compiler:
                 position=node.span.start,
                 hint=f"did you mean '{near[0]}'?" if near else None,
             )
-        return found
+        return as_list(found)
 
     def _property(self, node: ast.Property) -> Typed:
         base = self.compile(node.base)
@@ -302,7 +313,9 @@ class Compiler:
         bases = {left.type.base, right.type.base}
         if Base.NULL in bases:
             return Typed("NULL", NULL)
-        if node.operator == "+" and Base.LIST in bases:
+        if node.operator == "||" and bases != {Base.LIST}:
+            return strings.concatenated(self, left, right, node)
+        if node.operator in ("+", "||") and Base.LIST in bases:
             return lists.appended(self, left, right, node)
         if node.operator == "+" and Base.STRING in bases:
             return strings.joined(self, left, right, node)
@@ -321,7 +334,7 @@ class Compiler:
             self._aggregate_allowed(node.name, node)
             number = 2 if name.startswith("percentile") else 1
             functions.check_arguments(self, node, number, number)
-            if any(isinstance(part, ast.FunctionCall) and part.name.lower() == "rand" for part in walk(node)):
+            if any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(node)):
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
             return aggregate(self.within(replace(self.scope, aggregates=False)), node)
         if node.quantifier is not None:

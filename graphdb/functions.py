@@ -85,6 +85,13 @@ def _reverse(c: Compiler, node: ast.FunctionCall) -> Typed:
     return strings.string("reverse({0})")(c, node)
 
 
+def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.many or value.type.base not in (Base.STRING, Base.LIST):
+        raise NotSupportedError("whether this is empty is not supported in SQL", position=node.span.start)
+    return Typed(f"({value.sql} = '')" if value.type.base is Base.STRING else f"(len({value.sql}) = 0)", BOOLEAN)
+
+
 def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"({c.anything(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
 
@@ -276,6 +283,8 @@ FUNCTIONS: dict[str, Function] = {
     "tostring": Function(_to_string),
     "coalesce": Function(_coalesce, 1, 99),
     "exists": Function(_exists),
+    "isempty": Function(_is_empty),
+    "randomuuid": Function(lambda c, node: Typed("CAST(uuid() AS VARCHAR)", STRING), 0, 0),
     "id": Function(_id),
     "elementid": Function(_id),
     "iri": Function(_iri),

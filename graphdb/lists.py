@@ -21,7 +21,7 @@ from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
-from graphdb.typed import Typed, unified
+from graphdb.typed import Typed, as_list, side_by_side, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
@@ -98,8 +98,14 @@ def _whole(c: Compiler, node: ast.Expression) -> str:
 
 
 def _literal(c: Compiler, node: ast.ListLiteral) -> Typed:
+    return as_list(column(c, node))
+
+
+def column(c: Compiler, node: ast.ListLiteral) -> Typed:
+    """Return a list that is written out as a column may hold it: one of several types as a tuple."""
     try:
-        return list_sql([c.one(item) for item in node.items])
+        items = [c.one(item) for item in node.items]
+        return side_by_side(items) or list_sql(items)
     except NotSupportedError as error:
         raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
 
@@ -123,8 +129,10 @@ def _in(c: Compiler, node: ast.In) -> Typed:
             return Typed(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
         equal = compare(c, "=", value, Typed(name, element))
-        found = f"list_bool_or(list_transform({collection.sql}, lambda {name}: {equal}))"
-        return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
+        answers = f"list_transform({collection.sql}, lambda {name}: {equal})"
+        unknown = f"{collection.sql} IS NULL OR list_aggregate({answers}, 'count') < len({answers})"
+        found = f"WHEN list_contains({answers}, TRUE) THEN TRUE WHEN {unknown} THEN NULL"
+        return Typed(f"CASE {found} ELSE FALSE END", BOOLEAN)
 
     def fast(value: Typed) -> Typed:
         plain = element.base is value.type.base and element.base is not Base.LIST

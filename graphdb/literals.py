@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from graphdb import temporal_build as build
+from graphdb.decimals import shortest
 from graphdb.storage.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
 from graphdb.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time, to_python
 
@@ -31,8 +32,8 @@ def literal_of(value: Any) -> Literal | None:
             return str(value), XSD + "integer"
         case float():
             return _float_text(value), XSD + "double"
-        case Decimal():
-            return format(value.normalize(), "f"), XSD + "decimal"
+        case Decimal() if value.is_finite():
+            return shortest(value), XSD + "decimal"
         case str():
             return value, None
         case list():

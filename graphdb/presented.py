@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdb import durations
 from graphdb.connection import quoted
 from graphdb.rows import NAMES_VIEW
+from graphdb.typed import Typed, as_list
 from graphdb.values import LABEL_OF, Base, Column, Type
 
 
@@ -18,9 +19,8 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
         sql, join = _presented(f"q.c{i}", column.type, i)
         joins += join
         chosen.append(f"{sql} AS {quoted(column.sql_name)}")
-    if not joins:
-        return f"SELECT {', '.join(chosen)} FROM {relation} q"
-    if not ordered:
+    moved = joins or any("(SELECT " in sql for sql in chosen)  # DuckDB makes a join of a subquery, too
+    if not moved or not ordered:
         return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
     # The joins must not disturb the order of the rows.
     source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
@@ -62,6 +62,8 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
             return f"({sql}).moment", []
         case Base.DURATION:
             return durations.text(sql), []
+        case Base.TUPLE:
+            return as_list(Typed(sql, type)).sql, []
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)
@@ -78,8 +80,8 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
         ):
             inner, joins = _presented("u.item", type.element, 0)
             return (
-                f"(SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM (SELECT unnest({sql}) AS item, "
-                f"generate_subscripts({sql}, 1) AS at) u {' '.join(joins)})",
+                f"CASE WHEN {sql} IS NOT NULL THEN (SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM "
+                f"(SELECT unnest({sql}) AS item, generate_subscripts({sql}, 1) AS at) u {' '.join(joins)}) END",
                 [],
             )
     return sql, []

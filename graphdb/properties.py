@@ -46,13 +46,13 @@ class Properties:
 
     def __init__(self, connection: Connection, scales: Mapping[int, int]) -> None:
         self._connection = connection
-        self._scales = scales
+        self.scales = scales
         self._columns: dict[int, PropertyColumn] = {}
         self._arrays: dict[int, tuple[NDArray[np.int64], pa.ChunkedArray]] = {}
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
-        return type_of_kinds(label.kinds, self._scales.get(label.id, 18))
+        return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
 
     def column(self, label: EdgeLabel) -> PropertyColumn:
         """Return the values of a property, made into a table the first time."""

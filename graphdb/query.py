@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.choices import settle
 from graphdb.computed import Computing
+from graphdb.decode import Arrays
 from graphdb.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.group import grouped
@@ -162,7 +163,7 @@ class QueryRun(MatchRun):
 
     # --- running
 
-    def run(self, prepared: Prepared | Program) -> pa.Table | Counted:
+    def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the matches and the SQL after them; the result in the engine's own terms."""
         if isinstance(prepared, Program):
             with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
@@ -235,11 +236,14 @@ class QueryRun(MatchRun):
     def _step(
         self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
     ) -> PathStep:
-        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause."""
+        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause.
+
+        Abstract: see :mod:`graphdb.paths.selected`.
+        """
         raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
-        """Search for paths, and show them to SQL; see :mod:`graphdb.paths.steps`."""
+        """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.paths.steps`."""
         raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:

@@ -17,6 +17,8 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
+from graphdb.decimals import shortest
+
 Row: TypeAlias = Sequence[object]
 
 WIDEST = 300
@@ -39,7 +41,7 @@ def text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Decimal):
-        return f"{value.normalize():f}" if value.is_finite() else str(value)
+        return shortest(value) if value.is_finite() else str(value)
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.decode import Known, decoded, pieces, pylist
+from graphdb.decode import Arrays, Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.shown import array_of, made_in_python, shown
@@ -88,7 +88,7 @@ class Result:
     def __init__(
         self,
         home: Home,
-        table: pa.Table | Counted | None,
+        table: pa.Table | Arrays | Counted | None,
         shape: tuple[Column, ...] | None = None,
         *,
         elapsed: float = 0.0,
@@ -99,7 +99,8 @@ class Result:
         self._home = home
         self._value_of = value_of
         self._counted = table if isinstance(table, Counted) else None
-        self._lazy_table = None if isinstance(table, Counted) else table
+        self._arrays = table if isinstance(table, Arrays) else None
+        self._lazy_table = None if isinstance(table, Arrays | Counted) else table
         self._shape = shape
         self._presented: pa.Table | None = None
         self._names: tuple[str, ...] | None = None
@@ -119,14 +120,14 @@ class Result:
     @property
     def _table(self) -> pa.Table | None:
         """The rows in the engine's own terms."""
-        if self._lazy_table is None and self._counted is not None:
-            self._lazy_table = self._counted.table()
+        if self._lazy_table is None and (rows := self._counted or self._arrays) is not None:
+            self._lazy_table = rows.table()
         return self._lazy_table
 
     # --- Python values
 
     def __len__(self) -> int:
-        rows = self._counted or self._lazy_table
+        rows = self._counted or self._arrays or self._lazy_table
         return rows.num_rows if rows is not None else 0
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -138,9 +139,10 @@ class Result:
         if self._counted is not None:
             yield from self._counted.rows
             return
-        if self._table is None:
+        rows = self._arrays or self._table
+        if rows is None:
             return
-        for part in pieces(self._table, whole=whole):
+        for part in pieces(rows, whole=whole):
             yield from zip(*self._decoded(part), strict=True)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -169,7 +171,7 @@ class Result:
             )
         return next(iter(self))[0]
 
-    def _decoded(self, table: pa.Table) -> list[list[Any]]:
+    def _decoded(self, table: pa.Table | Arrays) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
         with without_collection():

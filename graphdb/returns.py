@@ -6,11 +6,13 @@ what is found out here reaches the plan as :class:`~graphdb.pattern.graph.Wanted
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from graphdb.aggregates import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
 from graphdb.constants import from_numpy
-from graphdb.errors import BindError, NotSupportedError, ParameterError
+from graphdb.errors import BindError, ExecutionError, NotSupportedError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
@@ -34,6 +36,16 @@ def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tu
     return items
 
 
+_WHOLE: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
+}
+"""Operators of small integers, none of them negative, which are Python's then."""
+
+
 def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
     """Return the values of SKIP (0 without one) and LIMIT (None without one).
 
@@ -42,28 +54,35 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
     ParameterError
         One is no number of rows, or a parameter without a value.
     NotSupportedError
-        One is an expression: the interpreter evaluates it.
+        One is more than sums, differences, products and quotients: the interpreter evaluates it.
     """
+
+    def computed(node: ast.Expression) -> Any:
+        match node:
+            case ast.Literal():
+                return node.value
+            case ast.Parameter():
+                if node.name not in arguments:
+                    raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
+                return from_numpy(arguments[node.name])
+            case ast.Binary() if node.operator in _WHOLE:
+                sides = computed(node.left), computed(node.right)
+                if all(isinstance(side, int) and 0 <= side < 1 << 31 for side in sides):
+                    return _WHOLE[node.operator](*sides)
+        raise TypeError
 
     def number(node: ast.Expression | None, clause: str) -> int | None:
         if node is None:
             return None
-        if isinstance(node, ast.Parameter):
-            if node.name not in arguments:
-                raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
-            value = arguments[node.name]
-            value = from_numpy(value)
-        elif isinstance(node, ast.Literal):
-            value = node.value
-        else:
+        try:
+            value = computed(node)
+        except (ArithmeticError, TypeError):  # what is wrong with it the interpreter tells
             raise NotSupportedError(
-                f"{clause} with an expression is not supported yet",
-                text=text,
-                position=node.span.start,
-                hint="use a number or a parameter",
-            )
+                f"{clause} with this expression is not supported in SQL", text=text, position=node.span.start
+            ) from None
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            raise ParameterError(
+            kind = ParameterError if isinstance(node, (ast.Literal, ast.Parameter)) else ExecutionError
+            raise kind(
                 f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
             )
         return value

@@ -143,7 +143,7 @@ class Shaper:
         aggregated = any(contains_aggregate(item.expression) for item in items)
         if aggregated:
             check_grouping(items, returns.order_by, relation.known, self._text)
-        compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
+        compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
             return self._groups(returns, window, compiled, compiler, where, groups)
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]

@@ -39,7 +39,7 @@ ROWS_SHOWN = 100
 
 DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".exit": ((), "leave"),
-    ".export": (("FILE",), "write the graph to a file: .nt, .nq, .ttl, .trig, .graphml, .parquet"),
+    ".export": (("FILE",), "write the graph (FILE graphs union: all as one): .nt .nq .ttl .trig .graphml .parquet"),
     ".help": ((), "show this"),
     ".mode": (tuple(render.MODES), "how rows are printed"),
     ".prefixes": ((), "prefixes and what they stand for"),
@@ -234,8 +234,10 @@ class Shell:
             case ".export":
                 if not argument:
                     raise GraphDBError(".export needs a file", hint=".export graph.ttl.gz")
-                count = self._wait(self._worker.submit(self.database.export, Path(argument).expanduser()))
-                self._print(f"{render.plural(count, 'statement')} to {argument}")
+                argument, _, graphs = argument.partition(" graphs ")
+                path = Path(argument.strip().strip("'\"")).expanduser()
+                work = self._worker.submit(self.database.export, path, graphs=graphs.split() or None)
+                self._print(f"{render.plural(self._wait(work), 'statement')} to {path}")
             case ".schema":
                 self._print_all(self._wait(self._worker.submit(lambda: list(schema(self.database)))))
             case ".tables":

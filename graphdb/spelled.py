@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, count, pairwise, repeat, starmap
 from operator import sub
@@ -23,16 +24,36 @@ _FEW = 1000
 """Values that are sorted sooner than hashed."""
 
 
-def path_array(starts: Ints, walks: Ints, codes: Ints) -> pa.StructArray:
-    """Return paths as a column; ``starts`` says where each begins in ``walks``, one code fewer than vertices each."""
-    import pyarrow as pa
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """A column of paths: ``starts`` says where each begins in ``vertices``, one code fewer than vertices each.
 
-    first = starts - np.arange(len(starts))
-    lists = [
-        pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(items))
-        for offsets, items in ((starts, walks), (first, codes))
-    ]
-    return pa.StructArray.from_arrays(lists, ["vertices", "codes"])
+    All are int64: [paths + 1], [places] and [places - paths].
+    """
+
+    starts: Ints
+    vertices: Ints
+    codes: Ints
+
+    @classmethod
+    def of(cls, column: pa.StructArray) -> Walks:
+        """Return a column without nulls as :meth:`array` made it."""
+        starts, vertices = lists(column.field("vertices"))
+        return cls(starts, vertices.to_numpy(), lists(column.field("codes"))[1].to_numpy())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return self.starts.nbytes + self.vertices.nbytes + self.codes.nbytes
+
+    def array(self) -> pa.StructArray:
+        """Return the column in Arrow: a struct of two lists."""
+        import pyarrow as pa
+
+        first = self.starts - np.arange(len(self.starts))
+        vertices = pa.ListArray.from_arrays(pa.array(self.starts.astype(np.int32)), pa.array(self.vertices))
+        codes = pa.ListArray.from_arrays(pa.array(first.astype(np.int32)), pa.array(self.codes))
+        return pa.StructArray.from_arrays([vertices, codes], ["vertices", "codes"])
 
 
 class Terms(Protocol):
@@ -79,14 +100,17 @@ class Spelled:
         which: Ints,
         backwards: NDArray[Any],
     ) -> None:
-        self._starts: list[int] = starts.tolist()
-        self._terms, self._at = terms, at
+        self._starts, self._terms, self._at = starts, terms, at
         self._types, self._which, self._backwards = types, which, backwards
         self.facts: Sequence[dict[str, Any]] | None = None
         self._waiting: list[ref[Path]] = []
 
     def paths(self) -> list[Path]:
-        """Return the paths, whose parts are found when somebody asks for them."""
+        """Return the paths, whose parts, if they are many, are found when somebody asks for them."""
+        if len(self._at) < _FEW:
+            made = filled(Path, len(self._starts) - 1)
+            self._fill(made, repeat(True))
+            return made
         made = filled(Path, len(self._starts) - 1, _parts=repeat(self))
         self._waiting = list(map(ref, made))
         return made
@@ -95,47 +119,48 @@ class Spelled:
         """Give the paths that are still there their vertices and edges, all of them at once."""
         with without_collection():
             paths = [path() for path in self._waiting]
-            there = [path is not None for path in paths]
-            nodes = tuple(map(self._terms.all.__getitem__, self._at.tolist()))
-            edges = tuple(self._relationships())
-            starts, first = self._starts, map(sub, self._starts, count())
-            fill(
-                Path,
-                list(compress(paths, there)),
-                nodes=compress(map(nodes.__getitem__, map(slice, starts, starts[1:])), there),
-                relationships=compress(map(edges.__getitem__, starmap(slice, pairwise(first))), there),
-                _parts=repeat(None),
-            )
+            self._fill([path for path in paths if path is not None], [path is not None for path in paths])
+
+    def _fill(self, paths: list[Path], there: Iterable[bool]) -> None:
+        """Put vertices and edges into those paths of the column that are there."""
+        nodes = tuple(map(self._terms.all.__getitem__, self._at.tolist()))
+        edges = self._relationships()
+        starts: list[int] = self._starts.tolist()
+        first = map(sub, starts, count())
+        fill(
+            Path,
+            paths,
+            nodes=compress(map(nodes.__getitem__, map(slice, starts, starts[1:])), there),
+            relationships=compress(map(edges.__getitem__, starmap(slice, pairwise(first))), there),
+            _parts=repeat(None),
+        )
 
     @property
     def edges(self) -> tuple[Ints, Ints, Ints]:
         """The kinds of all edges, each once, and which of all terms their ends are: int64."""
-        keys, _ = self._keys
         count = len(self._terms.ids)
-        return keys // count // count, keys // count % count, keys % count
+        rest, end = np.divmod(self._keys[0], count)
+        return *np.divmod(rest, count), end
 
     @cached_property
     def _keys(self) -> tuple[Ints, Ints]:
         """A number for each different edge, and which of them each edge of the paths is."""
-        start, end = (self._at[places] for places in ends_of(np.array(self._starts), self._backwards))
+        left, right = self._at[:-1], self._at[1:]
+        if len(self._starts) > 2:  # a path's last vertex has no edge after it
+            inner = np.ones(len(left), bool)
+            inner[self._starts[1:-1] - 1] = False
+            left, right = left[inner], right[inner]
+        start, end = np.where(self._backwards, right, left), np.where(self._backwards, left, right)
         count = len(self._terms.ids)
         return distinct((self._which * count + start) * count + end)
 
-    def _relationships(self) -> list[Relationship]:
+    def _relationships(self) -> tuple[Relationship, ...]:
         """The edges of all paths, each made once."""
         if not len(self._which):
-            return []
+            return ()
         which, start, end = self.edges
         made = relationships(self._types, which, self._terms.ends, start, end, self.facts)
-        return list(map(made.__getitem__, self._keys[1].tolist()))
-
-
-def ends_of(starts: Ints, backwards: NDArray[Any]) -> tuple[Ints, Ints]:
-    """Return where the edges of some paths start and end, among the vertices of all paths."""
-    inner = np.ones(starts[-1], bool)
-    inner[starts[1:] - 1] = False  # a path's last vertex has no edge after it
-    left = np.flatnonzero(inner)
-    return left + backwards, left + ~backwards
+        return tuple(map(made.__getitem__, self._keys[1].tolist()))
 
 
 def lists(column: pa.ListArray) -> tuple[Ints, pa.Array]:
@@ -173,7 +198,8 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     if len(values) and (values == values[0]).all():
         return values[:1], np.zeros(len(values), np.int64)
     if len(values) < _FEW:
-        return np.unique(values, return_inverse=True)
+        few = np.array(sorted({*values.tolist()}), np.int64)
+        return few, np.searchsorted(few, values)
     import pyarrow as pa
 
     # Hashing all and sorting few takes a fraction of sorting all.

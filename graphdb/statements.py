@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.computed import running
 from graphdb.connection import quoted
+from graphdb.counts import given_counts, with_counts
 from graphdb.embed import caller_tables, cypher_calls
 from graphdb.errors import (
     BindError,
@@ -84,6 +85,7 @@ class Statements:
         statements = parse_script(text)
         if arguments or "$" in text:
             _check_arguments(text, arguments)
+            statements = tuple(with_counts(statement, text, arguments) for statement in statements)
         for statement in statements:
             try:
                 with self._watched() if self._state.progress else _UNWATCHED:
@@ -306,7 +308,7 @@ class Statements:
         except TypeError:  # a list among the arguments
             return self._new(run, query, text, arguments)
         if found is None:
-            alike = (text, query.span.start, *arguments, *map(type, arguments.values()))
+            alike = (text, query.span.start, *given_counts(query), *arguments, *map(type, arguments.values()))
             if arguments and (former := self._state.prepared.get(alike)) is not None:
                 assert isinstance(former, Selected)
                 if (again := run.again(former)) is not None:
@@ -471,9 +473,13 @@ class Statements:
             return [statement.query for statement in raw.extract_statements(text)]
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
-        with self._state.connection.guard(timeout, ours=False) as raw:
-            relation = raw.sql(sql)
-            table = relation.to_arrow_table() if relation is not None else None
+        try:
+            with self._state.connection.guard(timeout, ours=False) as raw:
+                relation = raw.sql(sql)
+                table = relation.to_arrow_table() if relation is not None else None
+        except BaseException:  # a transaction that did not end well may be no more
+            self._state.forget()
+            raise
         first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
         if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
             self._state.rolled_back()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphdb import durations
+from graphdb.decimals import shortest_sql
 from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, member
@@ -22,6 +23,7 @@ _FAR = (
 )
 _NEAR = "year({0}) BETWEEN 1 AND 9999"
 _SPELT: Mapping[Base, str] = {
+    Base.DECIMAL: shortest_sql("{0}"),
     Base.DATE: f"CASE WHEN {_NEAR} THEN CAST({{0}} AS VARCHAR) ELSE {_FAR} END",
     Base.TIME: _TIME,
     Base.DATETIME: f"CASE WHEN {_NEAR} THEN "
@@ -30,7 +32,9 @@ _SPELT: Mapping[Base, str] = {
     Base.ZONED: r"regexp_replace(replace(CAST({0} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T'), '(T\d+:\d+):00$', '\1')"
     " || 'Z'",
 }
-"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero."""
+"""Types that openCypher writes otherwise than SQL does: times as ISO 8601, without seconds that are zero; decimals
+without zeros that say nothing.
+"""
 
 
 def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:
@@ -38,13 +42,11 @@ def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:
     base = value.type.base
     if base is Base.STRING:
         return value.sql
-    if base is Base.NODE:
-        return c.rows.iri(value.sql).sql
     if base is Base.TERM:
         literal = c.value_of(value)
         text = f"CAST({literal.sql} AS VARCHAR)" if literal.type == VALUE else text_of(c, literal, node)
         return f"coalesce({c.rows.iri(value.sql).sql}, {text})"
-    if base in (Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
+    if base in (Base.NODE, Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
         raise c.mismatch(f"expected a string, found {value.type}", node)
     if base is Base.DURATION:
         return durations.text_of(c, value)
@@ -56,6 +58,21 @@ def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:
     texts = {member: _text(f"union_extract({value.sql}, '{name}')", member) for member, name in names.items()}
     whens = [f"WHEN '{names[member]}' THEN {text}" for member, text in texts.items()]
     return f"CASE union_tag({value.sql}) {' '.join(whens)} ELSE CAST({value.sql} AS VARCHAR) END"
+
+
+def concatenated(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+    """Return ``left || right`` of what must be texts."""
+    texts = []
+    for value, side in ((left, node.left), (right, node.right)):
+        value = c.value_of(value)
+        if value.type.base not in (Base.STRING, Base.VALUE):
+            raise c.mismatch(f"|| needs two strings or two lists, found {value.type}", side)
+        if value.type.base is Base.VALUE:
+            told = with_place("|| needs two strings or two lists", side.span.start, TypeMismatchError)
+            refused = f"CASE WHEN {value.sql} IS NOT NULL THEN error({c.rows.parameters.add(told)}) END"
+            value = Typed(f"coalesce({member(value, Base.STRING)}, {refused})", STRING)
+        texts.append(value.sql)
+    return Typed(f"({texts[0]} || {texts[1]})", STRING)
 
 
 def joined(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Typed:
@@ -149,6 +166,23 @@ def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
 _BLANKS = "E' \\t\\n\\r\\f'"
 """What trimming takes away: DuckDB would take spaces only."""
 
+
+def _trim(function: str) -> Compile:
+    """Return what takes blanks away, or the characters of a second text."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        characters = "{1}" if len(node.arguments) == 2 else _BLANKS
+        return string(f"{function}({{0}}, {characters})", STRING, (STRING, STRING))(c, node)
+
+    return compile
+
+
+def _normalize(c: Compiler, node: ast.FunctionCall) -> Typed:
+    if len(node.arguments) == 2 and node.arguments[1] != ast.Literal("NFC"):
+        raise NotSupportedError("other normal forms than NFC are not supported in SQL", position=node.span.start)
+    return string("nfc_normalize({0})")(c, node)
+
+
 _UPPER = "upper(replace({0}, 'ß', 'SS'))"
 """DuckDB has one letter for each; of two that become one only this is frequent."""
 
@@ -158,9 +192,10 @@ FUNCTIONS: Functions = {
     "tolower": (string("lower({0})"), 1, 1),
     "lower": (string("lower({0})"), 1, 1),
     "trim": (string(f"trim({{0}}, {_BLANKS})"), 1, 1),
-    "btrim": (string(f"trim({{0}}, {_BLANKS})"), 1, 1),
-    "ltrim": (string(f"ltrim({{0}}, {_BLANKS})"), 1, 1),
-    "rtrim": (string(f"rtrim({{0}}, {_BLANKS})"), 1, 1),
+    "btrim": (_trim("trim"), 1, 2),
+    "ltrim": (_trim("ltrim"), 1, 2),
+    "rtrim": (_trim("rtrim"), 1, 2),
+    "normalize": (_normalize, 1, 2),
     "replace": (string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)), 3, 3),
     "split": (
         # DuckDB splits by null into one part

@@ -66,12 +66,12 @@ def add_months(days: int, months: int) -> int:
 
 
 class Temporal:
-    """The base of all temporal values."""
+    """The base of all temporal values, whose subclasses say how they are ordered and what parts they have."""
 
     kind: ClassVar[str]
 
     def sort_key(self) -> tuple[int, ...]:
-        """Return what orders values of one type."""
+        """Return what orders values of one type; abstract."""
         raise NotImplementedError
 
     def part(self, name: str) -> object:
@@ -244,9 +244,14 @@ class DateTime(_Ordered):
     zone: str | None = None
     kind = "date and time"
 
+    @property
+    def instant(self) -> int:
+        """The point in time, in nanoseconds of UTC: what is compared."""
+        return self.days * DAY + self.nanoseconds - self.offset * SECOND
+
     def sort_key(self) -> tuple[int, ...]:
-        """By the point in time."""
-        return (self.days * DAY + self.nanoseconds - self.offset * SECOND, self.offset)
+        """By the point in time, then by the offset."""
+        return (self.instant, self.offset)
 
     def part(self, name: str) -> object:
         """``year``, ``hour``, ``timezone``, ``epochSeconds`` …"""
@@ -260,8 +265,7 @@ class DateTime(_Ordered):
                 return read()
             except KeyError:
                 pass
-        instant = self.sort_key()[0]
-        return {"epochSeconds": instant // SECOND, "epochMillis": instant // 10**6}[name]
+        return {"epochSeconds": self.instant // SECOND, "epochMillis": self.instant // 10**6}[name]
 
     def __str__(self) -> str:
         zone = f"[{self.zone}]" if self.zone else ""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed
-from graphdb.values import DATE, DATETIME, INTEGER, TIME, ZONED, Base, Type, sql_type
+from graphdb.values import DATE, DATETIME, INTEGER, TIME, VALUE, ZONED, Base, Type, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -107,17 +107,45 @@ def _make(target: Type) -> Callable[[Compiler, ast.FunctionCall], Typed]:
     return compile
 
 
-def moment(c: Compiler, node: ast.Expression) -> Typed | None:
-    """Return a point in time that is written out, as a comparison takes it; None for anything else.
-
-    A local time is compared with one without a zone as if it were local, which RDF's times are as often as not.
-    """
+def _moment(node: ast.Expression, arguments: Mapping[str, object]) -> tuple[ast.Expression, bool] | None:
+    """Return the text of a ``datetime('…')`` that is written out (or a parameter's), and whether it says a zone."""
     match node:
-        case ast.FunctionCall(name, (ast.Literal(str() as text) as argument,)) if name.lower() == "datetime":
-            if (found := _MOMENT.fullmatch(text)) is not None:
-                type = ZONED if found["zone"] else DATETIME
-                return Typed(f"CAST({c.compile(argument).sql} AS {sql_type(type)})", type)
+        case ast.FunctionCall(name, (ast.Literal() | ast.Parameter() as argument,)) if name.lower() == "datetime":
+            text = argument.value if isinstance(argument, ast.Literal) else arguments.get(argument.name)
+            if isinstance(text, str) and (found := _MOMENT.fullmatch(text)) is not None:
+                return argument, found["zone"] is not None
     return None
+
+
+def unzoned(node: ast.Expression, arguments: Mapping[str, object]) -> bool:
+    """Whether an expression is a ``datetime('…')`` that is written out without a zone.
+
+    It is UTC's; in a comparison with a local date and time it is local, which RDF's times are as often as not.
+    """
+    found = _moment(node, arguments)
+    return found is not None and not found[1]
+
+
+def moments(c: Compiler, nodes: Sequence[ast.Expression]) -> list[Typed]:
+    """Compile what is compared with each other: points in time that are written out are values of SQL's here."""
+    known = [_moment(node, c.arguments) for node in nodes]
+    others = {c.value_of(c.compile(node)).type for node, found in zip(nodes, known, strict=True) if found is None}
+    local = any(DATETIME in (type, type.element) for type in others)
+    without = any(found is not None and not found[1] for found in known)
+    if without and (VALUE in others or (local and len(nodes) > 2)):
+        raise NotSupportedError("such a comparison of points in time is not supported in SQL")
+    compiled = []
+    for node, found in zip(nodes, known, strict=True):
+        if found is None:
+            compiled.append(c.compile(node))
+            continue
+        text, zoned = c.compile(found[0]).sql, found[1]
+        if zoned:
+            compiled.append(Typed(f"CAST({text} AS {sql_type(ZONED)})", ZONED))
+        else:
+            sql = f"CAST({text} AS {sql_type(DATETIME)})"
+            compiled.append(Typed(sql, DATETIME) if local else Typed(f"timezone('UTC', {sql})", ZONED))
+    return compiled
 
 
 FUNCTIONS: Functions = {

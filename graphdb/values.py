@@ -15,11 +15,15 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 
+from graphdb.decimals import shortest
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import Kind
 
 INT64 = range(-(2**63), 2**63)
 """The integers that a value may be."""
+
+RANDOM = frozenset({"rand", "randomuuid"})
+"""Functions, in lower case, that yield another value each time."""
 
 CODE_BITS = 44
 """Bits of the code of a path's edge that say its label and direction; its ordinal among parallel ones is above them."""
@@ -69,6 +73,7 @@ class Base(Enum):
     TERM = "a vertex or a value"
     PATH = "a path"
     LIST = "a list"
+    TUPLE = "a list of some length"
     MAP = "a map"
     ANY = "a value that SQL does not hold"
 
@@ -77,7 +82,8 @@ class Base(Enum):
 class Type:
     """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to.
 
-    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.
+    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.  A tuple is a
+    list whose items have their places (``fields`` without keys) and types: as a column it needs no union.
     """
 
     base: Base
@@ -233,7 +239,7 @@ def sql_type(type: Type) -> str:
         return UNION
     if type.base is Base.DECIMAL:
         return f"DECIMAL(38, {type.scale})"
-    if type.base is Base.MAP:
+    if type.base in (Base.MAP, Base.TUPLE):
         return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
     if type.base is Base.DURATION:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
@@ -269,5 +275,4 @@ def tidied(value: object) -> object:
             return value
     if not isinstance(value, Decimal):
         return value
-    short = value.normalize()
-    return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
+    return Decimal(shortest(value))

@@ -38,6 +38,12 @@ class Windows:
         finally:
             window.table = None
 
+    @contextmanager
+    def relation(self, name: str, table: pa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Do so; yield the name as :func:`listed` returns a relation."""
+        with self.show(name, table):
+            yield name, {}
+
     def close(self) -> None:
         """Take the names away."""
         for name in self._windows:
@@ -56,6 +62,17 @@ class _Window:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)  # type: ignore[union-attr]
+
+
+def listed(table: pa.Table) -> tuple[str, dict[str, list[Any]]]:
+    """Return a small table of integers and strings as a relation with parameters: DuckDB sees it sooner than a view."""
+    import pyarrow as pa
+
+    columns = (
+        f"unnest(${name}::{'BIGINT' if pa.types.is_integer(type) else 'VARCHAR'}[]) AS {name}"
+        for name, type in zip(table.column_names, table.schema.types, strict=True)
+    )
+    return f"(SELECT {', '.join(columns)})", table.to_pydict()
 
 
 def numbers(array: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:

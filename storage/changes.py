@@ -8,7 +8,7 @@ Whatever is neither is derived anew when it is next asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,24 @@ MOST = 200_000
 """Triples up to which changes are followed; beyond, deriving anew is as quick."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is counted of labels after a change, and that this was all: nothing was said of single edges."""
+
+    edge_labels: Mapping[int, tuple[int, ...] | None]
+    """Rows of ``edge_label`` without their ids, by id; None for those without a triple."""
+    vertex_labels: Mapping[int, int]
+    """Vertices of vertex labels, by id."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
     """Triples of term ids that the graph lost and then gained: int64 [triples, 3], as (label, subject, object)."""
 
     removed: Ints
     added: Ints
+    counted: Counted | None = None
+    """What the file says of their labels now; None where it is to be asked."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, removed: str | None, added: str | None) -> Changes:

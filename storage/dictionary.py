@@ -7,16 +7,18 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import keys
-from graphdb.storage.arrow import Windows, numbers
+from graphdb.storage.arrow import Windows, listed, numbers
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
 if TYPE_CHECKING:
@@ -166,11 +168,25 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
     """
 
 
-def plain_literals(source: str) -> str:
-    """Return what :func:`typed_literals` does, for rows without a datatype: SQL that DuckDB plans much sooner."""
-    kind = f"CASE WHEN language IS NULL THEN {Kind.STRING:d} ELSE {Kind.LANGSTRING:d} END"
-    empty = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
-    return f"SELECT id, lexical, datatype, language, {kind}, {empty} FROM {source}"
+_SHORT = re.compile("[+-]?[0-9]{1,18}")
+
+
+def is_short(lexical: str, datatype: str | None, language: str | None) -> bool:
+    """Whether a literal is one of those that :func:`short_literals` knows."""
+    return datatype is None or (datatype == XSD + "integer" and _SHORT.fullmatch(lexical) is not None)
+
+
+def short_literals(source: str) -> str:
+    """Return what :func:`typed_literals` does, for strings and integers of 18 digits: SQL that is planned sooner."""
+    return f"""
+    SELECT id, lexical, datatype, language,
+        CASE WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d} WHEN datatype IS NULL THEN {Kind.STRING:d}
+            ELSE {Kind.INTEGER:d} END,
+        CASE WHEN datatype IS NOT NULL THEN lexical::BIGINT END,
+        CASE WHEN datatype IS NOT NULL THEN lexical::DOUBLE END,
+        NULL, NULL, NULL, NULL, NULL, NULL
+    FROM {source}
+    """
 
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
@@ -205,11 +221,18 @@ class Numbering:
         self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
         self._first: dict[str, int] = {}
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
+        self.kinds: dict[int, int] = {}
+        """The :class:`Kind` of new literals that came few at a time, by id."""
 
     @property
     def first_new(self) -> int:
         """Resources from this id on are of this transaction."""
         return self._first.get("resource", LITERAL_BASE)
+
+    @property
+    def first_new_literal(self) -> int:
+        """Literals from this id on are of this transaction."""
+        return self._first.get("literal", sys.maxsize)
 
     @property
     def next_literal(self) -> int:
@@ -288,13 +311,13 @@ class Numbering:
         [(terms,)] = self._connection.execute(
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
-        place: tuple[str, list[int]] | None = None
+        place: tuple[str, dict[str, Any]] | None = None
         datatypes: set[str | None] | None = None
         if terms <= keys.FEW:
-            place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct")
+            place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct", terms)
             rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
             datatypes = {datatype for (datatype,) in rows}
-        known, parameters = place or ("_graphdb.literal", [])
+        known, parameters = place or ("_graphdb.literal", {})
         self._connection.execute(
             f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
             " OVER (PARTITION BY known.id IS NULL)) AS value, term.lexical, term.datatype, term.language"
@@ -319,18 +342,30 @@ class Numbering:
         """Write the new terms, literals with their values."""
         for table, before in self._stored.items():
             few = self._few.pop(table, None)
-            if self._next[table] > before:
-                with nullcontext() if few is None else self._windows.show("_graphdb_term", few):
-                    source = f"temp._graphdb_new_{table}" if few is None else "_graphdb_term"
-                    rows = f"SELECT id, iri FROM {source}"
-                    if table == "literal":
-                        plain = self._datatypes == {None}
-                        rows = plain_literals(source) if plain else typed_literals(source, self._datatypes)
-                    self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
-                if few is None:
-                    self._connection.execute(f"DROP TABLE temp._graphdb_new_{table}")
+            if few is not None:
+                self._store_few(table, few)
+            elif self._next[table] > before:
+                source = f"temp._graphdb_new_{table}"
+                rows = f"SELECT id, iri FROM {source}"
+                if table == "literal":
+                    rows = typed_literals(source, self._datatypes)
+                self._connection.execute(f"INSERT INTO _graphdb.{table} {rows}")
+                self._connection.execute(f"DROP TABLE {source}")
         self._stored.update(self._next)
         self._datatypes = set()
+
+    def _store_few(self, table: str, few: pa.Table) -> None:
+        """Write new terms that no temporary table has."""
+        if not len(few):
+            return
+        source, given = listed(few)
+        if table == "resource":
+            self._connection.execute(f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
+            return
+        short = all(map(is_short, *(given[name] for name in _LITERAL)))
+        rows = short_literals(source) if short else typed_literals(source, self._datatypes)
+        found = self._connection.execute(f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
+        self.kinds.update(found.fetchall())
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""
@@ -348,18 +383,18 @@ class Numbering:
         first, before, base = self._upcoming(table), self._stored[table], _BASES[table]
         if table in self._few:
             self._stage(table, self._few.pop(table), create=True)
-        with self._windows.show("_graphdb_term", terms):
-            places: list[tuple[str, list[int]]] = [(f"_graphdb.{table}", [])] if before > base else []
-            if len(terms) <= keys.FEW:
-                names = tuple(terms.column_names[1:])
-                narrowed = keys.narrowed(self._connection, table, names, before, base, "_graphdb_term")
+        with self._shown(terms) as (source, given):
+            places: list[tuple[str, dict[str, Any]]] = [(f"_graphdb.{table}", {})] if before > base else []
+            if len(terms) <= keys.SOME:
+                names, count = tuple(terms.column_names[1:]), len(terms)
+                narrowed = keys.narrowed(self._connection, table, names, before, base, source, count, given)
                 places = places if narrowed is None else [narrowed]
             if first > before:
-                places.append((f"temp._graphdb_new_{table}", []))
+                places.append((f"temp._graphdb_new_{table}", {}))
             for place, parameters in places:
                 known = self._connection.execute(
-                    f"SELECT position, known.id FROM _graphdb_term AS term JOIN {place} AS known ON {condition}",
-                    parameters,
+                    f"SELECT position, known.id FROM {source} AS term JOIN {place} AS known ON {condition}",
+                    {**given, **parameters},
                 ).fetchnumpy()
                 ids[known["position"]] = known["id"]
         new = np.flatnonzero(ids < 0)
@@ -372,6 +407,12 @@ class Numbering:
         else:
             self._stage(table, fresh, create=first == before)
         return ids
+
+    def _shown(self, terms: pa.Table) -> AbstractContextManager[tuple[str, dict[str, Any]]]:
+        """Let SQL see some terms for a piece of work, as a relation with parameters."""
+        if len(terms) <= keys.FEW:
+            return nullcontext(listed(terms))
+        return self._windows.relation("_graphdb_term", terms)
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""

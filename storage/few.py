@@ -2,11 +2,14 @@
 
 A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
 differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
-a vertex that is new has what it was given, and how many vertices have a label is counted anyway.
+a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  A load of some
+thousand triples is counted so, too: what is left to look up is what was there before of the objects, label by label.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +17,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage import statistics
-from graphdb.storage.changes import Changes
+from graphdb.storage.arrow import values as plain
+from graphdb.storage.changes import Changes, Counted
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 Ints = NDArray[np.int64]
 
 FEW = 200
-"""Triples up to which changes are counted here."""
+"""Triples of statements up to which changes are counted here, and values up to which SQL is given each by itself."""
+
+SOME = 20_000
+"""Triples of loads up to which changes are counted here."""
+
+_GROUPS = 4096
+"""Objects of a label up to which all are counted, sooner than those that are looked for are found."""
+
+_APART = 4
+"""Rows that are looked for one by one."""
+
+_TRIPLE = ("label", "subject", "object")
 
 
-def change(connection: duckdb.DuckDBPyConnection, changes: Changes, fresh: int, fresh_literals: int) -> bool:
-    """Add what some triples change that came and went; whether that was done: it is not where there is too much.
+def listed(relation: str | pa.Table | None) -> Ints | None:
+    """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
+    if relation is None:
+        return np.empty((0, 3), np.int64)
+    if isinstance(relation, str) or len(relation) > FEW // 2:
+        return None
+    return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
+
+
+def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
+    """Return triples as what can stand after FROM, with its parameters."""
+    return _listed(_TRIPLE, triples)
+
+
+def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
+    """Return those of some triples that are there: int64 [triples, 3]."""
+    if not len(triples):
+        return triples
+    wanted, given = relation(triples)
+    return _rows(
+        connection.execute(f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
+                           f" ({', '.join(_TRIPLE)})", given)
+    )  # fmt: skip
+
+
+def counts(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether changes can be counted here: all pairs are kept, and stay so."""
+    return statistics.known_pairs(connection) <= statistics.PAIRS // 2
+
+
+def change(
+    connection: duckdb.DuckDBPyConnection,
+    changes: Changes,
+    fresh: int,
+    fresh_literals: int,
+    kinds: Mapping[int, int] | None = None,
+) -> Counted:
+    """Add what some triples change that came and went; return what is counted now.
 
     Runs in the caller's transaction, after the triples themselves are changed.
 
@@ -36,22 +88,28 @@ def change(connection: duckdb.DuckDBPyConnection, changes: Changes, fresh: int, 
     ----------
     fresh, fresh_literals
         Resources, and literals, from these ids on were in no triple before.
+    kinds
+        The kinds of some literals, by id.
     """
-    if len(changes.added) + len(changes.removed) > FEW or statistics.known_pairs(connection) > statistics.PAIRS // 2:
-        return False
     typed = statistics.type_label(connection)
-    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals)
+    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, kinds or {})
     touched = _touched(known, changes)
-    kinds = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
-    _merge(connection, "edge_label", *_edge_labels(touched, kinds))
+    kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
+    labels, now = _edge_labels(known, touched, kind_of)
+    _put(connection, "edge_label", labels, now, known.counted)
     _merge(connection, "degree", *_degrees(touched))
+    at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
+    classes, vertices = touched.vertex[at], touched.after[at]
     if typed is not None:
-        _merge(connection, "vertex_label", *known.classes_of(changes))
+        moved = touched.moved[at]
+        _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
         _merge(connection, "label_pair", *_pairs(known, touched, changes))
     if len(changes.removed):
         statistics.lessen_degrees(connection, _lessened(connection, touched))
-        statistics.lessen_literals(connection, _lost(connection, touched, changes, kinds))
-    return True
+        statistics.lessen_literals(connection, _lost(connection, touched, changes, kind_of))
+        now = known.edge_labels(labels)
+    counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
+    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +138,20 @@ class _Touched:
 class _Known:
     """What the file says, or need not be asked."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, typed: int, fresh: int, fresh_literals: int) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        typed: int,
+        fresh: int,
+        fresh_literals: int,
+        kinds: Mapping[int, int],
+    ) -> None:
         self._connection = connection
         self.typed = typed
+        self._kinds = kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
+        self.counted: set[int] = set()
+        """Edge labels that had a triple."""
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
         """Which vertices were in no triple before."""
@@ -92,66 +160,92 @@ class _Known:
         )
         return new
 
-    def columns(self, sql: str, **parameters: Ints | int) -> Ints:
-        """Return the rows of a SELECT: int64 [rows, columns]."""
-        given = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in parameters.items()}
-        found = self._connection.execute(sql, given).fetchnumpy()
-        return np.column_stack([np.asarray(column, np.int64) for column in found.values()])
-
     def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
-        """Return the rows of some ids, which are listed one by one: DuckDB plans that sooner than a join."""
-        places = ", ".join("?" * len(ids))
-        found = self._connection.execute(f"SELECT {columns} FROM _graphdb.{table} WHERE id IN ({places})", ids.tolist())
-        return np.column_stack([np.asarray(column, np.int64) for column in found.fetchnumpy().values()])
+        """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
+        rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
+        if len(ids) > _APART:
+            places, given = _values(ids)
+            return _rows(self._connection.execute(f"{rows} IN ({places})", given))
+        return _rows(self._connection.execute(" UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
     def kinds(self, vertices: Ints) -> dict[int, int]:
         """Return the bit of the kind of each literal among some vertices."""
         literals = np.unique(vertices[vertices >= LITERAL_BASE])
-        if not len(literals):
-            return {}
-        return {id: 1 << kind for id, kind in self._rows_of("literal", "id, kind", literals).tolist()}
+        known = {id: self._kinds[id] for id in literals.tolist() if id in self._kinds}
+        asked = [id for id in literals.tolist() if id not in known]
+        if asked:
+            known.update(self._rows_of("literal", "id, kind", np.array(asked, np.int64)).tolist())
+        return {id: 1 << kind for id, kind in known.items()}
 
     def degrees(self, direction: int, labels: Ints, vertices: Ints) -> Ints:
         """Return (label, vertex, triples, triples with a literal as object) of pairs that have any."""
         if not len(labels):
             return np.empty((0, 4), np.int64)
+        if len(labels) > FEW:
+            counted = self._counted(labels) if direction == IN else ()
+            each = [self._degrees_of(direction, label, vertices[labels == label], label in counted)
+                    for label in np.unique(labels).tolist()]  # fmt: skip
+            return np.concatenate(each)
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
-        return self.columns(
-            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple JOIN (SELECT"
-            f" unnest($labels::BIGINT[]) AS label, unnest($vertices::BIGINT[]) AS {end}) USING (label, {end})"
-            " GROUP BY ALL",
-            labels=labels,
-            vertices=vertices,
+        found = self._connection.execute(
+            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
+            f" WHERE label IN ({_values(labels)[0]}) AND {end} IN ({_values(vertices)[0]}) GROUP BY label, {end}",
+            [*labels.tolist(), *vertices.tolist()],
         )
+        return _rows(found)
+
+    def _counted(self, labels: Ints) -> set[int]:
+        """Return the labels that have so few objects that all of them are counted."""
+        places, given = _values(np.unique(labels))
+        rows = self._connection.execute(
+            f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})", [_GROUPS, *given]
+        ).fetchall()
+        return {label for (label,) in rows}
+
+    def _degrees_of(self, direction: int, label: int, vertices: Ints, all: bool) -> Ints:
+        """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be told."""
+        end = "subject" if direction == OUT else "object"
+        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
+        wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
+        found = self._connection.execute(
+            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple {wanted} WHERE label = ?"
+            f" GROUP BY label, {end}",
+            [label] if all else [vertices.tolist(), label],
+        )
+        return _rows(found)
 
     def elsewhere(self, vertices: Ints) -> Ints:
         """Return (label, direction, vertex, triples) of all triples at some vertices."""
         if not len(vertices):
             return np.empty((0, 4), np.int64)
+        places, given = _values(vertices)
         ends = " UNION ALL ".join(
-            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN"
-            f" (SELECT unnest($vertices::BIGINT[])) GROUP BY label, {end}"
+            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({places})"
+            f" GROUP BY label, {end}"
             for direction, end in ((OUT, "subject"), (IN, "object"))
         )
-        return self.columns(ends, vertices=vertices)
+        return _rows(self._connection.execute(ends, given * 2))
 
     def labelled(self, vertices: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some vertices have now."""
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        return self.columns(
-            f"SELECT subject, object FROM _graphdb.triple WHERE label = $typed AND object < {LITERAL_BASE}"
-            " AND subject IN (SELECT unnest($vertices::BIGINT[]))",
-            typed=self.typed,
-            vertices=asked,
+        places, given = _values(asked)
+        found = self._connection.execute(
+            f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
+            f" AND subject IN ({places})",
+            [self.typed, *given],
         )
+        return _rows(found)
 
-    def classes_of(self, changes: Changes) -> tuple[Ints, Ints]:
-        """Return (class) and (vertices) of the vertex labels of which there are more or fewer."""
-        classes, signs = self._signed(changes)
-        return _summed(classes[:, 1:], signs[:, None])
+    def edge_labels(self, labels: Ints) -> Ints:
+        """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
+        places, given = _values(labels)
+        found = _rows(self._connection.execute(f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
+        self.counted.update(found[:, 0].tolist())
+        return _looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
@@ -161,10 +255,6 @@ class _Known:
         """Return (vertex, class) of the vertex labels that some triples give."""
         rows: Ints = triples[(triples[:, 0] == self.typed) & (triples[:, 2] < LITERAL_BASE)][:, 1:]
         return rows
-
-    def _signed(self, changes: Changes) -> tuple[Ints, Ints]:
-        come, gone = self.labels_in(changes.added), self.labels_in(changes.removed)
-        return np.concatenate([come, gone]), np.repeat([1, -1], [len(come), len(gone)])
 
 
 def _touched(known: _Known, changes: Changes) -> _Touched:
@@ -189,19 +279,19 @@ def _touched(known: _Known, changes: Changes) -> _Touched:
     return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
 
 
-def _edge_labels(touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
-    """Return (id) and what its row of ``edge_label`` gets: sums, maxima and kinds, in the order of the table."""
+def _edge_labels(known: _Known, touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
+    """Return edge labels with their rows by now, as far as more triples tell: maxima are never less than before."""
     t, out = touched, touched.direction == OUT
     change = t.after - t.before
     sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
     labels, at = np.unique(t.label, return_inverse=True)
-    found = np.zeros((len(labels), 8), np.int64)
+    found = known.edge_labels(labels)
     np.add.at(found[:, :4], at, np.column_stack(sums))
     np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
     held = ~out & (t.after > 0)
     np.bitwise_or.at(found[:, 6], at[held], np.array([kinds.get(v, 0) for v in t.vertex[held].tolist()], np.int64))
     np.maximum.at(found[:, 7], at, t.literals)
-    return labels[:, None], found
+    return labels, found
 
 
 def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
@@ -220,18 +310,18 @@ def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, In
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
     kept = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
-    kept = kept[~_among(kept, come)]
+    kept = kept[~among(kept, come)]
     old = np.unique(np.concatenate([come, gone])[:, 0])
     others = known.elsewhere(old[~known.fresh(old)])
     mine = np.column_stack([t.label, t.direction, t.vertex])
-    others = others[~_among(others[:, :3], mine)]
+    others = others[~among(others[:, :3], mine)]
     here = np.column_stack([mine, t.before, t.after])
     degrees = np.concatenate([here, others[:, [0, 1, 2, 3, 3]]])
     keys, values = [], []
 
     def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
         """Add what rows (label, direction, vertex) say for each class of their vertex."""
-        left, right = np.nonzero(rows[:, 2][:, None] == classes[:, 0])
+        left, right = _equal(rows[:, 2:3], classes[:, :1])
         keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
         values.append(np.column_stack([edges[left], vertices[left]]))
 
@@ -286,21 +376,40 @@ def _lost(
     return [(*row, kinds_now.bit_count() == 1 or not lost[row[0]] & ~seen.get(row[0], 0)) for *row, kinds_now in rows]
 
 
+def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
+    """Write rows of one of the tables of labels, of which some ids are there; those whose first value is 0 go."""
+    names = statistics.columns_of(table)
+    rows = np.column_stack([ids, values])
+    there = np.array([id in known for id in ids.tolist()], bool)
+    gone = values[:, 0] == 0
+    if gone.any():
+        places, which = _values(ids[gone])
+        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
+    for chosen, sql in (
+        (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
+                        " FROM {new} AS new WHERE held.id = new.id"),
+        (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
+    ):  # fmt: skip
+        if chosen.any():
+            new, given = _listed(names, rows[chosen])
+            connection.execute(sql.format(new=new), given)
+
+
 def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
     """Add rows to one of the tables of statistics."""
     if len(keys):
         names = statistics.columns_of(table)
-        rows = dict(zip(names, np.column_stack([keys, values]).T.tolist(), strict=True))
-        statistics.merge(
-            connection, table, f"SELECT {', '.join(f'unnest(${n}::BIGINT[]) AS {n}' for n in names)}", rows
-        )
+        statistics.merge(connection, table, *_listed(names, np.column_stack([keys, values])))
 
 
 def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
     """Return distinct keys, sorted, with the sums of their values; those alone that come to something, or all."""
-    distinct, at = np.unique(keys, axis=0, return_inverse=True)
-    sums = np.zeros((len(distinct), values.shape[1]), np.int64)
-    np.add.at(sums, at.reshape(-1), values)
+    if not len(keys):
+        return keys, values
+    order = np.lexsort(keys.T[::-1])
+    keys = keys[order]
+    begins = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    distinct, sums = keys[begins], np.add.reduceat(values[order], begins)
     chosen = np.ones(len(sums), bool) if all else sums.any(axis=1)
     return distinct[chosen], sums[chosen]
 
@@ -309,14 +418,53 @@ def _looked_up(table: Ints, keys: Ints) -> Ints:
     """Return what a table has for each key in the columns after those of the key; 0 where it has none."""
     width = keys.shape[1]
     found = np.zeros((len(keys), table.shape[1] - width), np.int64)
-    left, right = np.nonzero((keys[:, None, :] == table[None, :, :width]).all(axis=2))
+    left, right = _equal(keys, table[:, :width])
     found[left] = table[right, width:]
     return found
 
 
-def _among(rows: Ints, others: Ints) -> NDArray[np.bool_]:
+def _rows(result: duckdb.DuckDBPyConnection) -> Ints:
+    """Return the rows of a SELECT: int64 [rows, columns]."""
+    return np.column_stack([np.asarray(column, np.int64) for column in result.fetchnumpy().values()])
+
+
+def _listed(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[int]]]:
+    """Return rows as what can stand after FROM, with its parameters."""
+    columns = ", ".join(f"unnest(${name}::BIGINT[]) AS {name}" for name in names)
+    return f"(SELECT {columns})", dict(zip(names, rows.T.tolist(), strict=True))
+
+
+def _values(values: Ints) -> tuple[str, list[Any]]:
+    """Return what stands in ``IN (…)`` for some values, and its parameters.
+
+    A few are listed one by one: they are planned sooner than a join.
+    """
+    if len(values) > FEW:
+        return "SELECT unnest(?::BIGINT[])", [values.tolist()]
+    return ", ".join("?" * len(values)), values.tolist()
+
+
+def _equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return the places of rows in ``left`` and in ``right`` that are equal: a join."""
+    if len(left) * len(right) <= FEW * FEW:
+        at, there = np.nonzero((left[:, None, :] == right[None, :, :]).all(axis=2))
+        return at, there
+    rows = np.concatenate([left, right])
+    order = np.lexsort(rows.T[::-1])
+    number = np.empty(len(rows), np.int64)
+    number[order] = np.cumsum(np.concatenate([[False], (rows[order][1:] != rows[order][:-1]).any(axis=1)]))
+    mine, theirs = number[: len(left)], number[len(left) :]
+    by = np.argsort(theirs, kind="stable")
+    begins, ends = (np.searchsorted(theirs, mine, side, sorter=by) for side in ("left", "right"))
+    lengths = ends - begins
+    firsts = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
+    return np.repeat(np.arange(len(left)), lengths), by[firsts + np.arange(len(firsts))]
+
+
+def among(rows: Ints, others: Ints) -> NDArray[np.bool_]:
     """Which rows are among others."""
-    there: NDArray[np.bool_] = (rows[:, None, :] == others[None, :, :]).all(axis=2).any(axis=1)
+    there = np.zeros(len(rows), bool)
+    there[_equal(rows, others)[0]] = True
     return there
 
 

@@ -27,7 +27,8 @@ import numpy as np
 _VERSION = 1
 """Changes with what a file holds."""
 
-_ARRAY = 0x501
+_WRITEABLE = 0x400
+_ARRAY = 0x101 | _WRITEABLE
 """The flags of an array that its type tells: C order, aligned, writeable (NPY_ARRAY_CARRAY)."""
 
 _LIBC = {"memcpy", "memmove", "memset"}
@@ -54,7 +55,7 @@ def key_of(arguments: Sequence[Any]) -> Key | None:
     for argument in arguments:
         if isinstance(argument, np.ndarray):
             flags = argument.flags.num & _ARRAY
-            if flags | 0x400 != _ARRAY:
+            if flags | _WRITEABLE != _ARRAY:
                 return None
             key.append((argument.dtype.str, argument.ndim, flags))
         elif type(argument) in _SCALARS:
@@ -168,7 +169,7 @@ def types_of(signature: Sequence[Any]) -> Key | None:
     key: list[object] = []
     for found in signature:
         if isinstance(found, types.Array) and found.layout == "C" and found.aligned:
-            key.append((as_dtype(found.dtype).str, found.ndim, _ARRAY if found.mutable else _ARRAY & ~0x400))
+            key.append((as_dtype(found.dtype).str, found.ndim, _ARRAY if found.mutable else _ARRAY & ~_WRITEABLE))
         elif found in (types.int64, types.uint64, types.float64):
             key.append({types.int64: "i8", types.uint64: "u8"}.get(found, "f8"))
         else:

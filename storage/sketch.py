@@ -8,7 +8,7 @@ the ``k``-th powers of all degrees (falling powers, where edges must differ).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ class DegreeSketch:
     """Per bucket (degrees from one power of two to the next): (vertices, edges, sum of squared degrees)."""
 
     buckets: tuple[tuple[float, float, float], ...] = ()
+    _grown: dict[tuple[int, bool], float] = field(default_factory=dict, compare=False, repr=False)
+    """What :meth:`growth` has told."""
 
     @classmethod
     def of(cls, degrees: Ints) -> DegreeSketch:
@@ -61,5 +63,8 @@ class DegreeSketch:
 
     def growth(self, bound: int, falling: bool) -> float:
         """How many choices the next edge has at a vertex that ``bound`` (at least 1) of its edges led to."""
-        held = self.moment(bound, falling)
-        return self.moment(bound + 1, falling) / held if held else 0.0
+        known = self._grown.get((bound, falling))
+        if known is None:
+            held = self.moment(bound, falling)
+            known = self._grown[bound, falling] = self.moment(bound + 1, falling) / held if held else 0.0
+        return known

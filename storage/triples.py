@@ -7,16 +7,19 @@ Both orders agree, so what is sorted by the one is sorted by the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage import statistics
+from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.dictionary import term_counts
 from graphdb.storage.graph import LabelStatistics
 from graphdb.storage.sketch import DegreeSketch
-from graphdb.storage.statistics import PAIRS
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,31 +30,36 @@ Ids = NDArray[np.int64]
 class TripleStore:
     """A :class:`~graphdb.storage.graph.TripleSource` over the open database; a snapshot of its sizes.
 
-    ``lock`` serialises the use of the connection with everything else that uses it.
+    ``lock`` serialises the use of the connection with everything else that uses it.  ``edge_labels`` are those of the
+    catalog, by id, in its order; ``type_label`` is rdf:type's, where that is known.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, lock: RLock) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        lock: RLock,
+        edge_labels: Mapping[int, EdgeLabel],
+        type_label: int | None = None,
+    ) -> None:
         self._connection = connection
         self._lock = lock
-        self.resources = self._scalar("SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource")
-        self.literals = self._scalar(f"SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal")
-        found = self._query("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": RDF_TYPE})["id"]
-        self.type_label: int | None = int(found[0]) if len(found) else None
-        columns = self._query("SELECT * FROM _graphdb.edge_label ORDER BY id ASC", {})
-        self._statistics = {
-            int(label): LabelStatistics(*(int(columns[name][row]) for name in LabelStatistics.__dataclass_fields__))
-            for row, label in enumerate(columns["id"])
-        }
+        self._edge_labels = edge_labels
+        with lock:
+            self.resources, self.literals = term_counts(connection)
+            self.type_label = statistics.type_label(connection) if type_label is None else type_label
         self._degrees: dict[str, Ids] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
 
     def edge_labels(self) -> tuple[int, ...]:
         """All predicates that have a triple, sorted."""
-        return tuple(self._statistics)
+        return tuple(self._edge_labels)
 
     def statistics(self, label: int) -> LabelStatistics:
         """The stored statistics of one edge label."""
-        return self._statistics.get(label, LabelStatistics())
+        found = self._edge_labels.get(label)
+        if found is None:
+            return LabelStatistics()
+        return LabelStatistics(*(getattr(found, name) for name in LabelStatistics.__dataclass_fields__))
 
     def degrees(self, label: int, direction: int) -> DegreeSketch:
         """How the degrees of one label in a direction are distributed: the stored histogram."""
@@ -70,7 +78,7 @@ class TripleStore:
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))
         known = self._classes.get((label, direction, class_id))
-        return known if known is not None or len(self._classes) == PAIRS else (0, 0)
+        return known if known is not None or len(self._classes) == statistics.PAIRS else (0, 0)
 
     def edges(self, label: int) -> tuple[Ids, Ids]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""
@@ -116,6 +124,3 @@ class TripleStore:
         with self._lock:
             columns = self._connection.execute(sql, parameters).fetchnumpy()
         return {name: np.ascontiguousarray(column) for name, column in columns.items()}
-
-    def _scalar(self, sql: str) -> int:
-        return int(next(iter(self._query(sql, {}).values()))[0])

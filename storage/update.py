@@ -11,9 +11,12 @@ temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGIN
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from graphdb.storage import few, statistics
 from graphdb.storage.arrow import Windows
@@ -140,6 +143,11 @@ class Update:
         The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.  Triples
         may be given more than once.  No relation may read what is changed: a table of its own may.
         """
+        if removed is not None or added is not None:
+            gone, come = few.listed(removed), few.listed(added)
+            if gone is not None and come is not None and few.counts(self._connection):
+                self._apply_few(gone, come)
+                removed = added = None
         with ExitStack() as windows:
 
             def seen(name: str, relation: Relation | None) -> str | None:
@@ -170,22 +178,46 @@ class Update:
         lost, come = "temp._graphdb_gone" if gone else None, "temp._graphdb_new" if new else None
         if gone or new:
             changes = Changes.read(self._connection, lost, come) if gone + new <= MOST else None
-            self.changes.append(changes)
-            if changes is None or not few.change(self._connection, changes, self._fresh, self._fresh_literals):
-                statistics.change(
-                    self._connection,
-                    come or statistics.NOTHING,
-                    lost or statistics.NOTHING,
-                    fresh=self._fresh,
-                    literals=changes is None or changes.literals,
-                )
-            self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
+            statistics.change(
+                self._connection,
+                come or statistics.NOTHING,
+                lost or statistics.NOTHING,
+                fresh=self._fresh,
+                literals=changes is None or changes.literals,
+            )
+            self._changed(changes)
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
+    def _apply_few(self, removed: few.Ints, added: few.Ints) -> None:
+        """Do the same with a few triples that Python has: no tables of them are made."""
+        asked = np.unique(np.concatenate([removed, added]), axis=0)
+        there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
+        lost = np.unique(removed[few.among(removed, there)], axis=0)
+        new = np.unique(added[~few.among(added, there) | few.among(added, lost)], axis=0)
+        if len(lost):
+            relation, given = few.relation(lost)
+            for table in ("triple", "quad", "reifier"):
+                self._delete(table, relation, given=given)
+        if len(new):
+            relation, given = few.relation(new)
+            self._run(f"INSERT INTO _graphdb.triple SELECT {_TRIPLE} FROM {relation}", given)
+        if len(lost) or len(new):
+            changes = Changes(lost, new)
+            counted = few.change(self._connection, changes, self._fresh, self._fresh_literals, self._terms.kinds)
+            self._changed(replace(changes, counted=counted))
+
+    def _changed(self, changes: Changes | None) -> None:
+        """Note changes; by now there are triples of all terms."""
+        self.changes.append(changes)
+        self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
+
     def _apply_edges(self, touched: str | None, edges: str | None, properties: str | None) -> None:
         """Replace the rows of edges; reifiers of those that are no more go, too."""
+        if touched is None and edges is None and properties is None:
+            return
+        self.changes.append(Changes.read(self._connection, None, None))
         if touched is not None:
             for table in ("edge", "edge_property"):
                 self._delete(table, touched)
@@ -196,12 +228,14 @@ class Update:
             same = " AND ".join(f"e.{name} = t.{name}" for name in _EDGE.split(", "))
             self._delete("reifier", touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
 
-    def _delete(self, table: str, triples: str, condition: str = "") -> None:
+    def _delete(
+        self, table: str, triples: str, condition: str = "", given: Mapping[str, list[int]] | None = None
+    ) -> None:
         """Delete the rows of some triples."""
         same = " AND ".join(f"t.{name} = s.{name}" for name in _TRIPLE.split(", "))
-        self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}")
+        self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
 
-    def _run(self, sql: str) -> int:
+    def _run(self, sql: str, given: Mapping[str, list[int]] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
-        found = self._connection.execute(sql).fetchall()
+        found = self._connection.execute(sql, given).fetchall()
         return int(found[0][0]) if found else 0

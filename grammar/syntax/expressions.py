@@ -83,7 +83,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic: ``+ - * / % ^``."""
+    """Arithmetic: ``+ - * / % ^``; ``||`` joins texts or lists."""
 
     operator: str
     left: Expression

@@ -97,6 +97,12 @@ class Selector:
     count: int
     shortest: bool = False
     groups: bool = False
+    given: Parameter | None = None
+    """A parameter in the place of ``count``: what it says is put there before the query is bound."""
+
+
+NO_COUNT = "a number of paths is 1 or more"
+"""What is told of any other number before paths."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from functools import reduce
 from typing import Any
 
+from graphdb.decimals import EXACT, shortest
 from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
 from graphdb.interpret.values import group_key, is_number, sort_key, type_name
 from graphdb.temporal import Duration
+from graphdb.values import INT64
 
 Fail = Callable[[type[GraphDBError], str], GraphDBError]
 
@@ -34,12 +38,27 @@ def aggregate(name: str, values: list[Any], distinct: bool, argument: Any, fail:
             raise fail(TypeMismatchError, f"{name} needs numbers, found {type_name(value)}")
     match name:
         case "sum":
-            return math.fsum(values) if any(isinstance(value, float) for value in values) else sum(values)
+            total = _total(values)
+            if isinstance(total, int) and total not in INT64:
+                raise fail(ExecutionError, "a sum is out of range: 64 bits hold -2^63 to 2^63 - 1")
+            return total
         case "avg":
-            return math.fsum(values) / len(values) if values else None
+            return _total(map(float, values)) / len(values) if values else None
         case "stdev" | "stdevp":
             return _deviation([float(value) for value in values], sample=name == "stdev")
-    return _percentile(name, sorted(values), argument, fail)
+    return _percentile(name, sorted(values, key=sort_key), argument, fail)
+
+
+def _total(values: Iterable[Any]) -> Any:
+    """Return a sum without errors of rounding, of a type that holds all values."""
+    values = list(values)
+    if not any(isinstance(value, float) for value in values):
+        exact = any(isinstance(value, Decimal) for value in values)
+        return Decimal(shortest(reduce(EXACT.add, values, Decimal()))) if exact else sum(values)
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # on the way, or infinities of both signs
+        return sum(map(float, values))
 
 
 def _durations(name: str, values: list[Duration]) -> Duration:
@@ -55,8 +74,9 @@ def _deviation(values: list[float], *, sample: bool) -> float:
     count = len(values)
     if count < 2:
         return 0.0
-    mean = math.fsum(values) / count
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - sample))
+    mean = _total(values) / count
+    squares = _total((value - mean) * (value - mean) for value in values)
+    return math.sqrt(squares / (count - sample))
 
 
 def _percentile(name: str, values: list[Any], fraction: Any, fail: Fail) -> Any:
@@ -67,6 +87,7 @@ def _percentile(name: str, values: list[Any], fraction: Any, fail: Fail) -> Any:
         return None
     if name == "percentiledisc":
         return values[max(math.ceil(fraction * len(values)) - 1, 0)]
-    at = fraction * (len(values) - 1)
+    at = float(fraction) * (len(values) - 1)
     low, high = math.floor(at), math.ceil(at)
-    return float(values[low] + (values[high] - values[low]) * (at - low))
+    start, end = float(values[low]), float(values[high])
+    return start if low == high else start + (end - start) * (at - low)

@@ -1,13 +1,15 @@
-"""Arithmetic over Python values: numbers, and what else ``+ - * / % ^`` take: texts, lists, times and durations."""
+"""Arithmetic over Python values: numbers, and what else ``+ - * / % ^ ||`` take: texts, lists, times and durations."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphdb.decimals import DIGITS, EXACT, shortest
 from graphdb.errors import ExecutionError, MemoryLimitError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import wrong
@@ -33,6 +35,11 @@ def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
     MemoryLimitError
         The list or text would be too long.
     """
+    if node.operator == "||":
+        pair = (left, right)
+        if None not in pair and not any(all(isinstance(each, kind) for each in pair) for kind in (str, list)):
+            raise wrong(context, node, f"|| cannot take {type_name(left)} and {type_name(right)}")
+        node = replace(node, operator="+")
     if node.operator == "+" and (isinstance(left, list) or isinstance(right, list)):
         if left is None or right is None:
             return None
@@ -61,35 +68,60 @@ def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
 
 
 def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
-    if isinstance(left, float) or isinstance(right, float):
-        left, right = float(left), float(right)
-    whole = isinstance(left, int) and isinstance(right, int)
-    try:
-        match node.operator:
-            case "+":
-                return fits(context, left + right, node)
-            case "-":
-                return fits(context, left - right, node)
-            case "*":
-                return fits(context, left * right, node)
-            case "^":
-                with np.errstate(all="ignore"):  # IEEE's: no complex numbers, and 0 ^ -1 is infinite
-                    return float(np.power(float(left), float(right)))
-        if not right and (whole or isinstance(right, Decimal)):
-            raise wrong(context, node, "division by zero", ExecutionError)
-        if node.operator == "/":
-            if whole:
-                quotient = abs(left) // abs(right)
-                return fits(context, quotient if (left < 0) == (right < 0) else -quotient, node)
-            return left / right if right else _over_zero(float(left))
-        if whole:
-            rest = abs(left) % abs(right)
-            return rest if left >= 0 else -rest
-        return math.fmod(left, right) if right else math.nan
-    except OverflowError:
-        return math.inf
-    except ArithmeticError:
-        return math.nan
+    operator = node.operator
+    if operator == "^":
+        with np.errstate(all="ignore"):  # IEEE's: no complex numbers, and 0 ^ -1 is infinite
+            return float(np.power(float(left), float(right)))
+    if isinstance(left, int) and isinstance(right, int):
+        return fits(context, _whole(context, node, left, right), node)
+    if operator == "/" or isinstance(left, float) or isinstance(right, float):
+        return _real(operator, float(left), float(right))
+    if operator == "%" and not right:
+        raise wrong(context, node, "division by zero", ExecutionError)
+    call = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "%": EXACT.remainder}[operator]
+    found = Decimal(shortest(call(left, right)))
+    return found if len(found.as_tuple().digits) <= DIGITS else float(found)
+
+
+def _whole(context: Context, node: ast.Binary, left: int, right: int) -> int:
+    """Return what an operator makes of two integers: divided, they are cut towards zero."""
+    match node.operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+    if not right:
+        raise wrong(context, node, "division by zero", ExecutionError)
+    quotient, rest = divmod(abs(left), abs(right))
+    if node.operator == "/":
+        return quotient if (left < 0) == (right < 0) else -quotient
+    return rest if left >= 0 else -rest
+
+
+def _real(operator: str, left: float, right: float) -> float:
+    """Return what an operator makes of two floats, as IEEE has it."""
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/":
+            return left / right if right else _over_zero(left, right)
+    return math.fmod(left, right) if right and math.isfinite(left) else math.nan
+
+
+def negated(value: Any) -> Any:
+    """Return a number with the other sign."""
+    return EXACT.minus(value) if isinstance(value, Decimal) else -value
+
+
+def absolute(value: Any) -> Any:
+    """Return a number without its sign."""
+    return EXACT.abs(value) if isinstance(value, Decimal) else abs(value)
 
 
 def fits(context: Context, value: Any, node: ast.Expression) -> Any:
@@ -112,5 +144,7 @@ def _temporal(operator: str, left: Any, right: Any) -> Any:
     return None
 
 
-def _over_zero(value: float) -> float:
-    return math.nan if not value or math.isnan(value) else math.copysign(math.inf, value)
+def _over_zero(value: float, zero: float) -> float:
+    if not value or math.isnan(value):
+        return math.nan
+    return math.copysign(math.inf, value) * math.copysign(1, zero)

@@ -108,6 +108,11 @@ class Context:
         return self._snapshot_of().names
 
     @property
+    def ids(self) -> dict[str, int | None]:
+        """The ids of IRIs that were looked up already."""
+        return self._snapshot_of().ids
+
+    @property
     def connection(self) -> Connection:
         """The connection to DuckDB."""
         return self._snapshot_of().connection
@@ -128,8 +133,8 @@ class Context:
         if self._lazy_hidden is None or self._lazy_hidden == ABSENT:
             self._lazy_hidden = self.new_names.get(VERTEX, ABSENT)
             if self._lazy_hidden == ABSENT:
-                found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": VERTEX})
-                self._lazy_hidden = found[0][0] if found else ABSENT
+                found = self.resource(VERTEX)
+                self._lazy_hidden = ABSENT if found is None else found.id
         return self._lazy_hidden
 
     def property_id(self, key: ast.KeyName) -> int:
@@ -260,8 +265,11 @@ class Context:
     def resource(self, iri: str) -> Vertex | None:
         """Return the vertex with an IRI, or None."""
         if iri not in self._resources:
-            found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
-            self._resources[iri] = Vertex(found[0][0]) if found else None
+            id = self.ids.get(iri)
+            if id is None:
+                found = self.connection.rows("SELECT id FROM _graphdb.resource WHERE iri = $iri", {"iri": iri})
+                id = self.ids[iri] = found[0][0] if found else None
+            self._resources[iri] = None if id is None else Vertex(id)
         return self._resources[iri]
 
     # --- the engine's own names

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from graphdb.decimals import shortest
 from graphdb.errors import TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Call, Function, strict, wrong
@@ -30,7 +31,7 @@ def text_of(value: Any) -> str:
             return "Infinity" if value > 0 else "-Infinity"
         text = repr(value)
         return text.replace("e+", "E").replace("e-0", "E-").replace("e", "E")
-    return str(value)
+    return shortest(value) if isinstance(value, Decimal) else str(value)
 
 
 def _to_string(context: Context, node: ast.Expression, value: Any) -> Any:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb import times
 from graphdb.aggregates import is_aggregate
 from graphdb.errors import BindError, ExecutionError, GraphDBError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions, lists
-from graphdb.interpret.arithmetic import computed, fits
+from graphdb.interpret.arithmetic import computed, fits, negated
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.values import (
     Answer,
@@ -29,7 +30,7 @@ from graphdb.interpret.values import (
     type_name,
 )
 from graphdb.storage.terms import LITERAL_BASE
-from graphdb.temporal import Duration, Temporal, exact
+from graphdb.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -199,13 +200,16 @@ class Compiler:
                 return value if node.operator == "+" else value.times(exact(-1))
             if not is_number(value):
                 raise self.error(node, f"{node.operator} needs a number, found {type_name(value)}")
-            return fits(self.context, -value if node.operator == "-" else value, node)
+            return fits(self.context, negated(value) if node.operator == "-" else value, node)
 
         return sign
 
     def _comparison(self, node: ast.Comparison) -> Evaluate:
         operands = [self.compile(operand) for operand in node.operands]
         tests = [_COMPARISONS[operator] for operator in node.operators]
+        unzoned = [times.unzoned(operand, self.context.arguments) for operand in node.operands]
+        if any(unzoned):
+            tests = [_locally(test, unzoned[i], unzoned[i + 1]) for i, test in enumerate(tests)]
         if len(tests) == 1:
             (test,), (left, right) = tests, operands
             return lambda row: test(left(row), right(row))
@@ -373,6 +377,18 @@ def _not_equals(left: Any, right: Any) -> Answer:
         return any_of(_not_equals, left, right)
     answer = equals(left, right)
     return None if answer is None else not answer
+
+
+def _locally(test: Callable[[Any, Any], Answer], left: bool, right: bool) -> Callable[[Any, Any], Answer]:
+    """Return a comparison in which a side is a point in time without a zone: local where the other one is."""
+
+    def one_of(value: Any, other: Any, unzoned: bool) -> Any:
+        first = other[0] if isinstance(other, Several) else other
+        if unzoned and isinstance(first, LocalDateTime) and isinstance(value, DateTime):
+            return LocalDateTime(value.days, value.nanoseconds)
+        return value
+
+    return lambda a, b: test(one_of(a, b, left), one_of(b, a, right))
 
 
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Answer]] = {

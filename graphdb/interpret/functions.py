@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 import random
+import unicodedata
+import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import ExecutionError, MemoryLimitError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.sugar import FORMS
 from graphdb.interpret import conversions, times
-from graphdb.interpret.arithmetic import fits
+from graphdb.interpret.arithmetic import absolute, fits
 from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.lists import LONGEST
@@ -50,6 +53,15 @@ def _replace(context: Context, node: ast.Expression, text: str, old: str, new: s
     if len(text) + text.count(old) * len(new) > 10 * LONGEST:
         raise wrong(context, node, f"a text of more than {10 * LONGEST:,} characters is too long", MemoryLimitError)
     return text.replace(old, new) if old else text
+
+
+_BLANKS = " \t\n\r\f"
+
+
+def _normalize(context: Context, node: ast.Expression, text: str, form: Any = "NFC") -> str:
+    if form not in FORMS:
+        raise wrong(context, node, f"normalize takes {', '.join(sorted(FORMS))}, found '{form}'", ExecutionError)
+    return unicodedata.normalize(form, text)
 
 
 def _split(text: str, separator: Any) -> list[str]:
@@ -168,12 +180,19 @@ def _float(call: Callable[[float], float]) -> Function:
     return plain(safe, "number", result="float")
 
 
+def _sinh(value: float) -> float:
+    try:
+        return math.sinh(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def _log(call: Callable[[float], float]) -> Callable[[float], float]:
     return lambda value: -math.inf if value == 0 else call(value)
 
 
 def _whole(call: Callable[[float], int]) -> Callable[[float], float]:
-    return lambda value: float(call(value)) if math.isfinite(value) else value
+    return lambda value: math.copysign(call(value), value) if math.isfinite(value) else value
 
 
 def _round(value: Any, digits: int = 0) -> float:
@@ -208,9 +227,11 @@ def _functions() -> Mapping[str, Function]:
         # strings
         "toupper": plain(str.upper, "string", result="string"),
         "tolower": plain(str.lower, "string", result="string"),
-        "trim": plain(lambda t: t.strip(" \t\n\r\f"), "string", result="string"),
-        "ltrim": plain(lambda t: t.lstrip(" \t\n\r\f"), "string", result="string"),
-        "rtrim": plain(lambda t: t.rstrip(" \t\n\r\f"), "string", result="string"),
+        "trim": plain(lambda t: t.strip(_BLANKS), "string", result="string"),
+        "btrim": plain(lambda t, c=_BLANKS: t.strip(c), "string", "string", least=1, result="string"),
+        "ltrim": plain(lambda t, c=_BLANKS: t.lstrip(c), "string", "string", least=1, result="string"),
+        "rtrim": plain(lambda t, c=_BLANKS: t.rstrip(c), "string", "string", least=1, result="string"),
+        "normalize": Function(checked(_normalize, "string", "string"), 1, 2, ("string", "string"), "string"),
         "replace": Function(checked(_replace, "string", "string", "string"), 3, 3, ("string",), "string"),
         "split": plain(_split, "string", "string", result="list"),
         "substring": Function(
@@ -220,7 +241,7 @@ def _functions() -> Mapping[str, Function]:
         "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
         "charlength": plain(len, "string", result="integer"),
         # numbers
-        "abs": Function(checked(lambda c, n, v: fits(c, abs(v), n), "number"), kinds=("number",), result="number"),
+        "abs": Function(checked(lambda c, n, v: fits(c, absolute(v), n), "number"), kinds=("number",), result="number"),
         "sign": plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
         "ceil": _float(_whole(math.ceil)),
         "floor": _float(_whole(math.floor)),
@@ -230,20 +251,23 @@ def _functions() -> Mapping[str, Function]:
         "log": _float(_log(math.log)),
         "log10": _float(_log(math.log10)),
         "cot": _float(lambda v: 1 / math.tan(v)),
+        "sinh": _float(_sinh),
+        "coth": _float(lambda v: 1 / math.tanh(v) if v else math.nan),
         "haversin": _float(lambda v: math.sin(v / 2) ** 2),
         "atan2": plain(math.atan2, "number", "number", result="float"),
         "isnan": plain(lambda v: isinstance(v, float) and math.isnan(v), "number", result="boolean"),
         "e": Function(lambda c, n: math.e, 0, 0, result="float"),
         "pi": Function(lambda c, n: math.pi, 0, 0, result="float"),
+        "randomuuid": Function(lambda c, n: str(uuid.uuid4()), 0, 0, result="string"),
         "rand": Function(lambda c, n: random.random(), 0, 0, result="float"),
         "timestamp": Function(lambda c, n: c.started // 10**6, 0, 0, result="integer"),
         "coalesce": Function(lambda c, n, *values: next((v for v in values if v is not None), None), 1, 99),
         "exists": Function(lambda c, n, value: value is not None, result="boolean"),
     }
-    for name in ("sin", "cos", "tan", "asin", "acos", "atan", "degrees", "radians"):
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan", "cosh", "tanh", "degrees", "radians"):
         found[name] = _float(getattr(math, name))
     others = {"upper": "toupper", "lower": "tolower", "rels": "relationships", "ceiling": "ceil", "ln": "log"}
-    others |= {"char_length": "charlength", "character_length": "charlength", "btrim": "trim"}
+    others |= {"char_length": "charlength", "character_length": "charlength"}
     return {
         **found,
         **conversions.FUNCTIONS,

@@ -26,8 +26,12 @@ class Naming:
         missing = [iri for iri in iris if iri not in new]
         if missing:
             ours = [iri for iri in (RDF_TYPE, VERTEX) if iri not in new]  # asked for soon
-            missing = [*ours, *(iri for iri in missing if iri not in ours)]
-            new.update(zip(missing, self._update.resources(missing), strict=True))
+            wanted = [*ours, *(iri for iri in missing if iri not in ours)]
+            known = {iri: id for iri in wanted if (id := self._context.ids.get(iri)) is not None}
+            if missing := [iri for iri in wanted if iri not in known]:
+                known.update(zip(missing, self._update.resources(missing), strict=True))
+                self._context.ids.update(known)
+            new.update(known)
             self._context.forget_names()
         return [new[iri] for iri in iris]
 

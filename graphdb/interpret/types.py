@@ -213,6 +213,11 @@ class StaticTypes:
     def _binary(self, node: ast.Binary, scope: Scope) -> Static:
         left, right = self.of(node.left, scope), self.of(node.right, scope)
         bases = (left.base, right.base)
+        if node.operator == "||":
+            known = {base for base in bases if base not in _OPEN}
+            if len(known) > 1 or not known <= {"string", "list"}:
+                raise self._mismatch(f"|| needs two strings or two lists, found {left} and {right}", node)
+            return STRING if "string" in bases else common([left, right]) if "list" in bases else ANY
         if node.operator == "+" and "list" in bases:
             sides = [type.element or ANY if type.base == "list" else type for type in (left, right)]
             return list_of(common(sides))
@@ -262,14 +267,15 @@ class StaticTypes:
             results.append(self.of(node.otherwise, scope))
         return common(results)
 
-    def _source(self, node: ast.Expression, scope: Scope) -> Static:
+    def source(self, node: ast.Expression, scope: Scope) -> Static:
+        """Return the type of the items of what must be a list."""
         source = self.of(node, scope)
         if source.base not in ("list", *_OPEN):
             raise self._mismatch(f"expected a list, found {source}", node)
         return source.element or ANY if source.base == "list" else ANY
 
     def _listcomprehension(self, node: ast.ListComprehension, scope: Scope) -> Static:
-        element = self._source(node.source, scope)
+        element = self.source(node.source, scope)
         inner = {**scope, node.variable.name: element}
         for part in (node.where, node.result):
             if part is not None:
@@ -279,7 +285,7 @@ class StaticTypes:
         return list_of(element if node.result is None else self.of(node.result, inner))
 
     def _listpredicate(self, node: ast.ListPredicate, scope: Scope) -> Static:
-        element = self._source(node.source, scope)
+        element = self.source(node.source, scope)
         if node.where is not None:
             self._checker.no_aggregate(node.where)
             self.condition(node.where, {**scope, node.variable.name: element})
@@ -287,7 +293,7 @@ class StaticTypes:
 
     def _reduce(self, node: ast.Reduce, scope: Scope) -> Static:
         self.of(node.start, scope)
-        element = self._source(node.source, scope)
+        element = self.source(node.source, scope)
         self.of(node.step, {**scope, node.variable.name: element, node.accumulator.name: ANY})
         return ANY
 

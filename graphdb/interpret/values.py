@@ -7,12 +7,13 @@ Equality and comparison know three answers: True, False and None (unknown).
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from graphdb.temporal import Duration, Temporal
+from graphdb.temporal import DateTime, Duration, Temporal
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def equals(left: Any, right: Any) -> Answer:
     if isinstance(left, Several) or isinstance(right, Several):
         return any_of(equals, left, right)
     if is_number(left):
-        return is_number(right) and bool(left == right)
+        return is_number(right) and _of_one_kind(left, right, operator.eq)
     kind = type(left)
     if isinstance(left, list):
         if not isinstance(right, list):
@@ -115,7 +116,16 @@ def equals(left: Any, right: Any) -> Answer:
         if left.keys() != right.keys():
             return False
         return _all_equal(list(left.values()), [right[key] for key in left])
+    if isinstance(left, DateTime) and isinstance(right, DateTime):
+        return left.instant == right.instant
     return bool(left == right)
+
+
+def _of_one_kind(left: Any, right: Any, test: Callable[[Any, Any], bool]) -> bool:
+    """Compare two numbers, as floats where one is a float: Python would compare them exactly, and SQL does not."""
+    if left.__class__ is not right.__class__ and float in (left.__class__, right.__class__):
+        return test(float(left), float(right))
+    return bool(test(left, right))
 
 
 def _all_equal(left: list[Any], right: list[Any]) -> Answer:
@@ -156,9 +166,12 @@ def compare(left: Any, right: Any) -> int | None:
     """Return -1, 0 or 1; None where the values have no order."""
     if left is None or right is None:
         return None
+    if is_number(left) and is_number(right):
+        return -1 if _of_one_kind(left, right, operator.lt) else int(_of_one_kind(left, right, operator.gt))
+    if isinstance(left, DateTime) and isinstance(right, DateTime):
+        return (left.instant > right.instant) - (left.instant < right.instant)
     comparable = (
-        (is_number(left) and is_number(right))
-        or (isinstance(left, str) and isinstance(right, str))
+        (isinstance(left, str) and isinstance(right, str))
         or (isinstance(left, bool) and isinstance(right, bool))
         or (isinstance(left, Temporal) and type(left) is type(right) and not isinstance(left, Duration))
     )

@@ -6,11 +6,14 @@ the end of the statement.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from graphdb.errors import ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
@@ -18,9 +21,10 @@ from graphdb.interpret.match import Rows
 from graphdb.interpret.merging import apart, either_way
 from graphdb.interpret.naming import Naming, key_named
 from graphdb.interpret.pending import Pending, Triple
-from graphdb.interpret.values import Edge, Path, Several, Vertex, group_key, type_name
+from graphdb.interpret.values import Edge, Path, Several, Vertex, equals, group_key, is_number, type_name
 from graphdb.interpret.view import Fact
 from graphdb.literals import literal_of
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.storage.update import Update
 
 
@@ -356,8 +360,9 @@ class Writer:
     # --- MERGE
 
     def _merge(self, clause: ast.MergeClause, rows: Rows) -> Rows:
-        self._refuse_nulls(clause.pattern, rows)
-        if len(rows) > 1 and not apart(clause, rows[0]):
+        asked = self._asked(clause.pattern, rows)
+        alone = len(rows) < 2 or apart(clause, rows[0], _holding(rows), partial(self._keys, rows))
+        if not alone or any(map(_of_several_kinds, zip(*asked, strict=True))):
             return [new for row in rows for new in self._merge(clause, [row])]
         number = self.context.fresh("row")
         tagged = [{**row, number: i} for i, row in enumerate(rows)]
@@ -367,10 +372,10 @@ class Writer:
             found[row.pop(number)].append(row)
         made: dict[Any, Row] = {}
         result = []
-        for row, matches in zip(rows, found, strict=True):
+        for row, matches, values in zip(rows, found, asked, strict=True):
             key = None
             if not matches:
-                key = self._merge_key(clause, row)
+                key = self._merge_key(clause, row, values)
                 if key in made:
                     new = made[key]
                     matches = [{**row, **{name: value for name, value in new.items() if name not in row}}]
@@ -386,30 +391,49 @@ class Writer:
             result += matches
         return result
 
+    def _keys(self, rows: Rows, node: ast.Expression) -> set[str] | None:
+        """Return the keys of the maps that an expression yields for some rows; None where it yields something else."""
+        if not free_variables(node) <= rows[0].keys() or any(isinstance(part, SUBQUERIES) for part in walk(node)):
+            return None
+        value_of, names = self._compiler.compile(node), set[str]()
+        for row in rows:
+            value = value_of(row)
+            if not isinstance(value, dict):
+                return None
+            names |= value.keys()
+        return names
+
     def _elements(self, pattern: ast.PathPattern) -> list[ast.NodePattern | ast.EdgePattern]:
         return [*pattern.nodes, *(edge for edge in pattern.edges if isinstance(edge, ast.EdgePattern))]
 
-    def _refuse_nulls(self, pattern: ast.PathPattern, rows: Rows) -> None:
+    def _asked(self, pattern: ast.PathPattern, rows: Rows) -> list[list[Any]]:
+        """Return the values of properties that each row asks for; refuse to look for null."""
+        asked: list[list[Any]] = [[] for _ in rows]
         for element in self._elements(pattern):
-            for key, value in element.properties.items if element.properties is not None else ():
-                compiled = self._compiler.compile(value)
-                if any(compiled(row) is None for row in rows):
-                    raise ExecutionError(
-                        f"MERGE cannot look for a null '{key.text}': nothing equals null",
-                        text=self.context.text,
-                        position=key.span.start,
-                    )
+            for key, node in element.properties.items if element.properties is not None else ():
+                value_of = self._compiler.compile(node)
+                for row, values in zip(rows, asked, strict=True):
+                    values.append(value_of(row))
+                    if values[-1] is None:
+                        raise ExecutionError(
+                            f"MERGE cannot look for a null '{key.text}': nothing equals null",
+                            text=self.context.text,
+                            position=key.span.start,
+                        )
+        return asked
 
-    def _merge_key(self, clause: ast.MergeClause, row: Row) -> Any:
-        """What makes two rows ask for the same thing: the vertices that they know, and the values of properties."""
+    def _merge_key(self, clause: ast.MergeClause, row: Row, asked: list[Any]) -> Any:
+        """What makes two rows ask for the same thing: the vertices that they know, and the values of properties.
+
+        A value that does not equal itself (NaN) is never found: nothing is the same as what asks for it.
+        """
         ends = either_way(clause, row)
-        known: list[Any] = [] if ends is None else [frozenset(row[name] for name in ends)]
-        for element in self._elements(clause.pattern):
-            if ends is None and element.variable is not None and element.variable.name in row:
-                known.append(row[element.variable.name])
-            for key, value in element.properties.items if element.properties is not None else ():
-                known.append((key, group_key(self._compiler.compile(value)(row))))
-        return tuple(known)
+        if ends is not None:
+            known: list[Any] = [frozenset(row[name] for name in ends)]
+        else:
+            names = [each.variable.name for each in self._elements(clause.pattern) if each.variable is not None]
+            known = [row[name] for name in names if name in row]
+        return (*known, *(group_key(value) if equals(value, value) else object() for value in asked))
 
     def finish(self) -> Changes:
         """Write what is left; return what changed.
@@ -431,3 +455,22 @@ class Writer:
                     hint="delete them too, or write DETACH DELETE",
                 )
         return self.changes
+
+
+def _of_several_kinds(values: Iterable[Any]) -> bool:
+    """Whether some are numbers of different types, which equal others than those that are grouped with them."""
+    return len({type(value) for value in values if is_number(value)}) > 1
+
+
+def _holding(rows: Rows) -> set[str]:
+    """Return the names of what may hold vertices or edges."""
+    return {name for row in rows for name, value in row.items() if _holds(value)}
+
+
+def _holds(value: Any) -> bool:
+    match value:
+        case list():
+            return any(map(_holds, value))
+        case dict():
+            return any(map(_holds, value.values()))
+    return isinstance(value, (Vertex, Edge, Path))

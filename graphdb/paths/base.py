@@ -42,7 +42,7 @@ class PreparedPaths(Prepared):
     """A query with paths that is ready to run."""
 
     def describe(self, label: Callable[[int], str]) -> Iterator[str]:
-        """How the paths are found, for EXPLAIN; ``label`` writes edge labels."""
+        """How the paths are found, for EXPLAIN; ``label`` writes edge labels; abstract."""
         raise NotImplementedError
 
 

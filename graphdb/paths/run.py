@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.aggregates import is_aggregate
+from graphdb.decode import Arrays
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -124,7 +125,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     # --- running
 
-    def run(self, prepared: Prepared | Program) -> pa.Table | Counted:
+    def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if isinstance(prepared, Unrolled) and prepared.wanted.count_only:
             shaped = prepared.shaped

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates
 from graphdb.choices import settle
+from graphdb.decode import Arrays
 from graphdb.errors import NotSupportedError
-from graphdb.execute.paths import Found, Paths
+from graphdb.execute.found import Found
+from graphdb.execute.paths import Paths
 from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -34,7 +37,7 @@ from graphdb.pattern.pieces import Piece, pieces_of
 from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
 from graphdb.returns import wanted, window_of
-from graphdb.spelled import path_array
+from graphdb.spelled import Walks
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, PATH
 
@@ -137,7 +140,7 @@ class SelectedRun(AlongRun):
         further |= dict.fromkeys(paths, Typed("b.path", PATH))
         if edge.variable is not None:
             further[edge.variable.name] = edges_of("b.path")
-        free = [pair for pair in bound.unequal if {source, target} & {*pair}]
+        free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]
         joined = _joined(selected, needs, free)
         shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
         shaped = shaper.shape(returns, items, window, written=True)
@@ -212,11 +215,13 @@ class SelectedRun(AlongRun):
             raise NotSupportedError("paths beyond the shortest are supported in SQL between known ends only")
         around = self._beside(bound, vertices, needs, free, {source, target})
         step = replace(step, bound=known)
-        if len(free) == 2 and needs.duplicates == "drop" and step.single and not (measured or bound.unequal):
-            if set(needs.vertices) == {target} and starts is not None:
-                step = replace(step, bound=False, only="target")
-            elif set(needs.vertices) == {source} and ends is not None:
-                step = replace(step, bound=False, only="source")
+        both = {(min(source, target), max(source, target))}
+        if len(free) == 2 and needs.duplicates == "drop" and step.single and not measured and {*bound.unequal} <= both:
+            apart = bool(bound.unequal)
+            if set(needs.vertices) == {target} and starts is not None and (not apart or len(starts) == 1):
+                step = replace(step, bound=False, only="target", apart=apart)
+            elif set(needs.vertices) == {source} and ends is not None and (not apart or len(ends) == 1):
+                step = replace(step, bound=False, only="source", apart=apart)
         return Selected(None, needs, None, bound, False, step, around, source, target, starts, ends)  # type: ignore[arg-type]
 
     def _beside(
@@ -249,45 +254,52 @@ class SelectedRun(AlongRun):
         with ExitStack() as stack:
             if prepared.around is not None:
                 stack.enter_context(self._matched(prepared.around).visible())
-            stack.enter_context(self._paths(prepared).visible())
+            blocks = self._found(prepared, self._search(prepared))
+            stack.enter_context(self._held(prepared, blocks).visible())
             yield
 
-    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Waiting:
+    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Arrays | Waiting:
         """Return a result that is columns of the step; where that is too much for memory, what was kept of it."""
         import pyarrow as pa
 
-        found = self._paths(prepared)
+        blocks = self._found(prepared, self._search(prepared))
+        first = list(islice(blocks, 2))
+        window, numbered = prepared.shaped.window, prepared.step.numbered
+        if len(first) == 1 and not numbered and window == (0, None):
+            columns = _columns(prepared, first[0])
+            return Arrays([columns[name]() for name in names], len(first[0]))
+        found = self._held(prepared, chain(first, blocks))
         table = found.table
         if table is None:
             return found
-        if prepared.step.numbered:
+        if numbered:
             rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
             table = table.take(pa.array(rows))
-        window = prepared.shaped.window
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)
 
     def number_found(self, prepared: Selected) -> int:
         """Return how many ends are found."""
-        self.control = control = self.new_control()
-        return sum(map(len, self._found(prepared, Paths(self._snapshot.graph, prepared.step, control))))
+        return sum(map(len, self._found(prepared, self._search(prepared))))
 
-    def _paths(self, prepared: Selected) -> Waiting:
-        """Find the paths; what is around them is visible already."""
+    def _search(self, prepared: Selected) -> Paths:
         self.control = control = self.new_control()
-        paths = Paths(self._snapshot.graph, prepared.step, control)
+        return Paths(self._snapshot.graph, prepared.step, control)
+
+    def _held(self, prepared: Selected, blocks: Iterable[Found]) -> Waiting:
+        """Keep the paths that are found, as many as are wanted."""
         limit = prepared.wanted.limit if prepared.around is None else None
         found: Waiting | None = None
-        for block in self._found(prepared, paths):
-            table = self._table(prepared, block)
+        for block in blocks:
+            table = _table(prepared, block)
             found = found or Waiting(self, FOUND, table.slice(0, 0), self._bindings_bytes // 4)
             found.add(table)
             if limit is not None and found.rows >= limit:
                 break
-        return found or Waiting(self, FOUND, self._table(prepared, _NOTHING), self._bindings_bytes // 4)
+        return found or Waiting(self, FOUND, _table(prepared, _NOTHING), self._bindings_bytes // 4)
 
     def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
-        """Yield the paths between all ends that there are."""
+        """Yield the paths between all ends that there are; what is around them is visible already."""
         source, target, starts, ends = prepared.source, prepared.target, prepared.starts, prepared.ends
         known = [] if prepared.around is None else [e for e in (source, target) if e in prepared.around.needs.vertices]
         if known:
@@ -311,22 +323,28 @@ class SelectedRun(AlongRun):
             return
         yield from paths.across(starts, ends)
 
-    def _table(self, prepared: Selected, found: Found) -> pa.Table:
-        """Rows of the step as a table."""
-        import pyarrow as pa
 
-        step = prepared.step
-        columns: dict[str, Any] = {
-            f"v{prepared.source}": pa.array(found.sources),
-            f"v{prepared.target}": pa.array(found.targets),
-            "length": pa.array(found.lengths),
-        }
-        if step.numbered:
-            ones = np.ones(len(found), np.int64)
-            columns["n"] = pa.array(ones if found.counts is None else found.counts)
-        if step.spelled:
-            columns["path"] = path_array(found.starts, found.walks, found.codes)
-        return pa.table(columns)
+def _columns(prepared: Selected, found: Found) -> dict[str, Callable[[], pa.Array | Walks]]:
+    """What makes each column of the step."""
+    import pyarrow as pa
+
+    return {
+        f"v{prepared.source}": lambda: pa.array(found.sources),
+        f"v{prepared.target}": lambda: pa.array(found.targets),
+        "length": lambda: pa.array(found.lengths),
+        "n": lambda: pa.array(np.ones(len(found), np.int64) if found.counts is None else found.counts),
+        "path": lambda: Walks(found.starts, found.walks, found.codes),
+    }
+
+
+def _table(prepared: Selected, found: Found) -> pa.Table:
+    """Rows of the step as a table."""
+    import pyarrow as pa
+
+    step = prepared.step
+    unasked = [*([] if step.numbered else ["n"]), *([] if step.spelled else ["path"])]
+    columns = {name: make() for name, make in _columns(prepared, found).items() if name not in unasked}
+    return pa.table({name: c.array() if isinstance(c, Walks) else c for name, c in columns.items()})
 
 
 _NOTHING = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))

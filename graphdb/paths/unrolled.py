@@ -67,10 +67,11 @@ class UnrolledRun(PathBase):
         outer.residual = list(after)
         kinds: dict[Type, set[str]] = {EDGE: edges, PATH: paths, list_of(EDGE): lists}
         kinds[INTEGER] = {length_name(name) for name in paths}
-        # Columns are numbered: SQL takes n and N for one name, and the number of matches is n.
-        spelled = {name: f"v{i}" for i, name in enumerate(sorted({*outer.vertex_of}.union(*kinds.values())))}
-        columns = {name: variable(outer.vertices[i], f"b.{spelled[name]}") for name, i in outer.vertex_of.items()}
-        columns |= {name: Typed(f"b.{spelled[name]}", type) for type, names in kinds.items() for name in names}
+        # A user's names are not those of columns: SQL tells no capitals, and a count is a column, too.
+        named = sorted({*outer.vertex_of, *(name for names in kinds.values() for name in names)})
+        at = {name: f"c{i}" for i, name in enumerate(named)}
+        columns = {name: variable(outer.vertices[i], f"b.{at[name]}") for name, i in outer.vertex_of.items()}
+        columns |= {name: Typed(f"b.{at[name]}", type) for type, names in kinds.items() for name in names}
 
         window = window_of(returns, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
@@ -83,11 +84,12 @@ class UnrolledRun(PathBase):
         needs = replace(needs, limit=None if tested else needs.limit)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
-        used = {name: spelled[name] for name in variables_in((items, returns.order_by, after)) & columns.keys()}
+        used = variables_in((items, returns.order_by, after)) & columns.keys()
         parameters = Parameters()
         planned, selects = [], []
         for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
-            part, sql = self._part(version, bound, needs, used, f"{FIXED}{number}", parameters)
+            wanted_at = {name: at[name] for name in used}
+            part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters)
             planned.append(part)
             selects.append(sql)
         source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
@@ -104,7 +106,7 @@ class UnrolledRun(PathBase):
         view: str,
         parameters: Parameters,
     ) -> tuple[Part, str]:
-        """Plan one version, and write SQL from its bindings, a view, to rows with columns for the names ``used``."""
+        """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns."""
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
         names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
@@ -124,8 +126,8 @@ class UnrolledRun(PathBase):
                 found[name] = f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
             lengths = {length_name(path): str(len(trace.edges)) for path, trace in version.paths.items()}
             found |= {name: f"CAST({sql} AS BIGINT)" for name, sql in lengths.items() if name in used}
-            columns = {used[name]: sql for name, sql in found.items()}
-            return columns | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
+            chosen = {used[name]: sql for name, sql in found.items()}
+            return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
         sql = self._shaper(bound, view, parameters=parameters).relation(chosen)
         own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))

@@ -10,7 +10,8 @@ the other way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 from graphdb.errors import BindError, nearest
 from graphdb.grammar.syntax import Word
@@ -64,6 +65,24 @@ class Names:
         openCypher, and matches nothing."""
         # The longest namespace wins, so that nested prefixes shorten as far as they can.
         self._namespaces = sorted(((iri, name) for name, iri in self.prefixes.items()), key=lambda p: -len(p[0]))
+        iris = {id: label.iri for id, label in self.edge_labels.items()}
+        iris |= {id: label.iri for id, label in self.vertex_labels.items()}
+        self.spellings = {id: self.written(iri) for id, iri in iris.items()}
+        """All edge and vertex labels as a user would write them, by id."""
+
+    def following(
+        self, edge_labels: Mapping[int, EdgeLabel | None], vertex_labels: Mapping[int, VertexLabel | None]
+    ) -> Names:
+        """Return the names after changes of some labels, None for those that are no more; without a hierarchy only."""
+        edges, vertices = {**self.edge_labels, **edge_labels}, {**self.vertex_labels, **vertex_labels}
+        known = {id: label for id, label in edges.items() if label is not None}
+        classes = {id: label for id, label in vertices.items() if label is not None and label.iri != VERTEX}
+        properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
+        if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
+            return Names(self.prefixes, (known[id] for id in sorted(known)), (classes[id] for id in sorted(classes)))
+        names = copy(self)
+        names.edge_labels, names.vertex_labels, names._classes = known, classes, classes
+        return names
 
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""

@@ -153,7 +153,8 @@ def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[
     for other, share, degree in estimates.links[vertex]:
         if bound >> other & 1:
             kept *= share
-            shortest = min(shortest, degree) if lists else degree
+            if not lists or degree < shortest:
+                shortest = degree
             lists += 1
     if estimates.skew:
         for at, mask, growth in estimates.skew[vertex]:
@@ -165,4 +166,6 @@ def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[
                 factor = growth[min(held, len(growth)) - 1]
                 kept *= factor
                 shortest = shortest * factor if lists == 1 else shortest
-    return rows * kept, rows * (1.0 + shortest * (1.0 + SEARCH * max(lists - 1, 0)))
+    if lists > 1:
+        shortest *= 1.0 + SEARCH * (lists - 1)
+    return rows * kept, rows * (1.0 + shortest)

@@ -33,6 +33,8 @@ WORTH = 50_000.0
 """Searches expected to go through fewer elements are not worth a second plan."""
 OVERHEAD = 20_000.0
 """What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
+SURELY = 4.0
+"""A search that the model alone expects to cost so many times more than counting will not be run."""
 LONG = 1e7
 """Searches expected to go through so many elements take a tenth of a second: then large cores are worth planning."""
 CACHED = 1 << 18
@@ -133,7 +135,7 @@ def counting_plan(
         Elements that counting along a tree is expected to go through, where that is the other way, not the search.
     sampled
         Whether random walks corrected what the search is expected to cost: what the model alone says of a skewed graph
-        may be far too much, and does not count.
+        may be far too much, and counts for less (:data:`SURELY`).
     always
         Whatever it costs.
     known
@@ -151,7 +153,7 @@ def counting_plan(
     if beside is not None:
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
-        instead_of = max(instead_of if sampled else 0.0, _search_cost(pattern, search, costs))
+        instead_of = max(instead_of if sampled else instead_of / SURELY, _search_cost(pattern, search, costs))
     most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
     most = most if sampled else MOST_UNSAMPLED
     if not always:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate
-from graphdb.plan.counting import OVERHEAD, counts_along_edges
+from graphdb.plan.counting import OVERHEAD, SURELY, counts_along_edges
 from graphdb.plan.loops import Part
 from graphdb.plan.order import matching_order
 from graphdb.plan.physical import (
@@ -25,11 +25,9 @@ from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Partition
 
-LATER = 2e6
+LATER = 5e5
 """Searches that are expected to go through so many elements are not looked at before it is known whether they give way
 to sums; cheaper ones seldom do so whatever is seen."""
-SURELY = 4.0
-"""A search that is expected to cost so many times more than counting along the edges can will not be run."""
 
 
 @dataclass

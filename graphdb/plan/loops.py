@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from graphdb.plan.quotients import Member
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(NamedTuple):
     """All that joins two vertices, seen from the first.
 
     With ``order`` 1 only greater neighbours count, with -1 only smaller ones.  The first member's lists are gone

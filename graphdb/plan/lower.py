@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ class Tables:
     uncertain: list[int] = field(default_factory=list)
     partitions: list[tuple[int, ...]] = field(default_factory=list)
     rows_of: dict[Relation, int] = field(default_factory=dict)
+    known: dict[Relation, Partition] = field(default_factory=dict)
     alive: list[object] = field(default_factory=list)
 
     def partition(self, relation: Relation) -> int:
@@ -78,10 +79,15 @@ class Tables:
 
     def found(self, relation: Relation) -> Partition:
         """The partition that a relation names."""
-        if relation.pair is None:
-            return self.graph.partition(relation.labels, relation.direction)
-        assert self.space is not None
-        return self.space.partition(relation.pair)
+        partition = self.known.get(relation)
+        if partition is None:
+            if relation.pair is None:
+                partition = self.graph.partition(relation.labels, relation.direction)
+            else:
+                assert self.space is not None
+                partition = self.space.partition(relation.pair)
+            self.known[relation] = partition
+        return partition
 
     def address(self, array: NDArray[np.generic]) -> int:
         """The address of an array that the program keeps alive."""
@@ -107,11 +113,10 @@ class Tables:
                 first, second = self.pattern.edges[i], self.pattern.edges[j]
                 ends = (first.source, first.target, self.edge_slot(j), second.source, second.target)
                 return (Op.EDGES_DIFFER, self.edge_slot(i), *ends)
-            case IsCandidate(vertex, candidates, None):
+            case IsCandidate(vertex, candidates, False):
                 return (Op.CANDIDATE_SEARCH, vertex, self.address(candidates), len(candidates))
-            case IsCandidate(vertex, _, bits):
-                assert bits is not None
-                return (Op.CANDIDATE_BIT, vertex, self.address(bits))
+            case IsCandidate(vertex, candidates, _):
+                return (Op.CANDIDATE_BIT, vertex, self.address(_bit_set(candidates, self.graph.vertices)))
             case HasSignature(vertex, relation, required):
                 assert relation.labels is not None
                 column = self.graph.signature(relation.labels[0], relation.direction)
@@ -200,10 +205,12 @@ def lower(
                     raise ExecutionError("a candidate set holds ids that the data graph does not have")
     names = (*(vertex.name for vertex in pattern.vertices), *(edge.name for edge in pattern.edges))
     slots = {name: slot for slot, name in reversed(list(enumerate(names)))}
-    wanted = np.array([slots[name] for name in pattern.outputs], np.int64)
-    moved = np.tile(np.arange(len(names)), (len(symmetry.permutations), 1))
-    moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
-    outputs, columns = np.unique(moved[:, wanted], return_inverse=True) if len(wanted) else (wanted, wanted)
+    wanted, images = np.array([slots[name] for name in pattern.outputs], np.int64), len(symmetry.permutations)
+    outputs = columns = wanted
+    if len(wanted):
+        moved = np.tile(np.arange(len(names)), (images, 1))
+        moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
+        outputs, columns = np.unique(moved[:, wanted], return_inverse=True)
     kept = _kept(pattern, steps, outputs)
     return PhysicalPlan(
         steps=steps,
@@ -217,10 +224,10 @@ def lower(
         count_last=(pattern.count_only or (pattern.duplicates == "count" and kept < len(steps)))
         and _counts_itself(steps),
         limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
-        own_bytes=sum(array.nbytes for array in _own(steps)) + (0 if space is None else space.bytes),
+        own_bytes=sum(_own(steps, graph.vertices)) + (0 if space is None else space.bytes),
         cost=cost,
         automorphisms=symmetry.size,
-        columns=columns.reshape(len(moved), len(wanted)),
+        columns=columns.reshape(images, len(wanted)),
         text=Writing(partial(_write, pattern, graph, steps, outputs, space)),
     )
 
@@ -258,14 +265,21 @@ def _write(
     )
 
 
-def _own(steps: tuple[Step, ...]) -> Iterator[NDArray[Any]]:
-    """The arrays that steps bring along: candidates, as ids or bits, and constants."""
+def _own(steps: tuple[Step, ...], vertices: int) -> Iterator[int]:
+    """The bytes of the arrays that steps bring along: candidates, as ids or bits, and constants."""
     for step in steps:
         for check in step.checks:
             if isinstance(check, IsCandidate):
-                yield check.candidates if check.bits is None else check.bits
+                yield (vertices + 7) // 8 if check.many else check.candidates.nbytes
         if isinstance(step, VertexStep) and step.constants is not None:
-            yield step.constants
+            yield step.constants.nbytes
+
+
+def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
+    """One bit per vertex, little-endian within each byte."""
+    flags = np.zeros(size, bool)
+    flags[values] = True
+    return np.packbits(flags, bitorder="little")
 
 
 def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
@@ -294,4 +308,5 @@ def _counts_itself(steps: tuple[Step, ...]) -> bool:
 
 def _table(rows: Sequence[tuple[int, ...]], columns: int) -> Ints:
     """Rows of int, filled up with zeros to int64 [rows, columns]."""
-    return np.array([(*row, *(0,) * (columns - len(row))) for row in rows], np.int64).reshape(len(rows), columns)
+    cells = chain.from_iterable([(*row, *(0,) * (columns - len(row))) for row in rows])
+    return np.fromiter(cells, np.int64, len(rows) * columns).reshape(len(rows), columns)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any
 
 from graphdb.plan.bits import members
@@ -34,8 +35,8 @@ MOST_ORDERS = 400
 """Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
 """What finding one value in a list by search costs, in elements gone through."""
-_TRY = 5_000.0
-"""What trying one more vertex in an order of loops costs, in elements gone through meanwhile."""
+_TRY = 30_000.0
+"""What trying one more vertex in an order of loops costs, in elements that sixteen cores go through meanwhile."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
@@ -71,45 +72,30 @@ _Draft = tuple[Callable[..., Instruction], tuple[Any, ...]]
 
 @dataclass(slots=True)
 class _State:
-    """A program in the making."""
+    """A program in the making.  What it shares with the one that it goes on from is never changed."""
 
-    near: dict[int, int]
-    """Per unbound vertex, in ascending order: its unbound neighbours, as bits."""
+    left: int
+    """The vertices that are neither bound nor summed out, as bits."""
     registers: dict[int, int] = field(default_factory=dict)
     """Of unbound vertices: the vector of what they may still be bound to."""
     sizes: list[float] = field(default_factory=list)
     known: dict[tuple[object, ...], int] = field(default_factory=dict)
-    bound: list[int] = field(default_factory=list)
-    levels: list[list[_Draft]] = field(default_factory=list)
-    loops: list[int] = field(default_factory=list)
-    history: list[dict[int, int]] = field(default_factory=list)
-    rows: list[float] = field(default_factory=list)
-    pairs: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Which pattern vertices an instruction that made a register is about."""
+    bound: tuple[int, ...] = ()
+    levels: tuple[list[_Draft], ...] = ()
+    loops: tuple[int, ...] = ()
+    history: tuple[dict[int, int], ...] = ()
+    rows: tuple[float, ...] = ()
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    """Per register: which pattern vertices the instruction that made it is about."""
     cost: float = 0.0
-
-    def copy(self) -> _State:
-        """The same, to go on from; what earlier levels hold is shared, since only the last one is ever added to."""
-        return _State(
-            self.near.copy(),
-            self.registers.copy(),
-            self.sizes.copy(),
-            self.known.copy(),
-            self.bound.copy(),
-            self.levels.copy(),
-            self.loops.copy(),
-            self.history.copy(),
-            self.rows.copy(),
-            self.pairs.copy(),
-            self.cost,
-        )
 
 
 class _Search:
-    """Finds the cheapest order of loops over one core: the cheapest next loop first, all others while it may be.
+    """Finds the cheapest order of loops over one core, by going on with the cheapest program that was begun.
 
-    A root is bound first.  Hundreds of programs are begun for the one that is kept, so instructions are made for that
-    one alone, and weights and bundles are known by numbers that equal ones share.
+    What is added to a program never makes it cheaper, so the first that comes out whole is the cheapest (Dijkstra).  A
+    root is bound first.  Dozens of programs are begun for the one that is kept, so instructions are made for that one
+    alone, and weights and bundles are known by numbers that equal ones share.
     """
 
     def __init__(
@@ -122,17 +108,15 @@ class _Search:
         self._kinds = tuple(dict.fromkeys(bundles.values()))
         numbers = {bundle: i for i, bundle in enumerate(self._kinds)}
         self._kind = {pair: numbers[bundle] for pair, bundle in bundles.items()}
-        self._near = {v: sum(1 << b for a, b in bundles if a == v) for v in sorted(weights)}
+        self._near = dict.fromkeys(sorted(weights), 0)
+        for a, b in bundles:
+            self._near[a] |= 1 << b
         self._lengths: dict[tuple[int, int], float] = {}
         self._closures: dict[int, float] = {}
-        self._best: _State | None = None
-        self._tried = 0
 
     def best(self, multiple: int, outside: float) -> Part:
         """The cheapest program as a part; ``outside`` is what its weights cost."""
-        self._explore(_State(self._near.copy()))
-        state = self._best
-        assert state is not None
+        state = self._cheapest()
         made = [[make(*values) for make, values in level] for level in state.levels]
         levels, locals = _with_locals(_with_tallies(made), state, self._bundles, self._costs)
         root = state.bound[0]
@@ -151,39 +135,39 @@ class _Search:
             cost=state.cost + outside,
         )
 
-    def _explore(self, state: _State) -> None:
-        self._costs.check()
-        if self._beaten(state):
-            return
-        if not state.near:
-            self._best = state
-            return
-        # A vertex without a register would be a product: only the first loop starts from nothing.
-        choices = [v for v in state.near if not state.bound or v in state.registers]
-        if not state.bound and self._root >= 0:
-            choices = [self._root]
-        tried, longer = set(), []
-        for v in choices:
-            if self._beaten(state):
-                return
-            joined = tuple((u, self._kind[v, u]) for u in members(state.near[v]))
-            alike = (self._weight[v], joined, state.registers.get(v))
-            if state.bound and alike in tried:
-                continue
-            tried.add(alike)
-            following = state.copy()
-            self._bind(following, v)
-            self._tried += 1
-            if not self._beaten(following):
-                longer.append(following)
-        for following in sorted(longer, key=lambda found: found.cost):
-            self._explore(following)
+    def _cheapest(self) -> _State:
+        """The cheapest whole program, or one that is cheap enough for what looking on would take."""
+        best: _State | None = None
+        begun, tried = [(0.0, 0, _State(sum(1 << v for v in self._near)))], 0
+        while begun:
+            cost, _, state = heappop(begun)
+            if best is not None and (best.cost <= cost + _TRY * state.left.bit_count() or tried > MOST_ORDERS):
+                break
+            if tried > MOST_ORDERS:  # straight on to a first one
+                begun.clear()
+            self._costs.check()
+            for v in self._choices(state):
+                tried += 1
+                following = self._bound(state, v)
+                if best is not None and best.cost <= following.cost:
+                    continue
+                if following.left:
+                    heappush(begun, (following.cost, tried, following))
+                else:
+                    best = following
+        assert best is not None
+        return best
 
-    def _beaten(self, state: _State) -> bool:
-        """Whether what goes on from here is not better than the best, or not worth looking for."""
-        return self._best is not None and (
-            self._best.cost <= max(state.cost, self._tried * _TRY) or self._tried > MOST_ORDERS
-        )
+    def _choices(self, state: _State) -> list[int]:
+        """The vertices that may be bound next: of those that are alike, one."""
+        if not state.bound:
+            return [self._root] if self._root >= 0 else list(self._near)
+        # A vertex without a register would be a product: only the first loop starts from nothing.
+        alike: dict[tuple[object, ...], int] = {}
+        for v in sorted(state.registers):
+            joined = tuple((u, self._kind[v, u]) for u in members(self._near[v] & state.left))
+            alike.setdefault((self._weight[v], joined, state.registers[v]), v)
+        return list(alike.values())
 
     def _share(self, weight: Weight) -> float:
         """The share of vertices that a weight's filters let pass."""
@@ -209,90 +193,86 @@ class _Search:
             self._closures[kind] = self._costs.closure(self._kinds[kind].members)
         return self._closures[kind]
 
-    def _bind(self, state: _State, v: int) -> None:
-        level, arrival = len(state.bound), -1
+    def _bound(self, before: _State, v: int) -> _State:
+        """The program that goes on with a loop over ``v``, and all that can be summed out then."""
+        level, arrival, register = len(before.bound), -1, -1
+        registers = before.registers.copy()
         if level == 0:
             keys = min(self._costs.keys(b.members[0]) for (a, _), b in self._bundles.items() if a == v)
             rows = keys * self._fraction[v]
-            state.loops.append(-1)
         else:
-            register = state.registers.pop(v)
-            rows = state.rows[-1] * max(state.sizes[register], 1e-3)
-            arrival = self._kind[state.pairs[register]]
-            state.loops.append(register)
-        state.bound.append(v)
-        state.rows.append(rows)
-        state.levels.append([])
-        neighbours = state.near.pop(v)
-        state.cost += rows
-        for u in members(neighbours):
-            state.near[u] &= ~(1 << v)
-            kind, bundle = self._kind[v, u], self._bundles[v, u]
+            register = registers.pop(v)
+            rows = before.rows[-1] * before.sizes[register]
+            arrival = self._kind[before.pairs[register]]
+        drafts: list[_Draft] = []
+        state = _State(
+            before.left & ~(1 << v),
+            registers,
+            before.sizes.copy(),
+            before.known.copy(),
+            (*before.bound, v),
+            (*before.levels, drafts),
+            (*before.loops, register),
+            before.history,
+            (*before.rows, rows),
+            before.pairs.copy(),
+            before.cost + rows,
+        )
+        for u in members(self._near[v] & state.left):
+            kind = self._kind[v, u]
             length = self._length(kind, arrival)
-            source = state.registers.get(u)
-            if source is None:
-                key: tuple[object, ...] = ("load", level, kind, self._weight[u])
-                work, size = length, length * self._fraction[u]
-            else:
-                key = ("meet", level, kind, source)
-                work = min(length, _PROBE * state.sizes[source])
-                size = state.sizes[source] * self._closure(kind) * (0.5 if bundle.order else 1.0)
-            if key not in state.known:
-                out = self._new(state, key, size, (v, u))
-                state.cost += rows * (1.0 + work)
-                if source is None:
-                    state.levels[-1].append((Load, (out, level, bundle, self._weight[u])))
+            source = registers.get(u, -1)
+            key = (level, kind, source, self._weight[u] if source < 0 else -1)
+            out = state.known.get(key)
+            if out is None:
+                bundle = self._bundles[v, u]
+                if source < 0:
+                    work, size = length, length * self._fraction[u]
                 else:
-                    state.levels[-1].append((Meet, (out, source, level, bundle)))
-            state.registers[u] = state.known[key]
+                    work = min(length, _PROBE * state.sizes[source])
+                    size = state.sizes[source] * self._closure(kind) * (0.5 if bundle.order else 1.0)
+                out = _new(state, key, size, (v, u))
+                state.cost += rows * (1.0 + work)
+                if source < 0:
+                    drafts.append((Load, (out, level, bundle, self._weight[u])))
+                else:
+                    drafts.append((Meet, (out, source, level, bundle)))
+            registers[u] = out
         while self._eliminate(state):
             pass
-        state.history.append(state.registers.copy())
-
-    def _new(self, state: _State, key: tuple[object, ...], size: float, pair: tuple[int, int]) -> int:
-        out = len(state.sizes)
-        state.sizes.append(max(size, 1e-3))
-        state.known[key] = out
-        state.pairs[out] = pair
-        return out
+        state.history = (*state.history, registers.copy())
+        return state
 
     def _eliminate(self, state: _State) -> bool:
         """Sum one vertex (or several that are alike) out, the cheapest first; False where none can be."""
-        alone = [v for v, near in state.near.items() if not near and v in state.registers]
-        if alone:
-            register = state.registers[alone[0]]
-            group = [v for v in alone if state.registers[v] == register]
-            state.levels[-1].append((Total, (register, len(group))))
-            state.cost += state.rows[-1] * state.sizes[register]
-            for v in group:
-                del state.near[v], state.registers[v]
-            return True
-        options = []
-        for x, near in state.near.items():
-            if not near & (near - 1) and x in state.registers:
-                y = near.bit_length() - 1
-                options.append((self._through(state, x, y), x, y))
-        if not options:
+        registers, rows, drafts = state.registers, state.rows[-1], state.levels[-1]
+        hanging = []
+        for x in sorted(registers):
+            near = self._near[x] & state.left
+            if not near:
+                register = registers[x]
+                group = [v for v in registers if registers[v] == register and not self._near[v] & state.left]
+                drafts.append((Total, (register, len(group))))
+                state.cost += rows * state.sizes[register]
+                _drop(state, group)
+                return True
+            if not near & (near - 1):
+                hanging.append((x, near.bit_length() - 1))
+        if not hanging:
             return False
-        (work, size), x, y = min(options)
-        source, forward = state.registers[x], self._kind[x, y]
-        group = [
-            u
-            for u, near in state.near.items()
-            if near == 1 << y and state.registers.get(u) == source and self._kind[u, y] == forward
-        ]
-        mask = state.registers.get(y, -1)
+        (work, size), x, y = min((self._through(state, x, y), x, y) for x, y in hanging)
+        source, mask, forward = registers[x], registers.get(y, -1), self._kind[x, y]
+        group = [u for u, w in hanging if w == y and registers[u] == source and self._kind[u, y] == forward]
         weight = -1 if mask >= 0 else self._weight[y]
-        key = ("through", source, mask, forward, weight, len(group))
-        if key not in state.known:
-            out = self._new(state, key, size, (x, y))
-            state.cost += state.rows[-1] * (1.0 + work)
+        key = (source, mask, forward, weight, len(group))
+        out = state.known.get(key)
+        if out is None:
+            out = _new(state, key, size, (x, y))
+            state.cost += rows * (1.0 + work)
             joined = (self._bundles[x, y], self._bundles[y, x])
-            state.levels[-1].append((Through, (out, source, mask, *joined, weight, len(group))))
-        state.registers[y] = state.known[key]
-        for u in group:
-            del state.near[u], state.registers[u]
-            state.near[y] &= ~(1 << u)
+            drafts.append((Through, (out, source, mask, *joined, weight, len(group))))
+        registers[y] = out
+        _drop(state, group)
         return True
 
     def _through(self, state: _State, x: int, y: int) -> tuple[float, float]:
@@ -314,6 +294,21 @@ class _Search:
         if len(state.bound) > 1 and any(both >> b & 1 for b in state.bound):
             pull = min(pull, _PROBE + pull * self._closure(backward))  # closed lists
         return min(_PUSH * size * push, state.sizes[mask] * min(pull, _PROBE * size)), state.sizes[mask]
+
+
+def _new(state: _State, key: tuple[object, ...], size: float, pair: tuple[int, int]) -> int:
+    """A register that nothing has made before."""
+    out = state.known[key] = len(state.sizes)
+    state.sizes.append(max(size, 1e-3))
+    state.pairs.append(pair)
+    return out
+
+
+def _drop(state: _State, summed: list[int]) -> None:
+    """Forget vertices that were summed out."""
+    for v in summed:
+        state.left &= ~(1 << v)
+        del state.registers[v]
 
 
 def _with_tallies(levels: list[list[Instruction]]) -> list[list[Instruction]]:

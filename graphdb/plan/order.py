@@ -6,6 +6,9 @@ Components are put in the order that multiplies least.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+from math import inf
+
 from graphdb.plan.cost import Estimates, extend
 
 EXACT = 10
@@ -17,6 +20,8 @@ BEAM_WORK = 4096
 
 _Partial = tuple[float, float, tuple[int, ...], int, int]
 """(work, rows, order, the vertices bound and those near them as bit sets)."""
+_Begun = tuple[float, tuple[int, ...], float, int, int]
+"""(work, order, rows, and the same sets)."""
 
 
 def matching_order(estimates: Estimates) -> tuple[int, ...]:
@@ -45,33 +50,42 @@ def _components(estimates: Estimates) -> list[list[int]]:
 
 
 def _component_order(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:
-    """(work, rows, order) of one component."""
+    """(work, rows, order) of one component.
+
+    The cheapest order that was begun goes on first, and no set of vertices is gone on from twice (Dijkstra): sets that
+    cost more than the whole are never looked at.
+    """
     if len(component) > EXACT:
         return min(_beam(estimates, component), _greedy(estimates, component))
-    near = _near(estimates, component)
-    pending = _pending(estimates, component)
-    hanging = sum(1 << v for v in pending)
-    best: dict[int, _Partial] = {
-        1 << v: (estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component
-    }
-    for _ in range(len(component) - 1):
-        longer: dict[int, _Partial] = {}
-        for work, rows, order, bound, reached in best.values():
-            left = reached & ~bound
-            if (left & hanging).bit_count() > 1:
-                first = next(v for v in pending if left >> v & 1)
-                left = left & ~hanging | 1 << first
-            while left:
-                bit = left & -left
-                left ^= bit
+    near, pending = _near(estimates, component), _pending(estimates, component)
+    hanging, whole = sum(1 << v for v in pending), sum(1 << v for v in component)
+    begun: list[_Begun] = [(estimates.sizes[v], (v,), estimates.sizes[v], 1 << v, near[v]) for v in component]
+    heapify(begun)
+    least: dict[int, float] = {}
+    """Of sets of vertices, the cheapest order so far; -1 where that was gone on from."""
+    while True:
+        work, order, rows, bound, reached = heappop(begun)
+        if bound == whole:
+            return work, rows, order
+        if least.get(bound) == -1.0:
+            continue
+        least[bound] = -1.0
+        left = reached & ~bound
+        if (left & hanging).bit_count() > 1:
+            first = next(v for v in pending if left >> v & 1)
+            left = left & ~hanging | 1 << first
+        while left:
+            bit = left & -left
+            left ^= bit
+            key = bound | bit
+            known = least.get(key, inf)
+            if known > work:
                 v = bit.bit_length() - 1
                 new_rows, step = extend(estimates, bound, rows, v)
-                cost, key = work + step + new_rows, bound | bit
-                known = longer.get(key)
-                if known is None or cost < known[0] or (cost == known[0] and (*order, v) < known[2]):
-                    longer[key] = (cost, new_rows, (*order, v), key, reached | near[v])
-        best = longer
-    return next(iter(best.values()))[:3]
+                cost = work + step + new_rows
+                if cost <= known:
+                    least[key] = cost
+                    heappush(begun, (cost, (*order, v), new_rows, key, reached | near[v]))
 
 
 def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:

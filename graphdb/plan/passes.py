@@ -93,16 +93,18 @@ def _plan(draft: Draft) -> PhysicalPlan:
         return replace(plan, tree=replace(tree, otherwise=otherwise))
     clique = _clique(draft) if counting != "always" else None
     countable = pattern.count_only or pattern.duplicates != "keep"
-    if clique is not None or not countable or counting == "never":
+    if clique is not None:
         return replace(plan, clique=clique)
+    if not countable or counting == "never":
+        return plan
     found = counting_plan(
         pattern, graph, conditions, plan, sampled=not draft.unsure, always=counting == "always", known=draft.counted
     )
-    plan = replace(plan, counting=found)
-    dear = plan.cost if plan.counting is None else plan.counting.cost
-    if counting == "always" or dear < WORTH or pattern.limit is not None:
-        return plan
-    return replace(plan, twins=twin_count(pattern, graph, conditions, dear / CHOICE))
+    dear = plan.cost if found is None else found.cost
+    twins = None
+    if counting != "always" and dear >= WORTH and pattern.limit is None:
+        twins = twin_count(pattern, graph, conditions, dear / CHOICE)
+    return plan if found is None and twins is None else replace(plan, counting=found, twins=twins)
 
 
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:

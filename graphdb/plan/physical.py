@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(NamedTuple):
     """A partition by name: a set of edge labels (None: any between resources but ``rdf:type``) and a direction."""
 
     labels: tuple[int, ...] | None
@@ -43,8 +42,7 @@ class Relation:
     """Whether each of parallel edges has a code: only what counts reads such partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(NamedTuple):
     """The neighbour list of a bound vertex."""
 
     relation: Relation
@@ -95,11 +93,11 @@ class EdgesDiffer:
 
 @dataclass(frozen=True, slots=True)
 class IsCandidate:
-    """The vertex is in its candidate set, found there by binary search, or as one bit where many will ask."""
+    """The vertex is in its candidate set, found there by binary search, or as one bit where ``many`` will ask."""
 
     vertex: int
     candidates: Ints = field(compare=False)
-    bits: NDArray[np.uint8] | None = field(default=None, compare=False)
+    many: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ can match are dropped, and those that are isomorphic are counted once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations, product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,7 @@ _MOST_PERMUTATIONS = 1500
 """Relabellings that the search for a canonical form tries at most."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Member:
+class Member(NamedTuple):
     """One relation between two vertices: it multiplies by its data edges, or (unless ``weighted``) only tests."""
 
     labels: tuple[int, ...] | None
@@ -56,7 +55,7 @@ class Member:
 
     def reversed(self) -> Member:
         """The same, seen from the other vertex."""
-        return replace(self, direction=OPPOSITE[self.direction])
+        return Member(self.labels, OPPOSITE[self.direction], self.weighted, self.parallel)
 
     @property
     def key(self) -> tuple[bool, tuple[int, ...], str, bool]:
@@ -117,6 +116,8 @@ class Expansion:
         """The candidate sets, by number."""
         self._own = [self._filter_of(v) for v in range(len(pattern.vertices))]
         self._disjoint: dict[tuple[int, int], bool] = {}
+        self._within: dict[int, NDArray[np.bool_]] = {}
+        """Per vertex, whether it is in a candidate set: of those that were asked."""
         self._conditions = self._conditions_of(checks)
 
     def quotients(self, most: int = MOST_STATES) -> list[tuple[int, Quotient]] | None:
@@ -127,18 +128,20 @@ class Expansion:
         if self._conditions is None:
             return None
         most_states = min(most * _ALIKE, MOST_STATES)
-        start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
+        start = self._start
         states = {start: 1} if self._matchable(start) else {}
         for condition in self._conditions:
-            more = Counter(states)
+            more = states.copy()
             for state, coefficient in states.items():
                 self._graph.check()
                 merged = self._apply(state, condition)
                 if merged is not None:
-                    more[merged] -= coefficient
+                    more[merged] = more.get(merged, 0) - coefficient
             states = {state: coefficient for state, coefficient in more.items() if coefficient}
             if len(states) > most_states:
                 return None
+        if len(states) == 1:  # nothing that it could be isomorphic to
+            return [(coefficient, self._quotient(state)) for state, coefficient in states.items()]
         found: dict[Quotient, int] = {}
         shown: dict[Quotient, Quotient] = {}
         for state, coefficient in states.items():
@@ -159,10 +162,13 @@ class Expansion:
             match check:
                 case Never():
                     conditions.append(_Condition())
+                # A condition whose opposite nothing can match always holds.
                 case Unequal(left, right):
-                    conditions.append(_Condition(((left, right),)))
+                    if not self._apart(left, right):
+                        conditions.append(_Condition(((left, right),)))
                 case NotBothEqual(a, b, c, d):
-                    conditions.append(_Condition(((a, b), (c, d))))
+                    if not (self._apart(a, b) or self._apart(c, d)):
+                        conditions.append(_Condition(((a, b), (c, d))))
                 case EdgesDiffer(i, j):
                     found = self._same_edge(i, j)
                     if found is None:
@@ -175,6 +181,27 @@ class Expansion:
         conditions += [_Condition(test=t) for t, test in enumerate(self._edge_tests) if test.negated]
         # What merges least comes first: then equal quotients meet early.
         return list(dict.fromkeys(conditions))
+
+    @cached_property
+    def _start(self) -> _State:
+        """Nothing merged."""
+        return _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
+
+    def _apart(self, a: int, b: int) -> bool:
+        """Whether two pattern vertices are never the same, by their candidates or by what joins them."""
+        if (min(a, b), max(a, b)) in self._joined:
+            return True
+        return any(self._are_disjoint(*sorted((i, j))) for i in self._own[a] for j in self._own[b] if i != j)
+
+    @cached_property
+    def _joined(self) -> set[tuple[int, int]]:
+        """Pairs of vertices (lower number first) with an edge between them that no data vertex has to itself."""
+        links: list[PatternEdge | EdgeTest] = [*self._pattern.edges, *self._tests(self._start)]
+        return {
+            (min(link.source, link.target), max(link.source, link.target))
+            for link in links
+            if loop_free(self._graph, link.labels)
+        }
 
     @cached_property
     def _any_label(self) -> tuple[int, ...] | None:
@@ -190,10 +217,9 @@ class Expansion:
         """The ways in which two pattern edges are one data edge; None where ends and labels do not decide."""
         first, second = self._pattern.edges[i], self._pattern.edges[j]
         kept, dropped = (i, j) if first.directed or not second.directed else (j, i)
-        start = _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
         ways = []
         for way in coincidences(first, second):
-            if self._apply(start, _Condition(tuple(way))) is not None:
+            if self._apply(self._start, _Condition(tuple(way))) is not None:
                 ways.append(_Condition(tuple(sorted(way)), kept, dropped))
         if ways and (first.labels != second.labels or not (loop_free(self._graph, first.labels) or len(ways) == 1)):
             return None
@@ -231,9 +257,11 @@ class Expansion:
 
     def _are_disjoint(self, a: int, b: int) -> bool:
         if (a, b) not in self._disjoint:
-            small, large = sorted((self.filters[a], self.filters[b]), key=len)
-            at = np.minimum(np.searchsorted(large, small), max(len(large) - 1, 0))
-            self._disjoint[a, b] = not len(small) or not bool(np.any(large[at] == small))
+            small, large = sorted((a, b), key=lambda number: len(self.filters[number]))
+            if large not in self._within:
+                self._within[large] = np.zeros(self._graph.vertices, bool)
+                self._within[large][self.filters[large]] = True
+            self._disjoint[a, b] = not self._within[large][self.filters[small]].any()
         return self._disjoint[a, b]
 
     def _tests(self, state: _State) -> list[EdgeTest]:
@@ -268,7 +296,7 @@ class Expansion:
             member = self._member(edge, i < len(kept))
             a, b = place[state.vertices[edge.source]], place[state.vertices[edge.target]]
             if a == b:
-                loops[a].append(replace(member, direction="both" if member.direction == "both" else "out"))
+                loops[a].append(member if member.direction == "both" else member._replace(direction="out"))
             else:
                 links.setdefault((min(a, b), max(a, b)), []).append(member if a < b else member.reversed())
         return Quotient(

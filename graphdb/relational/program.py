@@ -19,7 +19,7 @@ from graphdb.shape import Shaped
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graphdb.execute.paths import Found
+    from graphdb.execute.found import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Searched:
         """Return what was found as a table; None for nothing."""
         import pyarrow as pa
 
-        from graphdb.spelled import path_array
+        from graphdb.spelled import Walks
 
         none = np.empty(0, np.int64)
         if found is None:
@@ -143,7 +143,7 @@ class Searched:
             columns |= dict(zip(self._cuts, found.cuts, strict=False))
             paths = found.starts, found.walks, found.codes
         columns = {name: pa.array(np.ascontiguousarray(columns[name])) for name in self.columns if name != "path"}
-        return pa.table(columns | ({"path": path_array(*paths)} if self.path.spelled else {}))
+        return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.spelled else {}))
 
 
 @dataclass(frozen=True, slots=True)

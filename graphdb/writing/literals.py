@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb import durations, maps
+from graphdb.decimals import shortest_sql
 from graphdb.errors import NotSupportedError
 from graphdb.literals import literal_of
 from graphdb.storage.terms import LIST_DATATYPE, XSD
@@ -89,8 +90,7 @@ def _text(sql: str, base: Base) -> str:
     """Return SQL of the lexical form of a value of a type; NULL where it is not written here."""
     match base:
         case Base.DECIMAL:
-            text = f"CAST({sql} AS VARCHAR)"
-            return f"CASE WHEN contains({text}, '.') THEN rtrim(rtrim({text}, '0'), '.') ELSE {text} END"
+            return shortest_sql(sql)
         case Base.DURATION:
             return durations.text(sql)
         case Base.BOOLEAN:

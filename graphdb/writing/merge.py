@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from graphdb.errors import ExecutionError, NotSupportedError
@@ -17,7 +18,7 @@ from graphdb.interpret.merging import apart, either_way
 from graphdb.pattern.free import free_variables
 from graphdb.relation import Relation
 from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, EDGE, INTEGER, NODE, Base
+from graphdb.values import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
 from graphdb.writing.create import Create
 from graphdb.writing.kept import Kept, of_elements
 from graphdb.writing.stages import Stage, creation, elements_of, refused, target_of
@@ -58,9 +59,9 @@ class Merge:
             value = values[f"#{number}"]
             if value.type.base not in _KEYS:
                 raise refused(f"MERGE by {value.type} is not for SQL", text, node)
-        if not apart(clause, values):
-            raise NotSupportedError("rows that may find what others have made are merged one by one")
         known = {name for name, value in values.items() if of_elements(value.type)}
+        if not apart(clause, values, known, partial(_keys, values)):
+            raise NotSupportedError("rows that may find what others have made are merged one by one")
         for item in clause.on_create if clause.on_match else ():
             if target_of(item, text).name in values:
                 raise refused("ON CREATE of what ON MATCH may set is not for SQL", text, target_of(item, text))
@@ -78,7 +79,10 @@ class Merge:
         asked = [self._kept.values[name].sql for name in self._bound]
         if either_way(self._clause, self._kept.values) is not None:
             asked = [f"{extreme}({', '.join(asked)})" for extreme in ("least", "greatest")]
-        asked += [self._kept.values[f"#{i}"].sql for i in range(len(self._stage.computed))]
+        for value in (self._kept.values[f"#{i}"] for i in range(len(self._stage.computed))):
+            asked.append(value.sql)
+            if value.type.base is Base.FLOAT:  # no NaN equals another
+                asked.append(f"CASE WHEN isnan({value.sql}) THEN b.at END")
         over = f"PARTITION BY {', '.join(asked)}" if asked else ""
         missing = make(
             f"SELECT b.at AS row, min(b.at) OVER ({over}) AS first FROM {source} b"
@@ -153,3 +157,19 @@ class Merge:
         types = {**self._kept.values, **made.values}
         values = {name: Typed(f"b.w{i}", types[name].type, types[name].many) for i, name in enumerate(names)}
         return Kept(source, self._work.tables.count(source), {**values, MADE: Typed("b.made", BOOLEAN)})
+
+
+def _keys(values: Mapping[str, Typed], node: ast.Expression) -> list[str] | None:
+    """Return the keys of what must be a map, as far as its type tells them."""
+    type = _type_of(values, node)
+    return None if type is None or type.base is not Base.MAP else [name for name, _ in type.fields]
+
+
+def _type_of(values: Mapping[str, Typed], node: ast.Expression) -> Type | None:
+    match node:
+        case ast.Variable():
+            return values[node.name].type if node.name in values else None
+        case ast.Property():
+            base = _type_of(values, node.base)
+            return None if base is None else dict(base.fields).get(node.key.text)
+    return None

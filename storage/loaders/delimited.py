@@ -53,6 +53,23 @@ _WIDER = {
 """The type of a column whose values are of two."""
 
 
+def find_nul(path: str, name: str) -> LoadError | None:
+    """Return what is to be said of the first NUL byte of a file, if it has one: text tables are made of text."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            at = text.find(b"\0")
+            if at < 0:
+                return None
+            line = 1 + sum(text[begin : min(begin + _STEP, at)].count(b"\n") for begin in range(0, at, _STEP))
+            start = text.rfind(b"\n", 0, at) + 1
+            before, behind = text[start:at], text[at : at + _STEP].split(b"\n")[0]
+    shown = (before + behind).decode(errors="replace")
+    column = len(before.decode(errors="replace")) + 1
+    return LoadError("a NUL byte is no text", source=name, line=line, column=column, text=shown, hint=_NUL)
+
+
 def check_lines(path: str, name: str) -> None:
     """Refuse a file in UTF-16, or with a line of more than :data:`~.streams.LONGEST_ROW` bytes.
 
@@ -82,6 +99,8 @@ def check_lines(path: str, name: str) -> None:
                 start = behind
 
 
+_NUL = "the file is damaged or no text; texts that have one load from Parquet, or from N-Triples as \\u0000"
+
 _QUOTE = "is a quote or a line end missing?"
 
 
@@ -109,6 +128,16 @@ def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[
     delimiter = delimiter or max(_DELIMITERS, key=lines[empty].count)
     names = next(csv.reader(lines[empty:], delimiter=delimiter))
     return delimiter, [column.strip() or f"column{number}" for number, column in enumerate(names)], empty
+
+
+def in_header(error: LoadError, path: str, name: str) -> LoadError:
+    """Return an error about one of the headers of a CSV file with its place there."""
+    with open(path, "rb") as file:
+        text = file.read(_HEADER).decode("utf-8-sig", "replace")
+    at = text.find(error.excerpt or "\0")
+    if at < 0 or error.column is None:
+        return error
+    return LoadError(error.message, text=text, position=at + error.column - 1, source=name, hint=error.hint)
 
 
 def sizes() -> str:

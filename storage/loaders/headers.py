@@ -8,9 +8,11 @@
     :TYPE                            its edge label
     :REIFIER                         the resource that the edge is called by, if it has one
     :ASSERTED                        false where the edge is only spoken of (reified), and not in the graph
+    :GRAPH                           the named graph that the row's triples are in; the default graph where it is empty
     :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
     :IGNORE                          nothing
     age:int  names:string[]  since   a property, with or without its type
+    foaf:name:string                 one whose name has a colon: with its type (an IRI such as http://x/name needs none)
 
 Columns that are named otherwise are said by a :class:`Mapping`.  A name without namespace lives in the database's own,
 and so do identifiers that are no IRIs.
@@ -20,9 +22,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as MappingABC
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 from urllib.parse import quote
 
 from graphdb.errors import LoadError, nearest
@@ -36,7 +39,8 @@ _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGI
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
           "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
           "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
-_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
+          "LANGUAGE"}  # fmt: skip
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
 
 
@@ -98,10 +102,21 @@ class Column:
             return cls(column, role.upper(), found["name"], found["group"] or "")
         if found and found["word"].lower() in _TYPES and found["name"]:
             return cls(column, "", found["name"], type=_TYPES[found["word"].lower()], list=bool(found["list"]))
-        close = nearest(role, _ROLES) if found and not found["name"] else []
-        if close:
-            raise LoadError(f"the header '{header}' is not known", hint=f"did you mean :{close[0]}?")
+        if found and ":" not in found["name"]:
+            cls._refuse(header, found)
         return cls(column, "", header)
+
+    @staticmethod
+    def _refuse(header: str, found: re.Match[str]) -> NoReturn:
+        """Refuse a header with something behind its colon that is neither a role nor a type: a `LoadError`."""
+        name, word = found["name"], found["word"]
+        known: Collection[str] = _TYPES if name else _ROLES
+        kind = "type" if name else "role"
+        near = nearest(word, known)
+        hint = f"did you mean {name}:{near[0]}?" if near else f"the {kind}s are {', '.join(sorted(known))}"
+        if name:
+            hint += f"; a property that is called '{header}' is written with its type: {header}:string"
+        raise LoadError(f"unknown {kind} '{word}' of a column", text=header, position=found.start("word"), hint=hint)
 
 
 def name_iri(name: str) -> str:

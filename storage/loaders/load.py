@@ -232,7 +232,7 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
 
         number = next(numbers)
         read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
-        return _Source(name, size, False, True, partial(_put_to, read))
+        return _Source(name, size, True, True, partial(_put_to, read))
 
     numbers = count()
     several = isinstance(data, Iterable) and not (is_object(data) or isinstance(data, str | bytes | os.PathLike))

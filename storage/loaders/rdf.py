@@ -90,6 +90,7 @@ class _Source:
         self._xml = expat.ParserCreate() if file.format is RDF_XML else None
         self._malformed: expat.ExpatError | None = None
         self._ended = False
+        self._seen = 0
         self.consumed = 0
 
     @property
@@ -130,10 +131,15 @@ class _Source:
             told = expat.ErrorString(error.code)
             if "amplification" in told:  # entities of entities, which the library would write out
                 raise LoadError(told, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
+            at = self._xml.ErrorByteIndex - self._seen
+            if 0 <= at < len(chunk) and chunk[at] < 32:  # the library takes control characters for text
+                told = f"U+{chunk[at]:04X} cannot stand in XML"
+                raise LoadError(told, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
             self._malformed, self._ended = error, not chunk
             self._xml = None
         else:
             self._xml = self._xml if chunk else None
+        self._seen += len(chunk)
 
     def cut(self) -> BadLine | None:
         """What to say of an XML document that ends too soon; what is wrong within it is for the library to say."""
@@ -157,7 +163,7 @@ class _Source:
         line, column = error.lineno, error.offset if error.lineno else None
         if not line and self._malformed is not None:  # of XML, the library does not tell
             line, column = self._malformed.lineno, self._malformed.offset + 1
-        if line == 1 and self._recent and not self._lines_gone:
+        if line == 1 and self._recent and not self._lines_gone and "UTF-8" not in message:
             hint = mistaken(self._recent[0], self._file.format) or hint
         text = self._line(line) if line else None
         return BadLine(self._file.name, line, column, message, hint, text if column else None)

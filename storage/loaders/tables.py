@@ -37,8 +37,11 @@ _BAD = 4096
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
-_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "VALUE", "DATATYPE", "LANGUAGE"}
+_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE", "LANGUAGE"}
 """What only one column can be."""
+
+_END = "' .\n'"
+"""SQL for the end of a line in the default graph."""
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
              "UHUGEINT"}  # fmt: skip
@@ -135,6 +138,8 @@ class _Table:
         self._skip = skip
         self._put = put
         self._parameters: dict[str, str] = {}
+        self._end = _END
+        self._nul = False
         self._size = file.size if file else 0
 
     def read(self, path: str) -> None:
@@ -145,6 +150,10 @@ class _Table:
             self._write(self._columns(None))
             return
         delimited.check_lines(path, self._name)
+        nul = delimited.find_nul(path, self._name)
+        if nul is not None and not self._skip:
+            raise nul
+        self._nul = nul is not None
         if self._file.format is CSV:
             self._write(self._read_csv(path))
         else:
@@ -166,7 +175,10 @@ class _Table:
         """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
         known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
         delimiter, names, empty = delimited.read_header(path, self._name, known)
-        columns = self._mapping.read(names)
+        try:
+            columns = self._mapping.read(names)
+        except LoadError as error:
+            raise delimited.in_header(error, path, self._name) from None
         stated = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns}
         sql = delimited.read_csv(glob.escape(path), delimiter, stated, empty, self._skip)
         self._connection.execute(f"CREATE TABLE kept AS FROM {sql}")
@@ -185,19 +197,23 @@ class _Table:
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
-            "CREATE VIEW line AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "CREATE VIEW split AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
             "SELECT row_number() OVER () AS number, trim(line, ' \t') AS text FROM "
             f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
             f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
             ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
         )
         if labelled:
-            bad = ("NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)",
-                   "expected 't …', 'v vertex label' or 'e from to [label]'")  # fmt: skip
+            wrong = "NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)"
+            said = _text("expected 't …', 'v vertex label' or 'e from to [label]'")
         else:
-            bad = ("len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL",
-                   "expected two vertices, and at most a weight")  # fmt: skip
-        self._check(f"SELECT number, array_to_string(words, ' '), {_text(bad[1])} FROM line WHERE {bad[0]}")
+            wrong = "len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL"
+            said = _text("expected two vertices, and at most a weight")
+        if self._nul:
+            nul = "contains(array_to_string(words, ' '), chr(0))"
+            wrong, said = f"{nul} OR {wrong}", f"CASE WHEN {nul} THEN 'this line has a NUL byte' ELSE {said} END"
+        self._check(f"SELECT number, array_to_string(words, ' '), {said} FROM split WHERE {wrong}")
+        self._connection.execute(f"CREATE VIEW line AS FROM split WHERE NOT ({wrong})")
         edge = _text(self._mapping.type or "edge")
         if labelled:
             graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
@@ -211,12 +227,12 @@ class _Table:
                 group = "graph || '/' || "
             self._connection.execute(
                 f"CREATE VIEW frame AS SELECT {group}words[2] AS id, 'L' || words[3] AS label FROM line"
-                " WHERE words[1] = 'v' AND len(words) >= 3"
+                " WHERE words[1] = 'v'"
             )
             self._write([(Column("id", "ID"), "VARCHAR"), (Column("label", "LABEL"), "VARCHAR")])
             self._connection.execute(
                 f"CREATE OR REPLACE VIEW frame AS SELECT {group}words[2] AS one, {group}words[3] AS other,"
-                f" coalesce('E' || words[4], {edge}) AS kind FROM line WHERE words[1] = 'e' AND len(words) >= 3"
+                f" coalesce('E' || words[4], {edge}) AS kind FROM line WHERE words[1] = 'e'"
             )
             self._write_edges(distinct=True)
         else:
@@ -224,7 +240,6 @@ class _Table:
             weight = ", TRY_CAST(words[3] AS DOUBLE) AS weight" if widest > 2 else ""
             self._connection.execute(
                 f"CREATE VIEW frame AS SELECT words[1] AS one, words[2] AS other, {edge} AS kind{weight} FROM line"
-                " WHERE len(words) >= 2"
             )
             extra = [(Column("weight", "", "weight"), "DOUBLE")] if weight else []
             self._write_edges(extra, distinct=not weight)
@@ -245,6 +260,7 @@ class _Table:
             if len(found) > 1 and role in _SINGLE:
                 names = " and ".join(repr(column.column) for column, _ in found)
                 raise LoadError(f"two columns are :{role}: {names}", source=self._name, hint="one can be; see columns=")
+        self._end = _ended(by_role)
         if "START_ID" in by_role and "END_ID" in by_role:
             text, needed = self._edges(by_role, distinct)
         elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
@@ -276,6 +292,9 @@ class _Table:
         """SQL for the cases in which a row cannot be read, and what to say of each."""
         missing = " OR ".join(f"{quoted(column.column)} IS NULL" for column in needed)
         cases = [f"WHEN {missing} THEN 'this row has no {' or no '.join(f':{column.role}' for column in needed)}'"]
+        if self._nul:
+            texts = " OR ".join(f"contains({quoted(column.column)}::VARCHAR, chr(0))" for column, _ in columns)
+            cases.append(f"WHEN {texts} THEN 'this row has a NUL byte'")
         for column, type in columns:
             stated = column.type
             if stated is None or stated in (type, "VARCHAR") or column.role:
@@ -294,15 +313,15 @@ class _Table:
         labels = [label for label in (self._mapping.label,) if label and "LABEL" not in by_role]
         typed = self._parameter(RDF_TYPE)
         for label in labels:
-            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '> .\n'")
+            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
-            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('trim(x)')} || ' .\n'"))
+            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('trim(x)')} || {self._end}"))
         properties = [*by_role.get("", [])]
         if identifier.name:
             properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
-        parts += [self._property(_ID, column, type) for column, type in properties]
+        parts += [self._property(_ID, column, type, self._end) for column, type in properties]
         body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
-        lone = f"{_ID} || {typed} || '<{VERTEX}> .\n'"
+        lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
         line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
         inner = f"SELECT *, {_vertex(identifier)} AS {_ID} FROM frame"
         return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
@@ -325,9 +344,9 @@ class _Table:
         rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
         properties = by_role.get("", [])
         named = by_role.get("REIFIER", [])
-        asserted = _asserted(by_role, f"{_ID} || ' .\n'")
+        asserted = _asserted(by_role, f"{_ID} || {self._end}")
         if distinct and not properties and not named:
-            return f"SELECT *, {_ID} || ' .\n' AS {_LINE} FROM ({rows})", needed
+            return f"SELECT *, {_ID} || {self._end} AS {_LINE} FROM ({rows})", needed
         reifier = f"'_:t{self._number}e' || {_NUMBER}"
         wanted = []
         if named:
@@ -335,7 +354,7 @@ class _Table:
             reifier = f"coalesce({_vertex(name)}, {reifier})"
             wanted.append(f"{quoted(name.column)} IS NOT NULL")
         if not distinct:
-            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}) AS {_COPIES} FROM ({rows})"
+            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
             wanted.append(f"{_COPIES} > 1")
         rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
         told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
@@ -358,13 +377,13 @@ class _Table:
         rows = (
             f"SELECT *, {_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} AS {_ID} FROM frame"
         )
-        line = _asserted(by_role, f"{_ID} || ' .\n'")
+        line = _asserted(by_role, f"{_ID} || {self._end}")
         if "REIFIER" in columns:
             reifier = _vertex(columns["REIFIER"])
             line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n', '')"
         return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
 
-    def _property(self, subject: str, column: Column, type: str) -> str:
+    def _property(self, subject: str, column: Column, type: str, end: str = _END) -> str:
         """SQL for the lines of a property, NULL where it has none."""
         key = self._parameter(name_iri(column.name))
         scalar = column.type or type.removesuffix("[]")
@@ -372,7 +391,7 @@ class _Table:
         value = "x" if several else quoted(column.column)
         if column.type not in (None, type.removesuffix("[]")):
             value = f"TRY_CAST({value} AS {scalar})"  # rows where it fails are told and left out
-        line = f"{subject} || {key} || {_literal(value, scalar)} || ' .\n'"
+        line = f"{subject} || {key} || {_literal(value, scalar)} || {end}"
         return _each(quoted(column.column), type, line) if several else line
 
     def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
@@ -412,6 +431,15 @@ def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
         return line
     ((column, _), *_) = by_role["ASSERTED"]
     return f"CASE WHEN coalesce({quoted(column.column)}::BOOLEAN, true) THEN {line} ELSE '' END"
+
+
+def _ended(by_role: dict[str, list[tuple[Column, str]]]) -> str:
+    """SQL for the end of the lines of triples: the graph that they are in, if they are in one, and a full stop."""
+    if "GRAPH" not in by_role:
+        return _END
+    ((column, _), *_) = by_role["GRAPH"]
+    name = f"nullif({quoted(column.column)}::VARCHAR, '')"
+    return f"coalesce(' ' || {_name(name)}, '') || {_END}"
 
 
 def _vertex(column: Column) -> str:
@@ -467,11 +495,25 @@ def _literal(value: str, type: str) -> str:
             return _as(f"replace({value}::TIMESTAMP::VARCHAR, ' ', 'T')", "dateTime")
         case "TIMESTAMP WITH TIME ZONE" | "TIMESTAMPTZ":
             return _as(f"replace(({value} AT TIME ZONE 'UTC')::VARCHAR, ' ', 'T') || 'Z'", "dateTime")
+        case "INTERVAL":
+            return _duration(value)
         case "BLOB":
             return _as(f"base64({value})", "base64Binary")
     if base.startswith(("STRUCT", "MAP", "JSON", "UNION")):
         return f"'\"' || {escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
     return f"'\"' || {escaped(text)} || '\"'"
+
+
+def _duration(value: str) -> str:
+    """SQL for an interval as a literal; one whose parts go both ways is no duration of XML Schema's, but a text."""
+    months = f"(12 * datepart('year', {value}) + datepart('month', {value}))"
+    days = f"datepart('day', {value})"
+    micros = f"(60000000 * (60 * datepart('hour', {value}) + datepart('minute', {value})) + datepart('us', {value}))"
+    signs = f"[sign({months}), sign({days}), sign({micros})]"
+    seconds = f"(abs({micros})::DECIMAL(38, 0) / 1000000)::DECIMAL(38, 6)::VARCHAR"
+    text = f"if(-1 IN {signs}, '-', '') || 'P' || abs({months}) || 'M' || abs({days}) || 'DT' || {seconds} || 'S'"
+    plain = f"'\"' || {value}::VARCHAR || '\"'"
+    return f"CASE WHEN -1 IN {signs} AND 1 IN {signs} THEN {plain} ELSE {_as(text, 'duration')} END"
 
 
 def _as(text: str, datatype: str) -> str:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import GraphDBError, StorageError, nearest
+from graphdb.storage.writers.graphs import Graphs, chosen
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,8 +27,16 @@ _FORMATS = {
 _PACKED = (".gz", ".zst")
 
 
+_ONE = {"ntriples": "N-Triples", "turtle": "Turtle", "graphml": "GraphML"}
+"""Formats that hold one graph."""
+
+
 def export(
-    connection: duckdb.DuckDBPyConnection, path: str | os.PathLike[str], format: str | None, prefixes: dict[str, str]
+    connection: duckdb.DuckDBPyConnection,
+    path: str | os.PathLike[str],
+    format: str | None,
+    prefixes: dict[str, str],
+    graphs: Graphs | None = None,
 ) -> int:
     """Write the graph to ``path``, in place of what is there; return the number of statements written.
 
@@ -40,18 +49,27 @@ def export(
         tell.
     prefixes
         Prefixes that Turtle and TriG are written with.
+    graphs
+        Which graphs: see :mod:`.graphs`.
 
     Raises
     ------
     GraphDBError
-        Where neither name nor ``format`` is of a format that is written.
+        Where neither name nor ``format`` is of a format that is written; where there are named graphs, the format holds
+        one, and ``graphs`` is not stated.
     StorageError
         Where it cannot be written there.  Nothing is left behind.
     """
-    from graphdb.storage.writers import graphml, parquet, text
-
     target = Path(path)
     wanted = _format(target, format)
+    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)):
+        return _export(connection, target, wanted, prefixes)
+
+
+def _export(connection: duckdb.DuckDBPyConnection, target: Path, wanted: str, prefixes: dict[str, str]) -> int:
+    """Write the chosen graphs in a format."""
+    from graphdb.storage.writers import graphml, parquet, text
+
     try:
         if wanted == "parquet":
             with _whole(target) as folder:

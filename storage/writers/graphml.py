@@ -10,25 +10,28 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from graphdb.errors import GraphDBError
 from graphdb.storage.arrow import string_bytes
 from graphdb.storage.loaders.graphml import LIST
 from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.loaders.tables import bare
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, Kind
+from graphdb.storage.writers.graphs import EDGES, TRIPLES
 
 if TYPE_CHECKING:
     import duckdb
 
 _NUMBERS = 1 << Kind.INTEGER | 1 << Kind.DECIMAL | 1 << Kind.DOUBLE
 
-_CONTROL = "'[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F]'"
+_CONTROL = "'[\\x00-\\x08\\x0B\\x0C\\x0E-\\x1F\\x{FFFE}\\x{FFFF}]'"
+"""What XML cannot hold."""
 
 
 def _escaped(text: str) -> str:
-    """SQL for a text in XML; what XML cannot hold is left out."""
+    """SQL for a text in XML."""
     for character, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = f"replace({text}, '{character}', '{written}')"
-    return f"regexp_replace({text}, {_CONTROL}, '', 'g')"
+    return text
 
 
 _PROPERTIES = f"""
@@ -42,8 +45,18 @@ FROM (
 """
 
 
+_EDGE_PROPERTIES = f"_graphdb.edge_property SEMI JOIN {EDGES} USING (label, subject, object, ordinal)"
+
+
 def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
-    """Write the graph; return the number of vertices and edges."""
+    """Write the graph; return the number of vertices and edges.
+
+    Raises
+    ------
+    GraphDBError
+        Where a literal has a character that XML cannot hold.
+    """
+    _refuse_controls(connection)
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     type_label = found[0][0] if found else -1
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml ')
@@ -51,12 +64,13 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
     file.write(b'<key id="labels" for="node" attr.name="labels" attr.type="string"/>\n')
     file.write(b'<key id="label" for="edge" attr.name="type" attr.type="string"/>\n')
     keys = connection.execute(
-        "SELECT label.id, iri, kinds, max_values FROM _graphdb.edge_label AS label JOIN _graphdb.resource USING (id)"
-        " WHERE kinds <> 0 AND id <> ? ORDER BY id ASC", [type_label],
+        "SELECT key, iri, bit_or(kinds), max(n) FROM (SELECT label AS key, bit_or(1::UINTEGER << kind) AS kinds,"
+        f" count(*) AS n FROM {TRIPLES} JOIN _graphdb.literal ON id = object WHERE label <> ? GROUP BY label, subject)"
+        " JOIN _graphdb.resource ON id = key GROUP BY key, iri ORDER BY key ASC", [type_label],
     ).fetchall()  # fmt: skip
     edge_keys = connection.execute(
         "SELECT key, any_value(iri), bit_or(1::UINTEGER << kind), max(n) FROM (SELECT key, kind, count(*) OVER "
-        "(PARTITION BY label, subject, object, ordinal, key) AS n FROM _graphdb.edge_property "
+        f"(PARTITION BY label, subject, object, ordinal, key) AS n FROM {_EDGE_PROPERTIES} "
         "JOIN _graphdb.literal ON id = value) JOIN _graphdb.resource ON id = key GROUP BY key ORDER BY key ASC"
     ).fetchall()
     for element, prefix, rows in (("node", "n", keys), ("edge", "e", edge_keys)):
@@ -77,6 +91,21 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes]) -> int:
     return count
 
 
+def _refuse_controls(connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse literals with characters that would be lost."""
+    held = f"SELECT object FROM {TRIPLES} UNION ALL SELECT value FROM {_EDGE_PROPERTIES}"
+    [(count, text)] = connection.execute(
+        f"SELECT count(*), any_value(left(lexical, 50)) FROM _graphdb.literal WHERE regexp_matches(lexical, {_CONTROL})"
+        f" AND id IN ({held})"
+    ).fetchall()
+    if count:
+        texts = "a text has a character" if count == 1 else f"{count:,} texts have characters"
+        raise GraphDBError(
+            f"{texts} that GraphML, being XML, cannot hold: {text!r}",
+            hint="all other formats can, .parquet and .nt among them",
+        )
+
+
 def _type(kinds: int) -> str:
     if kinds == 1 << Kind.INTEGER:
         return "long"
@@ -88,17 +117,17 @@ def _type(kinds: int) -> str:
 def _nodes(type_label: int) -> str:
     return f"""
     WITH properties AS (
-        SELECT subject AS owner, label AS key, 'n' AS prefix, object AS value FROM _graphdb.triple
+        SELECT subject AS owner, label AS key, 'n' AS prefix, object AS value FROM {TRIPLES}
         WHERE object >= {LITERAL_BASE} AND label <> {type_label}
     ),
     told AS ({_PROPERTIES}),
     vertex AS (
-        SELECT subject AS id FROM _graphdb.triple
-        UNION SELECT object FROM _graphdb.triple WHERE object < {LITERAL_BASE} AND label <> {type_label}
+        SELECT subject AS id FROM {TRIPLES}
+        UNION SELECT object FROM {TRIPLES} WHERE object < {LITERAL_BASE} AND label <> {type_label}
     ),
     labelled AS (
         SELECT subject AS id, string_agg({_escaped(bare("iri"))}, ';' ORDER BY iri ASC) AS labels
-        FROM _graphdb.triple JOIN _graphdb.resource AS class ON class.id = object
+        FROM {TRIPLES} JOIN _graphdb.resource AS class ON class.id = object
         WHERE label = {type_label} GROUP BY subject
     )
     SELECT '<node id="' || {_escaped(bare("iri"))} || '">'
@@ -110,13 +139,13 @@ def _nodes(type_label: int) -> str:
 def _edges(type_label: int) -> str:
     return f"""
     WITH edge AS (
-        SELECT label, subject, object, coalesce(ordinal, 0) AS ordinal FROM _graphdb.triple AS triple
-        LEFT JOIN _graphdb.edge AS edge USING (label, subject, object)
+        SELECT label, subject, object, coalesce(ordinal, 0) AS ordinal FROM {TRIPLES} AS triple
+        LEFT JOIN {EDGES} AS edge USING (label, subject, object)
         WHERE object < {LITERAL_BASE} AND label <> {type_label}
     ),
     properties AS (
         SELECT {{'l': label, 's': subject, 'o': object, 'n': ordinal}} AS owner, key, 'e' AS prefix, value
-        FROM _graphdb.edge_property
+        FROM {_EDGE_PROPERTIES}
     ),
     told AS ({_PROPERTIES})
     SELECT '<edge source="' || {_escaped(bare("start.iri"))} || '" target="' || {_escaped(bare("stop.iri"))}

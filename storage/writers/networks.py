@@ -6,17 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.writers.graphs import EDGES, TRIPLES, Graphs, chosen
 
 if TYPE_CHECKING:
     import duckdb
 
 
-def to_networkx(connection: duckdb.DuckDBPyConnection) -> Any:
+def to_networkx(connection: duckdb.DuckDBPyConnection, prefixes: dict[str, str], graphs: Graphs | None = None) -> Any:
     """Return a ``networkx.MultiDiGraph``: vertices by name, with ``labels`` and properties; edges with ``type``.
 
     A name is an IRI, without the database's own namespace.  A property is a Python value, a list where there are
     several.  Needs NetworkX.
+
+    Parameters
+    ----------
+    prefixes
+        What the names of ``graphs`` may begin with.
+    graphs
+        Which graphs: see :mod:`.graphs`.
+
+    Raises
+    ------
+    GraphDBError
+        Where there are named graphs and ``graphs`` is not stated.
     """
+    with chosen(connection, graphs, prefixes, one="a network"):
+        return _network(connection)
+
+
+def _network(connection: duckdb.DuckDBPyConnection) -> Any:
     import networkx
 
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
@@ -25,12 +43,12 @@ def to_networkx(connection: duckdb.DuckDBPyConnection) -> Any:
     graph = networkx.MultiDiGraph()
     attributes: dict[int, dict[str, Any]] = {}
     for subject, label, value in connection.execute(
-        f"SELECT subject, label, {_python()} FROM _graphdb.triple JOIN _graphdb.literal ON id = object"
+        f"SELECT subject, label, {_python()} FROM {TRIPLES} JOIN _graphdb.literal ON id = object"
         " WHERE label <> ? ORDER BY subject ASC, label ASC, object ASC", [type_label],
     ).fetchall():  # fmt: skip
         _add(attributes.setdefault(subject, {}), names[label], value)
     for subject, label in connection.execute(
-        f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE} ORDER BY ALL",
+        f"SELECT subject, object FROM {TRIPLES} WHERE label = ? AND object < {LITERAL_BASE} ORDER BY ALL",
         [type_label],
     ).fetchall():
         attributes.setdefault(subject, {}).setdefault("labels", []).append(names[label])
@@ -42,7 +60,7 @@ def to_networkx(connection: duckdb.DuckDBPyConnection) -> Any:
         _add(properties.setdefault(tuple(edge), {}), names[key], value)
     graph.add_nodes_from((names[number], held) for number, held in attributes.items())
     edges = connection.execute(
-        "SELECT label, subject, object, coalesce(ordinal, 0) FROM _graphdb.triple LEFT JOIN _graphdb.edge"
+        f"SELECT label, subject, object, coalesce(ordinal, 0) FROM {TRIPLES} LEFT JOIN {EDGES}"
         f" USING (label, subject, object) WHERE label <> ? AND object < {LITERAL_BASE} ORDER BY ALL", [type_label],
     ).fetchall()  # fmt: skip
     graph.add_edges_from(

@@ -1,6 +1,6 @@
 """The graph as RDF text: N-Triples and N-Quads by SQL, Turtle and TriG from these by pyoxigraph.
 
-N-Triples and Turtle hold the one graph that is queried; N-Quads and TriG hold the named graphs too.
+N-Triples and Turtle hold one graph; N-Quads and TriG hold the named graphs too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from graphdb.storage.append import DEFAULT_GRAPH
 from graphdb.storage.arrow import string_bytes
 from graphdb.storage.terms import RDF_REIFIES, escaped
+from graphdb.storage.writers.graphs import EDGES, QUADS, TRIPLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,9 +34,9 @@ literal AS (
 term AS (FROM resource UNION ALL FROM literal)
 """
 
-_TRIPLES = """
+_TRIPLES = f"""
 SELECT subject.text || ' ' || label.text || ' ' || object.text || ' .' || chr(10) AS line
-FROM _graphdb.triple AS triple
+FROM {TRIPLES} AS triple
 JOIN resource AS subject ON subject.id = triple.subject
 JOIN resource AS label ON label.id = triple.label
 JOIN term AS object ON object.id = triple.object
@@ -44,8 +45,8 @@ JOIN term AS object ON object.id = triple.object
 _QUADS = f"""
 SELECT subject.text || ' ' || label.text || ' ' || object.text
     || CASE WHEN graph.text IS NULL THEN '' ELSE ' ' || graph.text END || ' .' || chr(10) AS line
-FROM _graphdb.triple AS triple
-LEFT JOIN _graphdb.quad AS quad USING (label, subject, object)
+FROM {TRIPLES} AS triple
+LEFT JOIN {QUADS} AS quad USING (label, subject, object)
 JOIN resource AS subject ON subject.id = triple.subject
 JOIN resource AS label ON label.id = triple.label
 JOIN term AS object ON object.id = triple.object
@@ -56,7 +57,7 @@ _EDGES = f"""
 named AS (
     SELECT edge.*, coalesce(resource.text, '_:e' || edge.label || '_' || edge.subject || '_' || edge.object || '_'
         || edge.ordinal) AS name
-    FROM _graphdb.edge AS edge LEFT JOIN _graphdb.reifier USING (label, subject, object, ordinal)
+    FROM {EDGES} AS edge LEFT JOIN _graphdb.reifier USING (label, subject, object, ordinal)
     LEFT JOIN resource ON resource.id = reifier
 )
 SELECT name || ' <{RDF_REIFIES}> <<( ' || subject.text || ' ' || label.text || ' ' || object.text || ' )>> .' || chr(10)

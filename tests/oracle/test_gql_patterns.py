@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -227,81 +226,97 @@ def _allowed(mode: str, vertices: tuple[int, ...], edges: tuple[int, ...]) -> bo
     return True
 
 
+@dataclass(frozen=True)
+class Way:
+    """A path on the way through a pattern, and what its names are bound to so far."""
+
+    vertices: tuple[int, ...]
+    edges: tuple[int, ...] = ()
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def here(self) -> int:
+        return self.vertices[-1]
+
+    def binding(self, name: str, value: Any) -> Way:
+        return replace(self, known={**self.known, name: value})
+
+    def adding(self, name: str, item: int) -> Way:
+        """The same with one more item of a list."""
+        return self.binding(name, (*self.known[name], item))
+
+    def along(self, edge: Edge, end: int) -> Way:
+        return replace(self, vertices=(*self.vertices, end), edges=(*self.edges, edge.k))
+
+
+Then = Callable[[Way], Iterator[Way]]
+"""What comes after a part of a pattern."""
+
+
 def every(graph: Graph, pattern: Pattern, longest: int) -> Iterator[Found]:
     """All matches of a pattern of at most so many edges, selectors aside."""
 
-    def after(number: int, vertices: tuple[int, ...], edges: tuple[int, ...], known: dict[str, Any]) -> Iterator[Found]:
+    def after(number: int, way: Way) -> Iterator[Way]:
         """Go on with a part, from the last vertex on."""
         if number == len(pattern.parts):
-            yield (vertices, edges), tuple(known[name] for name in pattern.names)
+            yield way
             return
         part = pattern.parts[number]
-        start = {name.name: () for name in (*part.vertices, *part.links)}
 
-        def leave(vertices: tuple[int, ...], edges: tuple[int, ...], known: dict[str, Any]) -> Iterator[Found]:
+        def leave(way: Way) -> Iterator[Way]:
             vertex = pattern.vertices[number + 1]
-            if vertex.holds(graph, vertices[-1]):
-                yield from after(number + 1, vertices, edges, {**known, vertex.name: vertices[-1]})
+            if vertex.holds(graph, way.here):
+                yield from after(number + 1, way.binding(vertex.name, way.here))
 
-        def again(
-            count: int, vertices: tuple[int, ...], edges: tuple[int, ...], known: dict[str, Any]
-        ) -> Iterator[Found]:
-            if count >= part.low:
-                yield from leave(vertices, edges, known)
-            if part.high is None or count < part.high:
-                yield from inside(0, vertices[-1], vertices, edges, known, partial(again, count + 1))
+        if part.single:
+            yield from once(part, way, leave)
+        else:
+            empty = {each.name: () for each in (*part.vertices, *part.links)}
+            yield from again(part, 0, replace(way, known={**way.known, **empty}), leave)
 
-        def inside(
-            at: int,
-            first: int,
-            vertices: tuple[int, ...],
-            edges: tuple[int, ...],
-            known: dict[str, Any],
-            then: Any,
-        ) -> Iterator[Found]:
-            """Go through one repetition."""
-            here = vertices[-1]
+    def again(part: Part, count: int, way: Way, leave: Then) -> Iterator[Way]:
+        """Go through a part as often as it may still come, after so many times."""
+        if count >= part.low:
+            yield from leave(way)
+        if part.high is None or count < part.high:
+            yield from once(part, way, lambda way: again(part, count + 1, way, leave))
+
+    def once(part: Part, way: Way, then: Then) -> Iterator[Way]:
+        """Go through one repetition."""
+        first = way.here
+
+        def inside(at: int, way: Way) -> Iterator[Way]:
+            """Go on from the vertex before a link."""
             if part.bracketed:
-                if not part.vertices[at].holds(graph, here):
+                if not part.vertices[at].holds(graph, way.here):
                     return
-                known = {**known, part.vertices[at].name: (*known[part.vertices[at].name], here)}
-            if at == len(part.links):
-                if not part.rising or first <= here:
-                    yield from then(vertices, edges, known)
-                return
-            yield from hops(0, at, first, vertices, edges, known, then)
+                way = way.adding(part.vertices[at].name, way.here)
+            if at < len(part.links):
+                yield from hops(at, 0, way)
+            elif not part.rising or first <= way.here:
+                yield from then(way)
 
-        def hops(
-            count: int,
-            at: int,
-            first: int,
-            vertices: tuple[int, ...],
-            edges: tuple[int, ...],
-            known: dict[str, Any],
-            then: Any,
-        ) -> Iterator[Found]:
+        def hops(at: int, count: int, way: Way) -> Iterator[Way]:
             """Take one link as often as it comes."""
             link = part.links[at]
             if count >= link.low:
-                yield from inside(at + 1, first, vertices, edges, known, then)
-            if len(edges) == longest or (link.high is not None and count >= link.high):
+                yield from inside(at + 1, way)
+            if len(way.edges) == longest or (link.high is not None and count >= link.high):
                 return
-            for edge, end in link.from_(graph, vertices[-1]):
-                more = (*vertices, end), (*edges, edge.k)
-                if _going_on(pattern.mode, *more):
-                    value = edge.k if part.single else (*known[link.name], edge.k)
-                    yield from hops(count + 1, at, first, *more, {**known, link.name: value}, then)
+            for edge, end in link.from_(graph, way.here):
+                more = way.along(edge, end)
+                if _going_on(pattern.mode, more.vertices, more.edges):
+                    bound = more.binding if part.single else more.adding
+                    yield from hops(at, count + 1, bound(link.name, edge.k))
 
-        if part.single:
-            yield from inside(0, vertices[-1], vertices, edges, known, leave)
-        else:
-            yield from again(0, vertices, edges, {**known, **start})
+        yield from inside(0, way)
 
+    first = pattern.vertices[0]
     for start in range(len(graph.labels)):
-        if pattern.vertices[0].holds(graph, start):
-            for found in after(0, (start,), (), {pattern.vertices[0].name: start}):
-                if _allowed(pattern.mode, *found[0]):
-                    yield found
+        if first.holds(graph, start):
+            for way in after(0, Way((start,)).binding(first.name, start)):
+                if _allowed(pattern.mode, way.vertices, way.edges):
+                    yield (way.vertices, way.edges), tuple(way.known[name] for name in pattern.names)
 
 
 def _going_on(mode: str, vertices: tuple[int, ...], edges: tuple[int, ...]) -> bool:

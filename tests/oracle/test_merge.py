@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -151,29 +153,56 @@ ROW_AFTER_ROW = {
     "MERGE (a)-[:R]->(b)-[:R]->(a)": False,
     "MERGE (n:P {id: i})-[:R]-(m:P {id: j})": False,
     "MERGE (n:P {id: i}) ON CREATE SET n.id = j": False,
+    "MERGE (n:P {id: i}) ON CREATE SET n['id'] = j": False,
+    "MERGE (n:P {id: i}) ON CREATE SET n += asked": False,
+    "MERGE (n:P {id: i}) ON CREATE SET n += other": True,
+    "MERGE (n:P {id: i}) ON CREATE SET n = other": False,
+    "MERGE (n:P {id: asked.id}) ON CREATE SET n = asked ON MATCH SET n += asked": True,
+    "MERGE (n {x: 1})-[:R]->(m {x: 2}) ON CREATE SET n.x = 2": False,
+    "MERGE (n:N {w: coalesce(a.w, 0)}) ON CREATE SET a.w = j": False,
+    "MERGE (n:P {id: i})-[:R]-(m:Q {id: j}) ON CREATE SET n:Q, m:P": False,
+    "MERGE (n:P {id: i})-[:R]-(m:<urn:graphdb:P> {id: j})": False,
+    "MERGE (n:P {id: i})-[:R]->(:M)<-[:R]-(m:P {id: j})": False,
+    "MERGE (n {id: i})-[:R]->(m {id: j})-[:R]->(n)": False,
+    "MERGE (a)-[:R]->(:M)<-[:R]-(b)": False,
+    "MERGE (a)-[:R]->(:M)-[:R]->(b)": True,
+    "MERGE (a)-[:R]->(n)-[:R]->(m)": False,
+    "MERGE (n:N {id: i})-[:R]->(b)-[:S]->(m:M)": False,
 }
 """What rows may find though others made it for other ends; whether it goes by sets."""
 
 
+ROWS_OF_PAIRS = """
+UNWIND $rows AS pair WITH pair[0] AS i, pair[1] AS j, {id: pair[1]} AS asked, {x: pair[1]} AS other
+MATCH (a:P {id: i}), (b:P {id: j})
+"""
+
+
 @pytest.mark.parametrize("merge", ROW_AFTER_ROW)
-@pytest.mark.parametrize("sets", [True, False], ids=["sets", "rows"])
-def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str, sets: bool) -> None:
+def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str) -> None:
     """As many statements of one row each are the oracle."""
     rows = [[1, 2], [2, 1], [3, 3], [2, 3], [1, 2], [3, 2], [3, 1]]
-    text = (
-        f"UNWIND $rows AS pair WITH pair[0] AS i, pair[1] AS j MATCH (a:P {{id: i}}), (b:P {{id: j}}) {merge}".replace(
-            "r % 2", "(i + j) % 2"
-        )
-    )
+    text = ROWS_OF_PAIRS + merge.replace("r % 2", "(i + j) % 2")
     vertices: list[Any] = [(1, "P"), (2, "P"), (3, "P")]
-    with filled(vertices, [(2, 3, "R")]) as together, filled(vertices, [(2, 3, "R")]) as one_by_one:
-        assert ("written by sets" in together.explain(text, rows=rows)) is ROW_AFTER_ROW[merge]
-        if not sets:
-            monkeypatch.setattr(Statements, "_writing", refuse)
-        together.query(text, rows=rows)
+    by_sets, by_rows, one_by_one = (filled(vertices, [(2, 3, "R")]) for _ in range(3))
+    with by_sets, by_rows, one_by_one:
+        assert ("written by sets" in by_sets.explain(text, rows=rows)) is ROW_AFTER_ROW[merge]
+        by_sets.query(text, rows=rows)
+        monkeypatch.setattr(Statements, "_writing", refuse)
+        by_rows.query(text, rows=rows)
         for row in rows:
             one_by_one.query(text, rows=[row])
-        assert graph(together) == graph(one_by_one)
+        assert graph(by_sets) == graph(by_rows) == graph(one_by_one)
+
+
+@pytest.mark.parametrize("sets", [True, False], ids=["sets", "rows"])
+def test_numbers_are_found_as_match_finds_them(monkeypatch: pytest.MonkeyPatch, sets: bool) -> None:
+    if not sets:
+        monkeypatch.setattr(Statements, "_writing", refuse)
+    with graphdb.connect() as db:
+        db.query("UNWIND $rows AS x MERGE (n:N {x: x})", rows=[math.nan, 1.0, math.nan, 1.0])
+        db.query("UNWIND $rows AS x MERGE (n:N {y: x})", rows=[Decimal("0.1"), 0.1, 0.5, Decimal("0.5")])
+        assert db.query("MATCH (n:N) RETURN count(n.x), count(n.y)").fetchall() == [(3, 2)]
 
 
 def test_null_is_refused_with_its_place() -> None:

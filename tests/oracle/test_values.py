@@ -108,7 +108,21 @@ class Values:
         if not depth:
             return leaf
         function = self.one_of(
-            "sqrt", "log", "log10", "atan", "degrees", "radians", "haversin", "cot", "asin", "acos", "ceil"
+            "sqrt",
+            "log",
+            "log10",
+            "atan",
+            "degrees",
+            "radians",
+            "haversin",
+            "cot",
+            "asin",
+            "acos",
+            "ceil",
+            "sinh",
+            "cosh",
+            "tanh",
+            "coth",
         )
         return self.one_of(leaf, lambda: f"{function}({self.float(depth - 1)})", lambda: f"(n.id / {self.float(0)})")
 
@@ -121,6 +135,9 @@ class Values:
             lambda: f"toString({self.any(depth - 1)})",
             lambda: f"({self.map(depth - 1)}).b",
             lambda: f"({self.zoned(0)}).timezone",
+            lambda: f"({self.text(depth - 1)} || {self.text(0)})",
+            lambda: f"{self.one_of('l', 'r', 'b')}trim({self.text(depth - 1)}, {self.text(0)})",
+            lambda: f"nullIf({self.text(depth - 1)}, {self.text(0)})",
         )
 
     def day(self, depth: int) -> str:
@@ -228,6 +245,7 @@ class Values:
             f"{same(inner)} {operator} {same(0)}",
             lambda: f"{same(inner)} {operator} {self.any(0)}",
             f"{same(inner)} IN [{same(0)}, {same(0)}]",
+            lambda: f"{same(inner)} IN {self.list(inner)}",
             f"{same(inner)} IS NULL",
             lambda: f"any(x IN {self.list(inner)} WHERE x = {self.any(0)})",
             f"({same(inner)} = {same(0)} OR n.id > 3)",

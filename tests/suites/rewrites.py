@@ -123,13 +123,13 @@ def with_parameters(text: str) -> Twin | None:
     if tree is None:
         return None
     arguments: dict[str, Any] = {}
-    edits = []
+    edits: dict[s.Span, tuple[int, int, str]] = {}
     for node in walk(tree):
-        if isinstance(node, s.Literal) and node.span.end > node.span.start:
+        if isinstance(node, s.Literal) and node.span.end > node.span.start and node.span not in edits:
             name = f"literal{len(arguments)}"
             arguments[name] = node.value
-            edits.append((node.span.start, node.span.end, f"${name}"))
-    return (_edited(text, edits), arguments) if edits else None
+            edits[node.span] = (node.span.start, node.span.end, f"${name}")
+    return (_edited(text, edits.values()), arguments) if edits else None
 
 
 def mirrored(text: str) -> Twin | None:
@@ -160,6 +160,8 @@ def _backwards(text: str, pattern: s.PathPattern) -> str | None:
         if isinstance(edge, s.Subpath) or (edge.repeat is not None and edge.variable is not None):
             return None
         spelt = text[edge.span.start : edge.span.end]
+        if not spelt.endswith(("-", ">")):  # a quantifier after it
+            return None
         if spelt.startswith("<") == spelt.endswith(">"):
             pieces.append(spelt)
         else:

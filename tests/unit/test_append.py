@@ -15,7 +15,7 @@ from graphdb.storage import keys
 from graphdb.storage.append import Appender
 from graphdb.storage.arrow import Windows
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary import Numbering, plain_literals, typed_literals
+from graphdb.storage.dictionary import Numbering, is_short, short_literals, typed_literals
 from graphdb.storage.migrations import MIGRATIONS
 from graphdb.storage.terms import RDF, XSD
 
@@ -59,15 +59,20 @@ def test_rows(connection: duckdb.DuckDBPyConnection) -> None:
     assert connection.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
 
 
-def test_literals_without_a_datatype_are_what_typed_ones_are(connection: duckdb.DuckDBPyConnection) -> None:
-    rows = [(1, "Ada", None, None), (2, "12", None, None), (3, "true", None, "en")]
+def test_short_literals_are_what_typed_ones_are(connection: duckdb.DuckDBPyConnection) -> None:
+    written = [("Ada", None, None), ("12", None, None), ("true", None, "en")]
+    written += [(text, XSD + "integer", None) for text in ("0", "-0", "+7", "007", "-12", "9" * 18, "-" + "9" * 18)]
+    assert all(is_short(*literal) for literal in written)
+    assert not any(is_short(text, XSD + "integer", None) for text in ("", "-", "1.5", " 1", "٣", "9" * 19))
+    assert not is_short("12", XSD + "int", None)
+    rows = [(i, *literal) for i, literal in enumerate(written)]
     source = f"(VALUES {', '.join(map(str, rows))}) AS row(id, lexical, datatype, language)".replace("None", "NULL")
     found = [
         connection.execute(f"{literals(source)} ORDER BY id").fetchall()
-        for literals in (plain_literals, typed_literals)
+        for literals in (short_literals, typed_literals)
     ]
     assert found[0] == found[1]
-    assert len(found[0]) == 3
+    assert len(found[0]) == len(rows)
 
 
 def test_literals_of_known_datatypes_are_what_others_are(connection: duckdb.DuckDBPyConnection) -> None:
@@ -166,7 +171,7 @@ def test_few_terms_are_found_by_their_hashes(connection: duckdb.DuckDBPyConnecti
     monkeypatch.setattr(keys, "RUN", 10)
     known: dict[Any, int] = {}
     dice = np.random.default_rng(5)
-    for size in (25, 3, 4, 3, 11, 1, 2, 40, 3, 3):
+    for size in (25, 3, 4, 3, 11, 1, 2, 40, 40, 3, 70, 70, 3):
         connection.begin()
         numbering = Numbering(connection, Windows(connection))
         iris = [f"ex:{i}" for i in np.unique(dice.integers(0, 80, size)).tolist()]

@@ -200,7 +200,7 @@ def test_tables_export_and_reading_only(family: Path, tmp_path: Path) -> None:
     assert "2 triples from 1 file, 2 new" in ran.stdout, ran.stderr
     ran = run("load", tmp_path / "db.duckdb", "-", stdin=FAMILY)
     assert "7 new" in ran.stdout, ran.stderr
-    ran = run("export", tmp_path / "db.duckdb", tmp_path / "out.nt.gz", "--read-only")
+    ran = run("export", tmp_path / "db.duckdb", tmp_path / "out.nt.gz", "--read-only", "--graph", "default")
     assert "9 statements to" in ran.stdout, ran.stderr
     assert "9 new" in run("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz").stdout
     ran = run("query", tmp_path / "again.duckdb", "MATCH ()-[:owns]->(p) RETURN count(*) AS n", "--mode", "csv")

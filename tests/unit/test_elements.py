@@ -115,9 +115,11 @@ def test_paths_are_spelled_out_when_they_are_asked_for(graph: Graph) -> None:
     assert {tuple(node.iri for node in path.nodes) for path, *_ in rows} == walks
 
 
-def test_a_path_is_equal_hashes_prints_copies_and_pickles_as_one_that_was_made(graph: Graph) -> None:
+@pytest.mark.parametrize("sources", ["=", "<>"], ids=["few", "many"])
+def test_a_path_is_equal_hashes_prints_copies_and_pickles_as_one_that_was_made(graph: Graph, sources: str) -> None:
     database, *_ = graph
-    text = f"MATCH p = ANY SHORTEST (a)-[:<{EX}p>|<{EX}q>]-+(b) WHERE iri(a) = $a RETURN p ORDER BY length(p), iri(b)"
+    steps = f"MATCH p = ANY SHORTEST (a)-[:<{EX}p>|<{EX}q>]-+(b) WHERE iri(a) {sources} $a RETURN p"
+    text = f"{steps} ORDER BY length(p), iri(a), iri(b)"
 
     def fresh() -> Path:
         return database.query(text, a=f"{EX}v1").fetchall()[-1][0]
@@ -138,6 +140,33 @@ def test_a_path_is_equal_hashes_prints_copies_and_pickles_as_one_that_was_made(g
             wrong.edges  # type: ignore[attr-defined]  # noqa: B018
         with pytest.raises(AttributeError):
             wrong.nodes = ()  # type: ignore[misc]
+
+
+def test_paths_of_a_search_are_the_same_as_values_and_as_a_table(graph: Graph) -> None:
+    database, nodes, edges = graph
+    for ends in (f"{EX}v1", f"{EX}v2"), (f"{EX}v1", None):
+        text = (
+            f"MATCH p = ANY SHORTEST (a)-[:<{EX}p>|<{EX}q>]-*(b) WHERE iri(a) = $a {'AND iri(b) = $b' * bool(ends[1])}"
+        )
+        given = {name: end for name, end in zip("ab", ends, strict=True) if end is not None}
+        result = database.query(f"{text} RETURN p, length(p), b", **given)
+        rows, table = result.fetchall(), result.to_arrow()
+        assert result.fetchall() == rows == list(result)
+        assert len(rows) == len(result) == table.num_rows
+        assert result.fetchone() == rows[0]
+        assert table.column(1).to_pylist() == [length for _, length, _ in rows]
+        assert table.column(2).to_pylist() == [b.iri for *_, b in rows]
+        for path, length, b in rows:
+            assert (len(path), path.nodes[0].iri, path.nodes[-1].iri) == (length, ends[0], b.iri)
+            assert all(_same(node, nodes[node.iri]) for node in path.nodes)
+            assert {*path.relationships} <= {*edges}
+        again = database.query(f"{text} RETURN p, length(p), b", **given)
+        assert again.to_arrow() == table
+        assert again.fetchall() == rows
+    assert (
+        database.query("MATCH p = ANY SHORTEST (a)-[:<urn:none>]-*(b) WHERE iri(a) = $a RETURN p", a=EX).fetchall()
+        == []
+    )
 
 
 def test_what_was_fetched_outlives_its_data_and_its_database(tmp_path: File) -> None:

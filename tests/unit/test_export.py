@@ -73,10 +73,10 @@ def test_round_trip(written: str) -> None:
         with graphdb.connect() as db:
             db.load(folder / "g.nq")
             for name in ("out.nt", "out.nq.gz", "out.ttl", "out.trig.zst", "out.parquet"):
-                db.export(folder / name)
+                quads = name.startswith(("out.nq", "out.trig", "out.parquet"))
+                db.export(folder / name, graphs=None if quads else "union")
                 with graphdb.connect() as other:
                     other.load(str(folder / name / "*") if name == "out.parquet" else folder / name)
-                    quads = name.startswith(("out.nq", "out.trig"))
                     assert canonical(other, quads) == canonical(db, quads), name
     finally:
         shutil.rmtree(folder)
@@ -172,6 +172,65 @@ def test_graphml_that_cannot_be_read(tmp_path: pathlib.Path, written: str, messa
         assert db.sql("SELECT count(*) FROM _graphdb.triple").scalar() == 0
 
 
+NAMED = """<e:s> <e:p> <e:o> <e:g> . <e:s> <e:p> <e:o> . <e:s> <e:p> <e:x> _:h . <e:s> <e:n> "1" <e:g> . <e:s> <e:n> "2" .
+<e:s> <e:n> "3" _:h . <e:s> <e:p> <e:y> <e:i> . <e:r> REIFIES <<( <e:s> <e:p> <e:y> )>> . <e:r> <e:since> "2000" .
+<e:q> REIFIES <<( <e:s> <e:p> <e:z> )>> . <e:q> <e:since> "2001" .""".replace("REIFIES", REIFIES).replace(" . ", " .\n")
+
+
+@pytest.mark.parametrize("graphs", ["default", "e:g", "x:i", ["e:g", "default"], "union"], ids=str)
+def test_named_graphs_that_are_chosen(tmp_path: pathlib.Path, graphs: Any) -> None:
+    """What is chosen is written, in every format, and nothing else."""
+    names = [graphs.replace("x:", "e:")] if isinstance(graphs, str) else graphs
+    wanted = set()
+    for line in NAMED.split("\n"):
+        [quad] = pyoxigraph.parse(line, pyoxigraph.RdfFormat.N_QUADS)
+        name = getattr(quad.graph_name, "value", "default")
+        of = "e:i" if "<e:r>" in line else name  # what is said of an edge goes with it
+        if names == ["union"] or of in names:
+            wanted.add(pyoxigraph.Quad(quad.subject, quad.predicate, quad.object, quad.graph_name))
+    (tmp_path / "g.nq").write_text(NAMED)
+    with graphdb.connect() as db:
+        db.load(tmp_path / "g.nq")
+        db.query("PREFIX x: <e:>")
+        for name in ("out.nt", "out.ttl", "out.nq", "out.trig", "out.parquet"):
+            db.export(tmp_path / name, graphs=graphs)
+            with graphdb.connect() as other:
+                other.load(str(tmp_path / name / "*") if name == "out.parquet" else tmp_path / name)
+                found = _quads(other._state.connection.raw, pyoxigraph)
+            apart = name not in ("out.nt", "out.ttl") and names != ["union"]
+            assert set(found) == {
+                quad if apart else pyoxigraph.Quad(quad.subject, quad.predicate, quad.object) for quad in wanted
+            }, name
+        triples = {quad.triple for quad in wanted if str(quad.predicate) != REIFIES and quad.subject.value == "e:s"}
+        edges = {str(triple.object)[1:-1] for triple in triples if triple.predicate.value == "e:p"}
+        literals = sorted(triple.object.value for triple in triples if triple.predicate.value == "e:n")
+        network = db.to_networkx(graphs=graphs)
+        db.export(tmp_path / "out.graphml", graphs=graphs)
+        with graphdb.connect() as other:
+            other.load(tmp_path / "out.graphml")
+            for graph in (network, other.to_networkx()):
+                assert {end for _, end in graph.edges()} == edges
+                held = graph.nodes["e:s"].get("e:n", []) if graph else []
+                assert (held if isinstance(held, list) else [held]) == literals
+                assert [w for *_, w in graph.edges(data="e:since") if w] == (["2000"] if "e:y" in edges else [])
+
+
+def test_named_graphs_are_not_lost_without_a_word(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "g.nq").write_text(NAMED)
+    with graphdb.connect() as db:
+        db.load(tmp_path / "g.nq")
+        ways: list[Any] = [lambda path=tmp_path / f"g.{name}": db.export(path) for name in ("nt", "ttl", "graphml")]
+        for way in (*ways, db.to_networkx):
+            with pytest.raises(GraphDBError, match=r"5 triples are in 3 named graphs, and .* cannot tell which"):
+                way()
+        with pytest.raises(GraphDBError, match="there is no graph 'e:k'") as found:
+            db.export(tmp_path / "g.nt", graphs=["default", "e:k"])
+        assert found.value.hint.startswith("did you mean 'e:")
+        assert [path.name for path in tmp_path.iterdir()] == ["g.nq"]
+        db.query("MATCH (s)-[e:<e:p>]->() RETURN count(*)")
+        assert db.sql("SELECT count(*) FROM duckdb_views() WHERE view_name LIKE '%chosen%'").scalar() == 0
+
+
 def test_prefixes_are_written(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.ttl").write_text("@prefix ex: <http://ex/> . ex:a ex:p ex:b , ex:c .")
     with graphdb.connect() as db:
@@ -188,6 +247,9 @@ def test_what_cannot_be_written(tmp_path: pathlib.Path) -> None:
                 db.export(tmp_path / name)
         with pytest.raises(GraphDBError, match="unknown format 'turtel'"):
             db.export(tmp_path / "x", format="turtel")
+        db.query("MATCH (p:Person {name: 'Bo'}) SET p.name = $name", name="B\0o\ufffe")
+        with pytest.raises(GraphDBError, match="a text has a character that GraphML, being XML, cannot hold"):
+            db.export(tmp_path / "x.graphml")
         with pytest.raises(StorageError, match="cannot write"):
             db.export(tmp_path / "nowhere" / "x.nt")
         (tmp_path / "old.nt").write_text("old")

@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any
 
+import duckdb
 import pytest
 import zstandard
 
@@ -316,6 +317,20 @@ def test_frames_that_are_none(db: Any) -> None:
     pandas = pytest.importorskip("pandas")
     refused(db, pandas.DataFrame({":ID": ["a", "b"], "o": [1, "x"]}), "Conversion failed")
     refused(db, pandas.Series([1]), "Series")
+    refused(db, pandas.DataFrame([["a", 1, 2]], columns=[":ID", "o", "o"]), "Duplicate column names")
+
+
+def test_intervals_are_durations(db: Any) -> None:
+    table = duckdb.sql(
+        "SELECT unnest(['a', 'b', 'c', 'd']) AS \":ID\", unnest([INTERVAL '1 year 2 months 3 days 04:05:06.5',"
+        " INTERVAL '-90 minutes', INTERVAL '0 days', INTERVAL '1 month -1 day']) AS x"
+    )
+    db.load(table.to_arrow_table())
+    assert {row[0][-1]: row[2:4] for row in rows(db)} == {
+        "a": ("P14M3DT14706.500000S", XSD + "duration"), "b": ("-P0M0DT5400.000000S", XSD + "duration"),
+        "c": ("P0M0DT0.000000S", XSD + "duration"), "d": ("1 month -1 day", XSD + "string"),
+    }  # fmt: skip
+    assert db.query("MATCH (v <urn:graphdb:b>) RETURN v.x + duration('PT2H') = duration('PT30M')").scalar() is True
 
 
 def test_one_mapping_for_several_tables(db: Any) -> None:
@@ -366,6 +381,13 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.csv", "a:ID,b:ID\n1,2\n", "two columns are :ID: 'a:ID' and 'b:ID'", (None, None)),
     ("a.csv", ':ID,n\n1,"x\n2,y\n', "unterminated quote", (2, None)),
     ("a.csv", "", "no header", (None, None)),
+    ("a.csv", "\n:ID,n,a:intt\n1,2,3\n", "unknown type 'intt' of a column", (2, 9)),
+    ("a.csv", ":ID,:LABBEL\n1,2\n", "unknown role 'LABBEL' of a column", (1, 6)),
+    ("a.csv", ":ID,n\n1,2\n3,é\x00x\n", "a NUL byte is no text", (3, 4)),
+    ("a.csv.gz", gzip.compress(b":ID,n\n1,\0"), "a NUL byte is no text", (2, 3)),
+    ("a.edges", "1 2\n3 4\x00\n", "a NUL byte is no text", (2, 4)),
+    ("a.graph", "t 1 0\nv 0 \x00\n", "a NUL byte is no text", (2, 5)),
+    ("a.rdf", RDF_HEAD + "<rdf:Description rdf:about='x:1'><n>\x00</n></rdf:Description></rdf:RDF>", "in XML", (2, 37)),
     ("a.csv", b":ID,n\n1,\xff\xfe\n", "", (2, None)),
     ("a.parquet", "PAR1 not at all", "a.parquet", (None, None)),
     ("a.edges", "1 2\n3\n", "expected two vertices", (2, None)),
@@ -374,6 +396,7 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16"), "UTF-16", (None, None)),
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.edges", "1 2\n".encode("utf-16"), "UTF-16", (None, None)),
+    ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-32"), "UTF-32", (None, None)),
     ("a.nt.gz", b"", "cut short", (None, None)),
     ("a.csv.xz", b"", "cut short", (None, None)),
     ("a.graph", "t 1 0\nx\n", "expected 't", (2, None)),
@@ -393,6 +416,11 @@ def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
         text = ":ID,n\n" + "".join(f"{i},{i * i}\n" for i in range(9_000))
     whole = PACK[packed](text.encode())
     refused(db, write(name + packed, whole[: len(whole) // 2]), "")
+    refused(db, write(name + packed, whole + b"what is behind may be the rest of the data"), "")
+    if name == "a.nt":
+        assert db.load(write("a" + packed, whole)).new_triples == 9_000, (
+            "the content tells, however long its first block"
+        )
 
 
 @pytest.mark.parametrize(("name", "text", "kept", "bad"), [
@@ -401,6 +429,8 @@ def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
     ("a.csv", ":ID,n:int\n1,2\n3,x\n4,5\n", 2, [(3, None)]),
     ("a.csv", ":ID,n:int\n1,2\n,3\n4,5\n", 2, [(3, None)]),
     ("a.edges", "1 2\n3\n4 5\n", 2, [(2, None)]),
+    ("a.edges", "1 2\n3 4 5 6\n7 8\x00\n9 10\n", 2, [(2, None), (3, None)]),
+    ("a.csv", ":ID,n\n1,2\n3,x\x00\n4,5\n", 2, [(3, None)]),
 ])  # fmt: skip
 def test_bad_lines_are_skipped(db: Any, name: str, text: str, kept: int, bad: list[Any]) -> None:
     report = db.load(write(name, text), on_error="skip")
@@ -460,11 +490,13 @@ def test_types_of_values(db: Any, values: str, datatype: str) -> None:
 
 
 def test_headers_as_people_write_them(db: Any) -> None:
-    """Spaces, roles in lower case, columns without names (an index, a comma at the end), empty lines, what comes twice."""
-    db.load(write("a.csv", "\n\n,:id, Name ,name,:IGNORE,:label,:IGNORE,\n0,1,x,y,-,P; Q,-,\n"))
+    """Spaces, roles in lower case, columns without names, empty lines, what comes twice, colons in names."""
+    head = "\n\n,:id, Name ,name,:IGNORE,:label,:IGNORE,,x:y:string,urn:z:a\n"
+    db.load(write("a.csv", head + "0,1,x,y,-,P; Q,-,,seven,eight\n"))
     assert {row[:3] for row in rows(db)} == {
         (OWN + "1", OWN + "column0", "0"), (OWN + "1", OWN + "Name", "x"), (OWN + "1", OWN + "name", "y"),
         (OWN + "1", TYPE, OWN + "P"), (OWN + "1", TYPE, OWN + "Q"),
+        (OWN + "1", "x:y", "seven"), (OWN + "1", "urn:z:a", "eight"),
     }  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_a_selective_start_never_makes_a_signature_or_a_bit_set(graph: DataGraph
     many = np.append(many, [1000, 1001])
     plan = make_plan(chain({0: np.array([5]), 1: np.tile(many, 1)}, KNOWS, LIKES), graph)
     assert not [c for step in plan.steps for c in step.checks if isinstance(c, HasSignature)]
-    assert not [c for step in plan.steps for c in step.checks if isinstance(c, IsCandidate) and c.bits is not None]
+    assert not [c for step in plan.steps for c in step.checks if isinstance(c, IsCandidate) and c.many]
 
 
 def test_counting_leaves_the_last_step_uncounted_one_by_one(graph: DataGraph) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +179,9 @@ def value(db: graphdb.Database, expression: str, **parameters: Any) -> Any:
         ("MATCH (a) WHERE a.price = 0.2", "Bob"),
         ("MATCH (a) WHERE a.weight = a.weight", "Ada"),
         ("MATCH (a) WHERE a.born < date('1900-01-01')", "Ada"),
-        ("MATCH (a) WHERE a.born < a.seen", "Ada Bob"),
+        ("MATCH (a) WHERE a.born < date(a.seen)", "Ada Bob"),
+        ("MATCH (a) WHERE a.born < a.seen OR a.born = a.seen OR a.born >= a.seen", ""),
+        ("MATCH (a) WHERE a.zoned = datetime('2020-01-01T10:00:00')", "Ada"),
         ("MATCH (a) WHERE a.seen > datetime('2020-03-01T00:00:00')", "Bob"),
         ("MATCH (a) WHERE a.zoned < datetime('2020-01-01T10:00:00Z')", "Bob"),
         ("MATCH (a) WHERE a.clock < localtime('10:00:00')", "Bob"),
@@ -370,6 +372,19 @@ def test_decimals_are_exact_and_keep_their_type(db: graphdb.Database) -> None:
     assert value(db, "$x", x=Decimal("1.10")) == Decimal("1.1")
 
 
+def test_decimals_keep_all_their_digits() -> None:
+    """As many as DuckDB has, which are more than Python's operations leave."""
+    exact = Decimal("12345678901234567890.123456789012345678")
+    with graphdb.connect() as db:
+        assert db.query("RETURN $x, [$x], toString($x)", x=exact).fetchall() == [(exact, [exact], str(exact))]
+        db.query("CREATE (:A {x: $x, y: $y})", x=exact, y=exact.scaleb(18, Context(prec=38)))
+        written = {str(exact), "12345678901234567890123456789012345678"}
+        assert {row[0] for row in db.sql("SELECT object FROM triples WHERE datatype IS NOT NULL").fetchall()} == written
+        assert db.query("MATCH (n:A {x: $x}) RETURN n.x", x=exact).scalar() == exact
+        with pytest.raises(graphdb.TypeMismatchError, match="cannot be a property"):
+            db.query("CREATE (:A {x: $x})", x=Decimal("NaN"))
+
+
 def test_literals_as_vertices_are_values(db: graphdb.Database) -> None:
     rows = db.query("MATCH (a)-[:age]->(n) RETURN n, n + 1, n * 2, -n, n < 38 ORDER BY n").fetchall()
     assert rows == [(36, 37, 72, -36, True), (40, 41, 80, -40, False)]
@@ -494,6 +509,16 @@ def test_many_rows_keep_their_order_in_every_form(tmp_path: Path) -> None:
         assert result.to_arrow()["r"].to_pylist() == expected
         assert all(row["list"] == [row["b"]] for row in result.to_arrow().to_pylist())
         assert list(result.to_pandas()["r"]) == expected
+        nested = {
+            "collect(b)": None,
+            "[[a.rank]]": [[7]],
+            "[{n: a.rank}]": [{"n": 7}],
+            "{n: {m: a.rank}}": {"n": {"m": 7}},
+        }
+        for item, seventh in nested.items():
+            table = db.query(f"MATCH (a)-[:next]->(b) RETURN a.rank AS r, {item} AS item ORDER BY r").to_arrow()
+            assert table["r"].to_pylist() == expected[::-1]
+            assert seventh is None or table["item"][7].as_py() == seventh
 
 
 def test_sorting_by_nothing_known_is_told_even_when_only_counting(db: graphdb.Database) -> None:
@@ -604,6 +629,33 @@ def test_arrow_and_frames_take_everything(db: graphdb.Database) -> None:
     assert list(frame["a"]) == [EX + "ada", EX + "bob"]
     assert list(frame["a.mixed"]) == ["1", "one"]
     assert result.to_polars()["a.price"].to_list() == [Decimal("0.10"), Decimal("0.20")]
+
+
+def test_arrow_tells_no_list_from_an_empty_one(db: graphdb.Database) -> None:
+    text = "UNWIND [{a: 1}, {a: 2}, {a: 3}] AS m WITH m.a AS a RETURN CASE a WHEN 1 THEN [{k: a}] WHEN 2 THEN [] END AS l, "
+    text += "CASE WHEN a > 1 THEN {k: [{j: a}], o: null} END AS m ORDER BY a"
+    assert db.query(text).to_arrow().to_pylist() == [
+        {"l": [{"k": 1}], "m": None},
+        {"l": [], "m": {"k": [{"j": 2}], "o": None}},
+        {"l": None, "m": {"k": [{"j": 3}], "o": None}},
+    ]
+
+
+def test_columns_of_lists_of_several_types_are_lists_to_all_who_take_them(db: graphdb.Database) -> None:
+    text = "UNWIND [[1, 'x'], [2, null], [1, 'x']] AS p WITH toInteger(p[0]) AS a, toString(p[1]) AS b WITH [a, b, a > 1] AS l, "
+    text += "count(*) AS n RETURN l, n, size(l) AS s, l[0] AS i, 'x' IN l AS x, [l, l] AS ll ORDER BY i"
+    rows = [
+        ([1, "x", False], 2, 3, 1, True, [[1, "x", False]] * 2),
+        ([2, None, True], 1, 3, 2, None, [[2, None, True]] * 2),
+    ]
+    result = db.query(text)
+    assert result.fetchall() == rows
+    assert [(row["l"], row["ll"]) for row in result.to_arrow().to_pylist()] == [(row[0], row[5]) for row in rows]
+    db.query(f"CREATE TABLE mixed AS {text}")
+    assert db.sql("SELECT l FROM mixed ORDER BY i").fetchall() == [(row[0],) for row in rows]
+    either = "MATCH (p:Person) RETURN [p.age, p.name] AS l UNION MATCH (p:Person) RETURN [p.name, p.age] AS l"
+    ages = db.query("MATCH (p:Person) RETURN DISTINCT p.age, p.name").fetchall()
+    assert sorted(map(str, db.query(either))) == sorted(str((list(l),)) for a, n in ages for l in ((a, n), (n, a)))
 
 
 def test_frames_take_lists_of_several_types(db: graphdb.Database) -> None:

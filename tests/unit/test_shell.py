@@ -79,6 +79,12 @@ def test_modes(family: Any) -> None:
     assert said(family, ".mode", mode="line")[0] == "line\n"
 
 
+def test_export(family: Any, tmp_path: Path) -> None:
+    file = tmp_path / "a graph.nt"
+    assert said(family, f".export {file}")[0] == said(family, f".export '{file}' graphs default union;")[0]
+    assert "there is no graph 'x'" in said(family, f".export {file} graphs x")[1]
+
+
 def test_timer(family: Any) -> None:
     assert "ms)" in said(family, ".timer on", "SELECT 1 AS a;", mode="table")[0]
     assert said(family, ".timer on", "EXPLAIN MATCH (p:Person) RETURN p;", mode="table")[0].lstrip().startswith("match")

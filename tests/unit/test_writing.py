@@ -125,6 +125,7 @@ KNOWN = [
     "MATCH ()-[r:S]->() SET r = {d: duration({days: 1, hours: -2}), v: [1, 'a', null, 1.5, true]}",
     "MATCH (n:B) SET n.d = datetime('2020-01-02T03:04:05+02:00'), n.l = [date('2020-01-02')] RETURN n.d, n.l",
     "UNWIND [$dec, 2.5] AS v CREATE (:Dec {v: v, w: $dec, u: time('10:00+01:00'), t: duration('P1DT2H')})",
+    "UNWIND [$exact, -$exact] AS v CREATE (:Exact {v: v, l: [v]}) RETURN v",
     "MATCH (n:B) SET n += {d: null, l: null, e: duration('PT-1.5S')} RETURN n.e",
     "MATCH (a:B {x: 2}), (n:Person {name: 'n1'}) WITH DISTINCT a, n ORDER BY n.f LIMIT 1 SET n = a RETURN n",
     "MATCH ()-[r:S]->(n:B) SET n += r",
@@ -141,6 +142,7 @@ def test_both_ways_are_the_same(pair: tuple[graphdb.Database, graphdb.Database])
     for number, text in enumerate(KNOWN):
         given = {"rows": ROWS} if "$rows" in text else {"map": {"m": 1, "x": None}} if "$map" in text else {}
         given |= {"dec": Decimal("1.50")} if "$dec" in text else {}
+        given |= {"exact": Decimal("12345678901234567890.123456789012345678")} if "$exact" in text else {}
         assert same(pair, text, looks=number % 5 == 0 or text is KNOWN[-1], **given), text
 
 

@@ -1,0 +1,42 @@
+"""Decimals as they are: Python's own operations on them round to the 28 digits of its context, where DuckDB has 38."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+
+DIGITS = 38
+"""The digits of a decimal in DuckDB."""
+
+EXACT = Context(prec=100)
+"""What computes sums, products and rests of two decimals without rounding them."""
+
+
+def shortest(value: Decimal) -> str:
+    """Return a decimal's digits without an exponent, and without zeros that say nothing.
+
+    >>> shortest(Decimal("-12.50")), shortest(Decimal("1E+3")), shortest(Decimal("-0.0"))
+    ('-12.5', '1000', '0')
+    """
+    text = f"{value:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text if value else "0"
+
+
+def shortest_sql(sql: str) -> str:
+    """Return SQL for the same of a decimal in DuckDB, which has as many zeros as its type's scale."""
+    text = f"CAST({sql} AS VARCHAR)"
+    return f"CASE WHEN contains({text}, '.') THEN rtrim(rtrim({text}, '0'), '.') ELSE {text} END"
+
+
+def fits(value: Decimal, before: int, after: int) -> bool:
+    """Whether a decimal needs no more than so many digits before and after its point.
+
+    >>> fits(Decimal("123.4500"), 3, 2), fits(Decimal("0.001"), 3, 2), fits(Decimal("NaN"), 3, 2)
+    (True, False, False)
+    """
+    if not value:
+        return True
+    if not value.is_finite() or not -after <= value.adjusted() < before:
+        return False
+    return len(shortest(value).partition(".")[2]) <= after
