@@ -12,7 +12,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
-from graphdb.grammar.compose import check_ends, composed
+from graphdb.grammar.compose import called, check_ends, composed, unwound
 from graphdb.grammar.machine import Machine
 from graphdb.grammar.machine import Place as Meta
 
@@ -137,7 +137,22 @@ class _Builder(Patterns, Expressions):
         return composed(children[::2], children[1::2], self, span_of(meta))
 
     def linear(self, meta: Meta, children: list[Any]) -> tuple[s.ClauseNode, ...]:
-        return tuple(children)
+        return unwound(children)
+
+    def call_clause(self, meta: Meta, children: list[Any]) -> s.CallClause:
+        optional, imported, query = children
+        return called(query, imported, optional is not None, self, span_of(meta))
+
+    def optional(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    def imported(self, meta: Meta, children: list[Any]) -> tuple[s.Variable, ...] | bool:
+        named = tuple(variable for variable in children if variable is not None)
+        return named or "*" in self.text[meta.start_pos : meta.end_pos]
+
+    def foreach(self, meta: Meta, children: list[Any]) -> s.ForeachClause:
+        variable, source, *updates = children
+        return s.ForeachClause(variable, source, tuple(updates), span_of(meta))
 
     def union(self, meta: Meta, children: list[Any]) -> tuple[bool, int]:
         return children[0] == "ALL", meta.start_pos

@@ -13,7 +13,7 @@ from graphdb.grammar.walk import walk
 _WRITING = (s.CreateClause, s.MergeClause, s.SetClause, s.RemoveClause, s.DeleteClause)
 
 
-_GENERAL = (
+_GENERAL = {
     s.Subscript,
     s.Slice,
     s.Case,
@@ -24,7 +24,7 @@ _GENERAL = (
     s.PatternComprehension,
     s.ShortestPath,
     s.Subquery,
-)
+}
 """Expressions that one SQL statement over one match does not hold."""
 
 
@@ -73,9 +73,61 @@ def _is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool
         return False
     returned = (returns.items, returns.order_by)
     for part in walk((tuple(matches), returns)):
-        if isinstance(part, _GENERAL) or (isinstance(part, s.PathPattern) and not part.plain):
+        if type(part) in _GENERAL or (isinstance(part, s.PathPattern) and not part.plain):
             return False
     return not any(isinstance(part, s.PatternPredicate) for part in walk(returned))
+
+
+def unwound(clauses: Sequence[s.ClauseNode]) -> tuple[s.ClauseNode, ...]:
+    """Return clauses with UNWIND in the place of a FOREACH that stands last, where no row has to come back from it."""
+    *before, last = clauses
+    if not isinstance(last, s.ForeachClause):
+        return tuple(clauses)
+    return (*before, s.UnwindClause(last.source, last.variable, last.span), *unwound(last.updates))
+
+
+def called(
+    query: s.Query | s.Composite,
+    imported: tuple[s.Variable, ...] | bool | None,
+    optional: bool,
+    blame: Blame,
+    span: s.Span,
+) -> s.CallClause:
+    """Return the CALL of a query, which sees the ``imported`` names (True: all, False: none), or those it begins with.
+
+    Raises
+    ------
+    ParseError
+        It does not return rows with names, or the parts of its UNION begin with different names.
+    """
+    whole = query if isinstance(query, s.Composite) else s.Composite((query.clauses,), span=query.span)
+    for part in whole.parts:
+        writing = next((clause for clause in part if isinstance(clause, (*_WRITING, s.ForeachClause))), None)
+        if writing is not None:
+            hint = "let UNWIND or WITH make its rows, and write after it"
+            raise blame.error("CALL { } cannot write", writing.span.start, hint)
+        returns = part[-1]
+        if not isinstance(returns, s.ReturnClause):
+            raise blame.error("CALL { } ends with RETURN", returns.span.end)
+        if returns.star:
+            raise blame.error("CALL { } returns what it names", returns.span.start, "name the columns in place of *")
+        for item in returns.items:
+            if item.alias is None and not isinstance(item.expression, s.Variable):
+                raise blame.error("CALL { } needs a name for an expression", item.span.start, "add AS name")
+    if imported is not None:
+        return s.CallClause(whole, None if imported is True else tuple(imported or ()), optional, span)
+    first, *others = [_begins_with(part) for part in whole.parts]
+    if any(set(other) != set(first) for other in others):
+        raise blame.error("the parts of this UNION import different names", span.start, "write CALL (name, …) { … }")
+    return s.CallClause(whole, first, optional, span)
+
+
+def _begins_with(part: Sequence[s.ClauseNode]) -> tuple[s.Variable, ...]:
+    """Return the names that the query of a CALL takes from outside by beginning ``WITH name, …``."""
+    first = part[0]
+    if not isinstance(first, s.WithClause) or first.returns.star:
+        return ()
+    return tuple(item.expression for item in first.returns.items if isinstance(item.expression, s.Variable))
 
 
 def check_ends(query: s.Query | s.Composite, blame: Blame) -> None:

@@ -232,6 +232,10 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -
             if type.sparse:
                 maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
+        case Base.TUPLE:
+            items = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
+            made = map(list, zip(*items, strict=True))
+            return [row if there else None for row, there in zip(made, column.is_valid().to_pylist(), strict=True)]
         case Base.DURATION:
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
             return [None if part[0] is None else Duration(*part) for part in parts]

@@ -19,7 +19,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, member, some
+from graphdb.typed import Typed, as_list, member, some
 from graphdb.values import BOOLEAN, NULL, RANDOM, VALUE, Base
 
 
@@ -91,7 +91,7 @@ class Compiler:
         """Return the SQL of an expression that SQL itself computes."""
         found = self.scope.known.get(node)
         if found is not None:
-            return found
+            return as_list(found)
         method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
         if method is not None:
             return method(node)
@@ -99,6 +99,17 @@ class Compiler:
         if of_values is None:
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return of_values(self, node)
+
+    def column(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
+        if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
+            return self.scope.variables[node.name]
+        if not isinstance(node, ast.ListLiteral) or node in self.scope.known:
+            return self.anything(node)
+        try:
+            return lists.column(self, node)
+        except NotSupportedError:
+            return compute(self, node)
 
     def within(self, scope: Scope) -> Compiler:
         """Return the compiler of an expression inside the present one, where names stand for something else."""
@@ -201,7 +212,7 @@ class Compiler:
                 position=node.span.start,
                 hint=f"did you mean '{near[0]}'?" if near else None,
             )
-        return found
+        return as_list(found)
 
     def _property(self, node: ast.Property) -> Typed:
         base = self.compile(node.base)

@@ -17,7 +17,7 @@ from graphdb.literals import python_value_of
 from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
 from graphdb.storage.terms import LITERAL_BASE, Kind
-from graphdb.values import AS_WRITTEN, VALUE, Base, Column, Type, literal_sql, tidied
+from graphdb.values import AS_WRITTEN, MEMBERS, UNION, VALUE, Base, Column, Type, literal_sql, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,7 +220,9 @@ def presented(snapshot: Snapshot, table: pa.Table, columns: tuple[Column, ...]) 
     if any(column.type.base in _GRAPH for column in columns) and not snapshot.lookup.ready():
         return None
     shown = [
-        _named(column.type, table.column(i).combine_chunks())
+        _listed(snapshot, column.type, table.column(i).combine_chunks())
+        if column.type.base is Base.TUPLE
+        else _named(column.type, table.column(i).combine_chunks())
         if _has_maps(column.type)
         else _shown(snapshot, table.column(i), column.type.base)
         for i, column in enumerate(columns)
@@ -232,7 +234,7 @@ def _is_plain(type: Type) -> bool:
     """Whether a column's values are shown as they are, but for the names of keys."""
     if type.base is Base.LIST:
         return type.element is None or _is_plain(type.element)
-    if type.base is Base.MAP:
+    if type.base in (Base.MAP, Base.TUPLE):
         return all(_is_plain(field) for _, field in type.fields)
     return type.base not in (*_GRAPH, Base.PATH, Base.DURATION, Base.MOMENT, Base.ANY)
 
@@ -252,6 +254,29 @@ def _named(type: Type, array: pa.Array) -> pa.Array:
         whole = array if array.offset == 0 else pa.concat_arrays([array])  # from_arrays takes no part of another
         return pa.ListArray.from_arrays(whole.offsets, _named(type.element, whole.values), mask=whole.is_null())
     return array
+
+
+def _listed(snapshot: Snapshot, type: Type, array: pa.Array) -> pa.Array:
+    """Return lists of unions, as DuckDB has them, of lists whose items stand side by side."""
+    import pyarrow as pa
+
+    length, count = len(type.fields), len(array)
+    found = snapshot.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type
+    kinds, places = np.zeros(count * length, np.int8), np.arange(count * length).reshape(count, length)
+    numbers = list(MEMBERS)
+    children = []
+    for number, member in enumerate(found.value_type):
+        mine = [i for i, (_, field) in enumerate(type.fields) if numbers[number] is field.base]
+        fields = [array.field(i).cast(member.type) for i in mine]
+        taken = np.full(count * length, count * len(mine))  # nothing
+        for j, i in enumerate(mine):
+            taken[places[:, i]] = np.arange(j * count, (j + 1) * count)
+            kinds[places[:, i]] = np.where(fields[j].is_valid().to_numpy(zero_copy_only=False), number, 0)
+        children.append(pa.concat_arrays([*fields, pa.nulls(1, member.type)]).take(pa.array(taken)))
+    names = [member.name for member in found.value_type]
+    items = pa.UnionArray.from_sparse(pa.array(kinds), children, names)
+    ends = pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
+    return pa.ListArray.from_arrays(ends, items, type=found, mask=array.is_null())
 
 
 _GRAPH = (Base.NODE, Base.TERM, Base.EDGE)

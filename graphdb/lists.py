@@ -21,7 +21,7 @@ from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
-from graphdb.typed import Typed, some, unified
+from graphdb.typed import Typed, as_list, side_by_side, some, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
@@ -98,8 +98,14 @@ def _whole(c: Compiler, node: ast.Expression) -> str:
 
 
 def _literal(c: Compiler, node: ast.ListLiteral) -> Typed:
+    return as_list(column(c, node))
+
+
+def column(c: Compiler, node: ast.ListLiteral) -> Typed:
+    """Return a list that is written out as a column may hold it: one of several types as a tuple."""
     try:
-        return list_sql([c.one(item) for item in node.items])
+        items = [c.one(item) for item in node.items]
+        return side_by_side(items) or list_sql(items)
     except NotSupportedError as error:
         raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdb import durations
 from graphdb.connection import quoted
 from graphdb.rows import NAMES_VIEW
+from graphdb.typed import Typed, as_list
 from graphdb.values import LABEL_OF, Base, Column, Type
 
 
@@ -61,6 +62,8 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
             return f"({sql}).moment", []
         case Base.DURATION:
             return durations.text(sql), []
+        case Base.TUPLE:
+            return as_list(Typed(sql, type)).sql, []
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)

@@ -133,14 +133,19 @@ def check_grouping(
             )
 
 
-def beside_aggregates(node: object) -> list[ast.Expression]:
-    """Return what depends on a variable in an expression, and stands in no aggregate."""
+def beside_aggregates(node: object, keys: Collection[ast.Expression]) -> list[ast.Expression]:
+    """Return what depends on a variable in an expression, and stands in no aggregate.
+
+    A key is whole: rows that agree in ``n.name`` are one group, whatever their ``n``.
+    """
     if is_aggregate(node):
         return []
-    if contains_aggregate(node):
-        return [found for part in parts_of(node) for found in beside_aggregates(part)]
-    found = [part for part in walk(node) if isinstance(part, (ast.Property, ast.Variable, ast.FunctionCall))]
-    return [part for part in found if any(isinstance(inner, ast.Variable) for inner in walk(part))]
+    found: list[ast.Expression] = []
+    if isinstance(node, (ast.Property, ast.Variable, ast.FunctionCall)) and not contains_aggregate(node):
+        found = [node] if any(isinstance(inner, ast.Variable) for inner in walk(node)) else []
+        if node in keys:
+            return found
+    return found + [each for part in parts_of(node) for each in beside_aggregates(part, keys)]
 
 
 # --- what the match must deliver -------------------------------------------------------------------------------

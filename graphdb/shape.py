@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb import lists
-from graphdb.aggregates import contains_aggregate
+from graphdb.aggregates import contains_aggregate, is_plain_key
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
 from graphdb.connection import quoted
@@ -143,7 +143,7 @@ class Shaper:
         aggregated = any(contains_aggregate(item.expression) for item in items)
         if aggregated:
             check_grouping(items, returns.order_by, relation.known, self._text)
-        compiled = [(item, self._settled(compiler, compiler.anything(item.expression))) for item in items]
+        compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
             return self._groups(returns, window, compiled, compiler, where, groups)
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
@@ -180,7 +180,8 @@ class Shaper:
         keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not contains_aggregate(item.expression)]
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
         mixed = [item.expression for item in items if contains_aggregate(item.expression)]
-        beside = sorted({compiler.compile(part).sql for part in beside_aggregates(tuple(mixed))})
+        whole = {item.expression for item in items if is_plain_key(item.expression)}
+        beside = sorted({compiler.compile(part).sql for part in beside_aggregates(tuple(mixed), whole)})
         by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         distinct = "DISTINCT " if returns.distinct else ""

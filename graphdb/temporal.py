@@ -384,7 +384,7 @@ def shift(value: Temporal, by: Duration, sign: int) -> Temporal:
             if value.zone is None:
                 carried, time = divmod(value.nanoseconds + nanoseconds, DAY)
                 return DateTime(moved + carried, time, value.offset)
-            local = zoned(moved, value.nanoseconds, value.zone)
+            local = zoned(moved, value.nanoseconds, value.zone, value.offset)
             return at_instant(local.sort_key()[0] + nanoseconds, value.zone)
         case Duration():
             return value.plus(by, sign)
@@ -394,13 +394,17 @@ def shift(value: Temporal, by: Duration, sign: int) -> Temporal:
 # --- zones -----------------------------------------------------------------------------------------------------
 
 
-def zoned(days: int, nanoseconds: int, zone: str) -> DateTime:
+def zoned(days: int, nanoseconds: int, zone: str, asked: int | None = None) -> DateTime:
     """Return a local date and time in a zone, by its rules; KeyError (ZoneInfoNotFoundError) for an unknown zone.
 
-    One that its clocks skip is as much later as they are put forward; of one that they show twice it is the earlier.
+    One that its clocks skip is as much later as they are put forward; of one that they show twice it is the one at the
+    offset ``asked`` (in seconds), else the earlier.
     """
+    local = days * DAY + nanoseconds
+    if asked is not None and _offset_at(zone, *divmod(local - asked * SECOND, DAY), local=False) == asked:
+        return DateTime(days, nanoseconds, asked, zone)
     offset = _offset_at(zone, days, nanoseconds, local=True)
-    return at_instant(days * DAY + nanoseconds - offset * SECOND, zone)
+    return at_instant(local - offset * SECOND, zone)
 
 
 def at_instant(instant: int, zone: str | int) -> DateTime:
@@ -440,7 +444,8 @@ def to_python(value: Temporal) -> object:
                 return python.datetime.combine(python.date(*civil(value.days)), _python_time(value.nanoseconds))
             case DateTime() if value.nanoseconds % 1000 == 0:
                 local = python.datetime.combine(python.date(*civil(value.days)), _python_time(value.nanoseconds))
-                return local.replace(tzinfo=_python_zone(value.offset, value.zone))
+                found = local.replace(tzinfo=_python_zone(value.offset, value.zone))
+                return found if found.utcoffset() == python.timedelta(seconds=value.offset) else found.replace(fold=1)
     except (ValueError, OverflowError):  # a year that Python's calendar does not have
         pass
     return value

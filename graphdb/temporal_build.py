@@ -128,11 +128,14 @@ def parse(kind: type[Temporal], text: str) -> Temporal:
 
 
 def with_zone(days: int, nanoseconds: int, offset: int | None, name: str | None) -> DateTime:
-    """Return a local date and time at an offset or in a zone (in UTC without either)."""
+    """Return a local date and time at an offset or in a zone (in UTC without either).
+
+    With both, the zone's rules count; the offset tells which of two times is meant when its clocks are put back.
+    """
     if name is None:
         return DateTime(days, nanoseconds, offset or 0)
     try:
-        return zoned(days, nanoseconds, name)
+        return zoned(days, nanoseconds, name, offset)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Malformed(f"unknown time zone '{name}'") from None
 
@@ -172,6 +175,8 @@ def _of_civil(year: int, month: int, day: int) -> int:
 def _of_week(year: int, week: int, weekday: int) -> int:
     if not (1 <= week <= 53 and 1 <= weekday <= 7):
         raise Malformed(f"there is no day {weekday} of week {week}")
+    if week == 53 and iso_week(week_start(year) + 52 * 7)[0] != year:
+        raise Malformed(f"{year} has no week 53")
     return week_start(year) + (week - 1) * 7 + weekday - 1
 
 
@@ -270,8 +275,11 @@ def _date(parts: Mapping[str, Any], base: int | None) -> int:
         if day is None and base is not None:
             _, base_month, base_day = civil(base)
             month += (base_month - 1) % 3
-            return _of_civil(year, month, int(parts.get("day", base_day)))
-        return days_of(year, month, 1) + int(day or 1) - 1
+            return _of_civil(year, month, int(parts.get("day", min(base_day, month_length(year, month)))))
+        first, day = days_of(year, month, 1), 1 if day is None else int(day)
+        if not 1 <= day <= add_months(first, 3) - first:
+            raise Malformed(f"there is no day {day} in the quarter")
+        return first + day - 1
     if "ordinalDay" in parts:
         return _of_ordinal(year, int(parts["ordinalDay"]))
     _, month, day = civil(base) if base is not None else (0, 1, 1)

@@ -22,6 +22,8 @@ class Typed:
     many: bool = False
     constant: bool = False
     """Whether this is a vertex by its IRI: NULL where the database lacks it, and yet not unknown."""
+    items: tuple[Typed, ...] = ()
+    """Of a tuple that is put together here: its items."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts."""
 
@@ -81,6 +83,30 @@ def unified(values: Sequence[Typed]) -> tuple[list[str], Type]:
     found = max(types, key=lambda type: type.scale) if types else NULL
     same = [value.sql if value.type == found else f"CAST({value.sql} AS {sql_type(found)})" for value in values]
     return same, found
+
+
+def side_by_side(values: Sequence[Typed]) -> Typed | None:
+    """Return a list of plain values of several types as a column may hold it; None for any other list."""
+    bases = {value.type.base for value in values}
+    if len(bases) < 2 or not bases <= MEMBERS.keys() or any(value.many for value in values):
+        return None
+    packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(values))
+    fields = tuple(("", value.type) for value in values)
+    return Typed(f"struct_pack({packed})", Type(Base.TUPLE, fields=fields), items=tuple(values))
+
+
+def as_list(value: Typed) -> Typed:
+    """Return a column of lists of several types as what expressions take: lists of unions.  Others as they are."""
+    if value.type.base is not Base.TUPLE:
+        return value
+    items = [as_union(item).sql for item in value.items or _fields(value)]
+    if value.items:
+        return Typed(f"[{', '.join(items)}]", list_of(VALUE))
+    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
+
+
+def _fields(value: Typed) -> list[Typed]:
+    return [Typed(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
 
 
 def incomparable(operator: str, left: Typed, right: Typed) -> str:

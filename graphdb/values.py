@@ -73,6 +73,7 @@ class Base(Enum):
     TERM = "a vertex or a value"
     PATH = "a path"
     LIST = "a list"
+    TUPLE = "a list of some length"
     MAP = "a map"
     ANY = "a value that SQL does not hold"
 
@@ -81,7 +82,8 @@ class Base(Enum):
 class Type:
     """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to.
 
-    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.
+    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.  A tuple is a
+    list whose items have their places (``fields`` without keys) and types: as a column it needs no union.
     """
 
     base: Base
@@ -237,7 +239,7 @@ def sql_type(type: Type) -> str:
         return UNION
     if type.base is Base.DECIMAL:
         return f"DECIMAL(38, {type.scale})"
-    if type.base is Base.MAP:
+    if type.base in (Base.MAP, Base.TUPLE):
         return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
     if type.base is Base.DURATION:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage import statistics, tally
+from graphdb.storage import few, statistics, tally
 from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.catalog import has_rows
@@ -233,10 +233,19 @@ class Appender:
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics up to date."""
-        few = self._new is not None and self._new <= MOST
-        self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if few else None
+        followed = self._new is not None and self._new <= MOST
+        self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if followed else None
         if self._folder is not None and self._much_new():
             tally.recount(self._connection, self._folder, self._memory)
+        elif (
+            self.changes is not None
+            and self._new is not None
+            and self._new <= few.SOME
+            and few.counts(self._connection)
+        ):
+            fresh, literals = self.terms.first_new, self.terms.first_new_literal
+            if self._new:
+                few.change(self._connection, self.changes, fresh, literals, self.terms.kinds)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)

@@ -8,6 +8,7 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
@@ -229,6 +230,11 @@ class Numbering:
         return self._first.get("resource", LITERAL_BASE)
 
     @property
+    def first_new_literal(self) -> int:
+        """Literals from this id on are of this transaction."""
+        return self._first.get("literal", sys.maxsize)
+
+    @property
     def next_literal(self) -> int:
         """The id that the next new literal gets."""
         return self._upcoming("literal")
@@ -305,10 +311,10 @@ class Numbering:
         [(terms,)] = self._connection.execute(
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
-        place: tuple[str, dict[str, int]] | None = None
+        place: tuple[str, dict[str, Any]] | None = None
         datatypes: set[str | None] | None = None
         if terms <= keys.FEW:
-            place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct")
+            place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct", terms)
             rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
             datatypes = {datatype for (datatype,) in rows}
         known, parameters = place or ("_graphdb.literal", {})
@@ -379,9 +385,9 @@ class Numbering:
             self._stage(table, self._few.pop(table), create=True)
         with self._shown(terms) as (source, given):
             places: list[tuple[str, dict[str, Any]]] = [(f"_graphdb.{table}", {})] if before > base else []
-            if len(terms) <= keys.FEW:
-                names = tuple(terms.column_names[1:])
-                narrowed = keys.narrowed(self._connection, table, names, before, base, source, given)
+            if len(terms) <= keys.SOME:
+                names, count = tuple(terms.column_names[1:]), len(terms)
+                narrowed = keys.narrowed(self._connection, table, names, before, base, source, count, given)
                 places = places if narrowed is None else [narrowed]
             if first > before:
                 places.append((f"temp._graphdb_new_{table}", {}))

@@ -2,7 +2,8 @@
 
 A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
 differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
-a vertex that is new has what it was given, and how many vertices have a label is counted anyway.
+a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  A load of some
+thousand triples is counted so, too: what is left to look up is what was there before of the objects, label by label.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 FEW = 200
-"""Triples up to which changes are counted here."""
+"""Triples of statements up to which changes are counted here, and values up to which SQL is given each by itself."""
+
+SOME = 20_000
+"""Triples of loads up to which changes are counted here."""
+
+_GROUPS = 4096
+"""Objects of a label up to which all are counted, sooner than those that are looked for are found."""
 
 _APART = 4
 """Rows that are looked for one by one."""
@@ -156,9 +163,10 @@ class _Known:
     def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
         """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
-        apart = len(ids) <= _APART
-        sql = " UNION ALL ".join([f"{rows} = ?"] * len(ids)) if apart else f"{rows} IN ({_places(ids)})"
-        return _rows(self._connection.execute(sql, ids.tolist()))
+        if len(ids) > _APART:
+            places, given = _values(ids)
+            return _rows(self._connection.execute(f"{rows} IN ({places})", given))
+        return _rows(self._connection.execute(" UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
     def kinds(self, vertices: Ints) -> dict[int, int]:
         """Return the bit of the kind of each literal among some vertices."""
@@ -173,12 +181,37 @@ class _Known:
         """Return (label, vertex, triples, triples with a literal as object) of pairs that have any."""
         if not len(labels):
             return np.empty((0, 4), np.int64)
+        if len(labels) > FEW:
+            counted = self._counted(labels) if direction == IN else ()
+            each = [self._degrees_of(direction, label, vertices[labels == label], label in counted)
+                    for label in np.unique(labels).tolist()]  # fmt: skip
+            return np.concatenate(each)
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
         found = self._connection.execute(
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
-            f" WHERE label IN ({_places(labels)}) AND {end} IN ({_places(vertices)}) GROUP BY label, {end}",
+            f" WHERE label IN ({_values(labels)[0]}) AND {end} IN ({_values(vertices)[0]}) GROUP BY label, {end}",
             [*labels.tolist(), *vertices.tolist()],
+        )
+        return _rows(found)
+
+    def _counted(self, labels: Ints) -> set[int]:
+        """Return the labels that have so few objects that all of them are counted."""
+        places, given = _values(np.unique(labels))
+        rows = self._connection.execute(
+            f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})", [_GROUPS, *given]
+        ).fetchall()
+        return {label for (label,) in rows}
+
+    def _degrees_of(self, direction: int, label: int, vertices: Ints, all: bool) -> Ints:
+        """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be told."""
+        end = "subject" if direction == OUT else "object"
+        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
+        wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
+        found = self._connection.execute(
+            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple {wanted} WHERE label = ?"
+            f" GROUP BY label, {end}",
+            [label] if all else [vertices.tolist(), label],
         )
         return _rows(found)
 
@@ -186,32 +219,31 @@ class _Known:
         """Return (label, direction, vertex, triples) of all triples at some vertices."""
         if not len(vertices):
             return np.empty((0, 4), np.int64)
+        places, given = _values(vertices)
         ends = " UNION ALL ".join(
-            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({_places(vertices)})"
+            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({places})"
             f" GROUP BY label, {end}"
             for direction, end in ((OUT, "subject"), (IN, "object"))
         )
-        return _rows(self._connection.execute(ends, vertices.tolist() * 2))
+        return _rows(self._connection.execute(ends, given * 2))
 
     def labelled(self, vertices: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some vertices have now."""
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
+        places, given = _values(asked)
         found = self._connection.execute(
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
-            f" AND subject IN ({_places(asked)})",
-            [self.typed, *asked.tolist()],
+            f" AND subject IN ({places})",
+            [self.typed, *given],
         )
         return _rows(found)
 
     def edge_labels(self, labels: Ints) -> Ints:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
-        found = _rows(
-            self._connection.execute(
-                f"SELECT * FROM _graphdb.edge_label WHERE id IN ({_places(labels)})", labels.tolist()
-            )
-        )
+        places, given = _values(labels)
+        found = _rows(self._connection.execute(f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
         self.counted.update(found[:, 0].tolist())
         return _looked_up(found, labels[:, None])
 
@@ -289,7 +321,7 @@ def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, In
 
     def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
         """Add what rows (label, direction, vertex) say for each class of their vertex."""
-        left, right = np.nonzero(rows[:, 2][:, None] == classes[:, 0])
+        left, right = _equal(rows[:, 2:3], classes[:, :1])
         keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
         values.append(np.column_stack([edges[left], vertices[left]]))
 
@@ -351,7 +383,8 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     there = np.array([id in known for id in ids.tolist()], bool)
     gone = values[:, 0] == 0
     if gone.any():
-        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({_places(ids[gone])})", ids[gone].tolist())
+        places, which = _values(ids[gone])
+        connection.execute(f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
     for chosen, sql in (
         (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
                         " FROM {new} AS new WHERE held.id = new.id"),
@@ -371,9 +404,12 @@ def _merge(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values
 
 def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
     """Return distinct keys, sorted, with the sums of their values; those alone that come to something, or all."""
-    distinct, at = np.unique(keys, axis=0, return_inverse=True)
-    sums = np.zeros((len(distinct), values.shape[1]), np.int64)
-    np.add.at(sums, at.reshape(-1), values)
+    if not len(keys):
+        return keys, values
+    order = np.lexsort(keys.T[::-1])
+    keys = keys[order]
+    begins = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    distinct, sums = keys[begins], np.add.reduceat(values[order], begins)
     chosen = np.ones(len(sums), bool) if all else sums.any(axis=1)
     return distinct[chosen], sums[chosen]
 
@@ -382,7 +418,7 @@ def _looked_up(table: Ints, keys: Ints) -> Ints:
     """Return what a table has for each key in the columns after those of the key; 0 where it has none."""
     width = keys.shape[1]
     found = np.zeros((len(keys), table.shape[1] - width), np.int64)
-    left, right = np.nonzero((keys[:, None, :] == table[None, :, :width]).all(axis=2))
+    left, right = _equal(keys, table[:, :width])
     found[left] = table[right, width:]
     return found
 
@@ -398,14 +434,37 @@ def _listed(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[int]]
     return f"(SELECT {columns})", dict(zip(names, rows.T.tolist(), strict=True))
 
 
-def _places(values: Ints) -> str:
-    """Return a placeholder for each of some parameters: listed one by one, they are planned sooner than a join."""
-    return ", ".join("?" * len(values))
+def _values(values: Ints) -> tuple[str, list[Any]]:
+    """Return what stands in ``IN (…)`` for some values, and its parameters.
+
+    A few are listed one by one: they are planned sooner than a join.
+    """
+    if len(values) > FEW:
+        return "SELECT unnest(?::BIGINT[])", [values.tolist()]
+    return ", ".join("?" * len(values)), values.tolist()
+
+
+def _equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return the places of rows in ``left`` and in ``right`` that are equal: a join."""
+    if len(left) * len(right) <= FEW * FEW:
+        at, there = np.nonzero((left[:, None, :] == right[None, :, :]).all(axis=2))
+        return at, there
+    rows = np.concatenate([left, right])
+    order = np.lexsort(rows.T[::-1])
+    number = np.empty(len(rows), np.int64)
+    number[order] = np.cumsum(np.concatenate([[False], (rows[order][1:] != rows[order][:-1]).any(axis=1)]))
+    mine, theirs = number[: len(left)], number[len(left) :]
+    by = np.argsort(theirs, kind="stable")
+    begins, ends = (np.searchsorted(theirs, mine, side, sorter=by) for side in ("left", "right"))
+    lengths = ends - begins
+    firsts = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
+    return np.repeat(np.arange(len(left)), lengths), by[firsts + np.arange(len(firsts))]
 
 
 def among(rows: Ints, others: Ints) -> NDArray[np.bool_]:
     """Which rows are among others."""
-    there: NDArray[np.bool_] = (rows[:, None, :] == others[None, :, :]).all(axis=2).any(axis=1)
+    there = np.zeros(len(rows), bool)
+    there[_equal(rows, others)[0]] = True
     return there
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from graphdb.grammar.syntax.expressions import Expression, Variable
 from graphdb.grammar.syntax.names import HERE, LabelExpression, Span
 from graphdb.grammar.syntax.patterns import MatchMode, PathPattern
+
+if TYPE_CHECKING:
+    from graphdb.grammar.syntax.statements import Composite
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,36 @@ class MergeClause:
     span: Span = field(default=HERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class CallClause:
+    """``[OPTIONAL] CALL [(name, …) | (*)] { query }``: the query's rows for each row, which it sees these names of.
+
+    ``imported`` is None where all names are; a ``WITH`` that its query begins with has told them otherwise.
+    """
+
+    query: Composite
+    imported: tuple[Variable, ...] | None
+    optional: bool = False
+    span: Span = field(default=HERE, compare=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names that it brings in."""
+        returns = self.query.parts[0][-1]
+        assert isinstance(returns, ReturnClause)
+        return tuple(item.alias or item.text for item in returns.items)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeachClause:
+    """``FOREACH (name IN list | updates)``: clauses that write, for each item; the rows stay what they are."""
+
+    variable: Variable
+    source: Expression
+    updates: tuple[ClauseNode, ...]
+    span: Span = field(default=HERE, compare=False)
+
+
 ClauseNode: TypeAlias = (
     MatchClause
     | WithClause
@@ -144,4 +177,6 @@ ClauseNode: TypeAlias = (
     | SetClause
     | RemoveClause
     | DeleteClause
+    | CallClause
+    | ForeachClause
 )

@@ -9,6 +9,7 @@ from graphdb.grammar.syntax.clauses import (
     ClauseNode,
     CreateClause,
     DeleteClause,
+    ForeachClause,
     MatchClause,
     MergeClause,
     RemoveClause,
@@ -29,7 +30,7 @@ class Composite:
     @property
     def writes(self) -> bool:
         """Whether it changes the graph."""
-        writing = (CreateClause, MergeClause, SetClause, RemoveClause, DeleteClause)
+        writing = (CreateClause, MergeClause, SetClause, RemoveClause, DeleteClause, ForeachClause)
         return any(isinstance(clause, writing) for part in self.parts for clause in part)
 
 

@@ -20,6 +20,7 @@ from graphdb.interpret.types import (
     VERTEX,
     Static,
     StaticTypes,
+    common,
     list_of,
 )
 from graphdb.pattern.bind import variables_in
@@ -84,6 +85,13 @@ class _Checker:
                     scope[clause.variable.name] = found.element or ANY if found.base == "list" else ANY
                 case ast.WithClause():
                     self.projection(clause.returns, scope, clause)
+                case ast.CallClause():
+                    self.called(clause, scope)
+                case ast.ForeachClause():
+                    self.no_aggregate(clause.source)
+                    found = self.types.source(clause.source, scope)
+                    self.new(clause.variable, scope)
+                    self.part(clause.updates, {**scope, clause.variable.name: found})
                 case ast.ReturnClause():
                     return self.projection(clause, scope, None)
                 case ast.CreateClause():
@@ -99,6 +107,23 @@ class _Checker:
                 case ast.DeleteClause():
                     self.deleted(clause, scope)
         return []
+
+    def called(self, clause: ast.CallClause, scope: Scope) -> None:
+        """Check the query of a CALL, and bring in its columns."""
+        for variable in clause.imported or ():
+            if variable.name not in scope:
+                self.unknown(variable, scope)
+        names = scope if clause.imported is None else [variable.name for variable in clause.imported]
+        columns: list[Scope] = []
+        for part in clause.query.parts:
+            inner = {name: scope[name] for name in names}
+            self.part(part, inner)
+            columns.append(inner)
+            if list(inner) != list(columns[0]):
+                raise self.error(ParseError, "the parts of a UNION return columns of different names", part[-1])
+        for name in columns[0]:
+            self.new(ast.Variable(name, clause.query.parts[0][-1].span), scope)
+            scope[name] = common([column[name] for column in columns])
 
     def new(self, variable: ast.Variable, scope: Mapping[str, Static]) -> None:
         if variable.name in scope:

@@ -49,6 +49,8 @@ class Interpreter:
         return parts[0] if len(parts) == 1 else clauses.union(parts, query.keeps_all)
 
     def _run_part(self, part: tuple[ast.ClauseNode, ...], rows: Rows, outermost: bool) -> Rows:
+        if not rows:
+            return []
         scope = [name for name in rows[0] if not name.startswith("#")]
         for clause in part:
             rows = self._run_clause(clause, rows, scope, outermost)
@@ -65,6 +67,11 @@ class Interpreter:
             case ast.WithClause():
                 projection = clauses.Projection(self.context, clause.returns, scope, clause.where)
                 rows, scope[:] = projection.run(rows), projection.columns
+            case ast.CallClause():
+                rows = self._call(clause, rows, scope)
+                scope += clause.columns
+            case ast.ForeachClause():
+                self._run_part((ast.UnwindClause(clause.source, clause.variable), *clause.updates), list(rows), False)
             case ast.ReturnClause():
                 projection = clauses.Projection(self.context, clause, scope, None)
                 rows, scope[:] = projection.run(rows), projection.columns
@@ -74,6 +81,16 @@ class Interpreter:
                 rows = self._write(clause, rows)
                 scope += [name for name in _introduced(clause) if name not in scope]
         return rows
+
+    def _call(self, clause: ast.CallClause, rows: Rows, scope: list[str]) -> Rows:
+        """Return each row with each of the rows that a query makes of it."""
+        names = scope if clause.imported is None else [variable.name for variable in clause.imported]
+        absent = [dict.fromkeys(clause.columns)] if clause.optional else []
+        found: Rows = []
+        for row in self.context.watched(rows):
+            made = self._run_query(clause.query, [{name: row[name] for name in names}])
+            found += [{**row, **new} for new in made or absent]
+        return found
 
     def _write(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
         from graphdb.interpret.write import Writer

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphdb.execute.executor import Control
-from graphdb.execute.paths import Found, Paths
+from graphdb.execute.found import Found
+from graphdb.execute.paths import Paths
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.automaton import Automaton, Step
 from graphdb.interpret.values import Path, Vertex

@@ -267,14 +267,15 @@ class StaticTypes:
             results.append(self.of(node.otherwise, scope))
         return common(results)
 
-    def _source(self, node: ast.Expression, scope: Scope) -> Static:
+    def source(self, node: ast.Expression, scope: Scope) -> Static:
+        """Return the type of the items of what must be a list."""
         source = self.of(node, scope)
         if source.base not in ("list", *_OPEN):
             raise self._mismatch(f"expected a list, found {source}", node)
         return source.element or ANY if source.base == "list" else ANY
 
     def _listcomprehension(self, node: ast.ListComprehension, scope: Scope) -> Static:
-        element = self._source(node.source, scope)
+        element = self.source(node.source, scope)
         inner = {**scope, node.variable.name: element}
         for part in (node.where, node.result):
             if part is not None:
@@ -284,7 +285,7 @@ class StaticTypes:
         return list_of(element if node.result is None else self.of(node.result, inner))
 
     def _listpredicate(self, node: ast.ListPredicate, scope: Scope) -> Static:
-        element = self._source(node.source, scope)
+        element = self.source(node.source, scope)
         if node.where is not None:
             self._checker.no_aggregate(node.where)
             self.condition(node.where, {**scope, node.variable.name: element})
@@ -292,7 +293,7 @@ class StaticTypes:
 
     def _reduce(self, node: ast.Reduce, scope: Scope) -> Static:
         self.of(node.start, scope)
-        element = self._source(node.source, scope)
+        element = self.source(node.source, scope)
         self.of(node.step, {**scope, node.variable.name: element, node.accumulator.name: ANY})
         return ANY
 

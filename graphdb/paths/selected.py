@@ -15,7 +15,8 @@ from graphdb.candidates import Candidates
 from graphdb.choices import settle
 from graphdb.decode import Arrays
 from graphdb.errors import NotSupportedError
-from graphdb.execute.paths import Found, Paths
+from graphdb.execute.found import Found
+from graphdb.execute.paths import Paths
 from graphdb.functions import edges_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -139,7 +140,7 @@ class SelectedRun(AlongRun):
         further |= dict.fromkeys(paths, Typed("b.path", PATH))
         if edge.variable is not None:
             further[edge.variable.name] = edges_of("b.path")
-        free = [pair for pair in bound.unequal if {source, target} & {*pair}]
+        free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]
         joined = _joined(selected, needs, free)
         shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
         shaped = shaper.shape(returns, items, window, written=True)
@@ -214,11 +215,13 @@ class SelectedRun(AlongRun):
             raise NotSupportedError("paths beyond the shortest are supported in SQL between known ends only")
         around = self._beside(bound, vertices, needs, free, {source, target})
         step = replace(step, bound=known)
-        if len(free) == 2 and needs.duplicates == "drop" and step.single and not (measured or bound.unequal):
-            if set(needs.vertices) == {target} and starts is not None:
-                step = replace(step, bound=False, only="target")
-            elif set(needs.vertices) == {source} and ends is not None:
-                step = replace(step, bound=False, only="source")
+        both = {(min(source, target), max(source, target))}
+        if len(free) == 2 and needs.duplicates == "drop" and step.single and not measured and {*bound.unequal} <= both:
+            apart = bool(bound.unequal)
+            if set(needs.vertices) == {target} and starts is not None and (not apart or len(starts) == 1):
+                step = replace(step, bound=False, only="target", apart=apart)
+            elif set(needs.vertices) == {source} and ends is not None and (not apart or len(ends) == 1):
+                step = replace(step, bound=False, only="source", apart=apart)
         return Selected(None, needs, None, bound, False, step, around, source, target, starts, ends)  # type: ignore[arg-type]
 
     def _beside(

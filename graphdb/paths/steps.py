@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.paths import Found, Paths
+from graphdb.execute.found import Found
+from graphdb.execute.paths import Paths
 from graphdb.paths.base import PathBase, Waiting
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.program import Searched

@@ -10,7 +10,6 @@ import numpy as np
 
 from graphdb.candidates import variable
 from graphdb.choices import settle
-from graphdb.connection import quoted
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.paths.base import (
@@ -66,10 +65,13 @@ class UnrolledRun(PathBase):
         items = items_of(returns, {*outer.vertex_of, *edges, *paths, *lists})
         items, returns, after = with_lengths((items, returns, after), paths)
         outer.residual = list(after)
-        columns = {name: variable(outer.vertices[i], _column(name)) for name, i in outer.vertex_of.items()}
         kinds: dict[Type, set[str]] = {EDGE: edges, PATH: paths, list_of(EDGE): lists}
         kinds[INTEGER] = {length_name(name) for name in paths}
-        columns |= {name: Typed(_column(name), type) for type, names in kinds.items() for name in names}
+        # A user's names are not those of columns: SQL tells no capitals, and a count is a column, too.
+        named = sorted({*outer.vertex_of, *(name for names in kinds.values() for name in names)})
+        at = {name: f"c{i}" for i, name in enumerate(named)}
+        columns = {name: variable(outer.vertices[i], f"b.{at[name]}") for name, i in outer.vertex_of.items()}
+        columns |= {name: Typed(f"b.{at[name]}", type) for type, names in kinds.items() for name in names}
 
         window = window_of(returns, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
@@ -86,7 +88,8 @@ class UnrolledRun(PathBase):
         parameters = Parameters()
         planned, selects = [], []
         for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
-            part, sql = self._part(version, bound, needs, used, f"{FIXED}{number}", parameters)
+            wanted_at = {name: at[name] for name in used}
+            part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters)
             planned.append(part)
             selects.append(sql)
         source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
@@ -95,9 +98,15 @@ class UnrolledRun(PathBase):
         return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
 
     def _part(
-        self, version: Version, bound: BoundPattern, needs: Wanted, used: set[str], view: str, parameters: Parameters
+        self,
+        version: Version,
+        bound: BoundPattern,
+        needs: Wanted,
+        used: Mapping[str, str],
+        view: str,
+        parameters: Parameters,
     ) -> tuple[Part, str]:
-        """Plan one version, and write SQL from its bindings, a view, to rows that have the names that are ``used``."""
+        """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns."""
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
         names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
@@ -117,7 +126,8 @@ class UnrolledRun(PathBase):
                 found[name] = f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
             lengths = {length_name(path): str(len(trace.edges)) for path, trace in version.paths.items()}
             found |= {name: f"CAST({sql} AS BIGINT)" for name, sql in lengths.items() if name in used}
-            return found | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
+            chosen = {used[name]: sql for name, sql in found.items()}
+            return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
         sql = self._shaper(bound, view, parameters=parameters).relation(chosen)
         own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
@@ -144,10 +154,6 @@ class UnrolledRun(PathBase):
                 rows += matched.rows
                 stack.enter_context(matched.visible())
             yield
-
-
-def _column(name: str) -> str:
-    return f"b.{quoted(name)}"
 
 
 def _lists(matches: Matches) -> set[str]:

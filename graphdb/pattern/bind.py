@@ -7,7 +7,7 @@ evaluated here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -20,10 +20,9 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.failing import can_fail
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
+from graphdb.pattern.labels import check_labels, edge_labels, names_a_label
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.storage.catalog import EdgeLabel, VertexLabel
 from graphdb.storage.pcsr import Direction
-from graphdb.storage.terms import RDF_TYPE
 
 DIRECTIONS: dict[ast.Direction, Direction] = {
     ast.Direction.OUT: "out",
@@ -32,7 +31,6 @@ DIRECTIONS: dict[ast.Direction, Direction] = {
 }
 """Written directions of edges as those of partitions."""
 
-Label = TypeVar("Label", EdgeLabel, VertexLabel)
 Failure = TypeVar("Failure", bound=GraphDBError)
 
 
@@ -165,16 +163,6 @@ def property_conditions(subject: ast.Variable, properties: ast.MapLiteral | None
     ]
 
 
-def _names_a_label(labels: ast.LabelExpression) -> bool:
-    """Whether an expression admits an edge label by its name, and not only as one of all others."""
-    match labels:
-        case ast.LabelChain():
-            return True
-        case ast.LabelAnd() | ast.LabelOr():
-            return any(map(_names_a_label, labels.operands))
-    return False
-
-
 class _Binder:
     def __init__(
         self, names: Names, text: str, outer: BoundPattern | None = None, given: Collection[str] | None = None
@@ -229,7 +217,7 @@ class _Binder:
         self._clause_vertices.append(vertex)
         info = self.bound.vertices[vertex]
         if node.labels is not None:
-            self.check_labels(node.labels)
+            check_labels(node.labels, self.names, self.text)
             info.labels.append(node.labels)
         if node.iri is not None:
             info.iris.append(node.iri)
@@ -282,7 +270,7 @@ class _Binder:
             self._clause_edges.add(name)
         source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
         # Literals are reached by naming an edge label; "not knows" and "any" name none.
-        if edge.labels is not None and not _names_a_label(edge.labels):
+        if edge.labels is not None and not names_a_label(edge.labels):
             for end in (left, right):
                 self.bound.vertices[end].resources_only = True
         name = name or f"#e{len(self.bound.edges)}"
@@ -291,69 +279,12 @@ class _Binder:
                 name,
                 source,
                 target,
-                None if edge.labels is None else self.edge_labels(edge.labels),
+                None if edge.labels is None else edge_labels(edge.labels, self.names, self.text),
                 edge.direction is not ast.Direction.BOTH,
                 len(self.bound.clauses),
             )
         )
         return name
-
-    # --- labels
-
-    def check_labels(self, labels: ast.LabelExpression) -> None:
-        """Raise an error for the first unknown vertex label."""
-        for chain in (part for part in walk(labels) if isinstance(part, ast.LabelChain)):
-            for name in self.names.chains(chain.words):
-                self._chain_name(chain, name, self.names.vertex_label)
-
-    def edge_labels(self, labels: ast.LabelExpression) -> tuple[int, ...] | None:
-        """Return the ids of the edge labels that an expression admits; None for any."""
-
-        def everything() -> frozenset[int]:
-            known = self.names.edge_labels.values()
-            return frozenset(label.id for label in known if label.resource_triples and label.iri != RDF_TYPE)
-
-        def admitted(part: ast.LabelExpression) -> frozenset[int]:
-            match part:
-                case ast.LabelAny():
-                    return everything()
-                case ast.LabelNot():
-                    return everything() - admitted(part.operand)
-                case ast.LabelAnd():
-                    return frozenset.intersection(*map(admitted, part.operands))
-                case ast.LabelOr():
-                    return frozenset.union(*map(admitted, part.operands))
-                case ast.LabelChain():
-                    chain = self.names.chains(part.words)
-                    found = {self._chain_name(part, name, self.names.edge_label).id for name in chain}
-                    if len(found) > 1:
-                        raise self._error(
-                            BindError, "an edge has one label", part, "write | between alternatives: [:a|b]"
-                        )
-                    return frozenset(found)
-
-        if isinstance(labels, ast.LabelAny):
-            return None
-        return tuple(sorted(admitted(labels)))
-
-    def _chain_name(
-        self, chain: ast.LabelChain, name: Sequence[ast.Word], resolve: Callable[[Sequence[ast.Word], str], Label]
-    ) -> Label:
-        try:
-            return resolve(name, self.text)
-        except BindError:
-            first = chain.words[0]
-            if len(chain.words) > 1 and len(name) == 1 and name[0] is first and not first.is_iri:
-                near = nearest(first.text, self.names.prefixes)
-                raise self._error(
-                    BindError,
-                    f"'{first.text}' is neither a declared prefix nor a known label",
-                    first,
-                    f"did you mean '{near[0]}:{chain.words[1].text}'?"
-                    if near
-                    else f"declare it: PREFIX {first.text}: <http://…>",
-                ) from None
-            raise
 
     # --- conditions
 
@@ -401,7 +332,7 @@ class _Binder:
         if isinstance(condition, ast.LabelPredicate) and isinstance(condition.operand, ast.Variable):
             vertex = self._vertex(condition.operand)
             if vertex is not None and self._is_resource(vertex):
-                self.check_labels(condition.labels)
+                check_labels(condition.labels, self.names, self.text)
                 self.bound.vertices[vertex].labels.append(condition.labels)
                 return True
         if isinstance(condition, ast.Comparison) and self._place_identity(condition):
@@ -461,7 +392,7 @@ class _Binder:
                 assert left is not None
                 assert right is not None
                 source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
-                labels = None if edge.labels is None else self.edge_labels(edge.labels)
+                labels = None if edge.labels is None else edge_labels(edge.labels, self.names, self.text)
                 directed = edge.direction is not ast.Direction.BOTH
                 self.bound.edge_tests.append(EdgeTest(source, target, labels, directed, negated))
                 return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,7 @@ class Tables:
     uncertain: list[int] = field(default_factory=list)
     partitions: list[tuple[int, ...]] = field(default_factory=list)
     rows_of: dict[Relation, int] = field(default_factory=dict)
+    known: dict[Relation, Partition] = field(default_factory=dict)
     alive: list[object] = field(default_factory=list)
 
     def partition(self, relation: Relation) -> int:
@@ -77,10 +79,15 @@ class Tables:
 
     def found(self, relation: Relation) -> Partition:
         """The partition that a relation names."""
-        if relation.pair is None:
-            return self.graph.partition(relation.labels, relation.direction)
-        assert self.space is not None
-        return self.space.partition(relation.pair)
+        partition = self.known.get(relation)
+        if partition is None:
+            if relation.pair is None:
+                partition = self.graph.partition(relation.labels, relation.direction)
+            else:
+                assert self.space is not None
+                partition = self.space.partition(relation.pair)
+            self.known[relation] = partition
+        return partition
 
     def address(self, array: NDArray[np.generic]) -> int:
         """The address of an array that the program keeps alive."""
@@ -198,10 +205,12 @@ def lower(
                     raise ExecutionError("a candidate set holds ids that the data graph does not have")
     names = (*(vertex.name for vertex in pattern.vertices), *(edge.name for edge in pattern.edges))
     slots = {name: slot for slot, name in reversed(list(enumerate(names)))}
-    wanted = np.array([slots[name] for name in pattern.outputs], np.int64)
-    moved = np.tile(np.arange(len(names)), (len(symmetry.permutations), 1))
-    moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
-    outputs, columns = np.unique(moved[:, wanted], return_inverse=True) if len(wanted) else (wanted, wanted)
+    wanted, images = np.array([slots[name] for name in pattern.outputs], np.int64), len(symmetry.permutations)
+    outputs = columns = wanted
+    if len(wanted):
+        moved = np.tile(np.arange(len(names)), (images, 1))
+        moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
+        outputs, columns = np.unique(moved[:, wanted], return_inverse=True)
     kept = _kept(pattern, steps, outputs)
     return PhysicalPlan(
         steps=steps,
@@ -218,7 +227,7 @@ def lower(
         own_bytes=sum(_own(steps, graph.vertices)) + (0 if space is None else space.bytes),
         cost=cost,
         automorphisms=symmetry.size,
-        columns=columns.reshape(len(moved), len(wanted)),
+        columns=columns.reshape(images, len(wanted)),
         text=Writing(partial(_write, pattern, graph, steps, outputs, space)),
     )
 
@@ -299,4 +308,5 @@ def _counts_itself(steps: tuple[Step, ...]) -> bool:
 
 def _table(rows: Sequence[tuple[int, ...]], columns: int) -> Ints:
     """Rows of int, filled up with zeros to int64 [rows, columns]."""
-    return np.array([(*row, *(0,) * (columns - len(row))) for row in rows], np.int64).reshape(len(rows), columns)
+    cells = chain.from_iterable([(*row, *(0,) * (columns - len(row))) for row in rows])
+    return np.fromiter(cells, np.int64, len(rows) * columns).reshape(len(rows), columns)

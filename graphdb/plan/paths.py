@@ -65,6 +65,8 @@ class PathStep:
         Whether both ends are known together, pair by pair.
     only
         The one end that is wanted, in no matter how many ways it is reached; "" where both are.
+    apart
+        Whether the end that is wanted must be another vertex than the other one, of which there is one.
     along
         What it goes along instead of that partition; with several states its lengths are in the pattern.
     """
@@ -83,6 +85,7 @@ class PathStep:
     only: Literal["", "source", "target"] = ""
     along: Along | None = None
     ties: bool = False
+    apart: bool = False
 
     @property
     def walks(self) -> bool:
@@ -115,9 +118,9 @@ class PathStep:
             many += " (and those as short)"
         wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
         if self.only:
-            return (
-                f"reachability {self.mode} {edge}: one search from all {'ends' if self.only == 'source' else 'starts'}"
-            )
+            near = "end" if self.only == "source" else "start"
+            ways = f"the {near} to others" if self.apart else f"all {near}s"
+            return f"reachability {self.mode} {edge}: one search from {ways}"
         if self.single and not self.bound:
             how = "frontier: breadth first from each start to all ends"
         elif self.single and not self.groups:

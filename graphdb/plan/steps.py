@@ -36,18 +36,17 @@ def use_signatures(draft: Draft) -> None:
     if draft.space is not None:
         return
     repeatable = MatchMode.REPEATABLE_ELEMENTS
-    for v in draft.order:
-        groups: dict[tuple[Relation, int, bool], list[tuple[int, ...]]] = {}
-        for edge in draft.pattern.edges:
-            if edge.source == edge.target or v not in (edge.source, edge.target) or len(edge.labels or ()) != 1:
-                continue
-            other = edge.target if edge.source == v else edge.source
-            if draft.position[other] > draft.position[v]:
-                direction: Direction = "both" if not edge.directed else "out" if edge.source == v else "in"
-                group = groups.setdefault((Relation(edge.labels, direction), edge.clause, edge.parallel), [])
-                group.append(draft.pattern.vertices[other].labels)
+    groups: dict[int, dict[tuple[Relation, int, bool], list[tuple[int, ...]]]] = {v: {} for v in draft.order}
+    for edge in draft.pattern.edges:
+        if edge.source != edge.target and len(edge.labels or ()) == 1:
+            relation, v, other = draft.relation(edge)
+            if draft.position[v] > draft.position[other]:  # as undirected ones may be seen
+                v, other = other, v
+            group = groups[v].setdefault((relation, edge.clause, edge.parallel), [])
+            group.append(draft.pattern.vertices[other].labels)
+    for v, towards in groups.items():
         required: dict[Relation, int] = {}
-        for (relation, clause, parallel), neighbours in groups.items():
+        for (relation, clause, parallel), neighbours in towards.items():
             apart = draft.pattern.clauses[clause].mode is not repeatable and not parallel
             two = relation.direction != "both" and apart
             required[relation] = required.get(relation, 0) | required_bits(neighbours, two)
@@ -60,7 +59,7 @@ def _signature_pays(draft: Draft, vertex: int, relation: Relation, required: int
     """Whether a signature column earns its making: enough values will be tested, and enough of them may fail."""
     assert relation.labels is not None
     label, graph = relation.labels[0], draft.graph
-    known = graph.source.statistics(label)
+    known = graph.statistics(relation.labels)
     making = 0 if graph.has_signature(label, relation.direction) else known.triples + graph.vertices
     if draft.visits[draft.position[vertex]] < making:
         return False

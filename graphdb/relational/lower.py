@@ -34,7 +34,7 @@ from graphdb.relational.searched import Searches
 from graphdb.relational.subqueries import AT, leading
 from graphdb.returns import duplicates_of, wanted, window_of
 from graphdb.shape import Shaped
-from graphdb.typed import Typed
+from graphdb.typed import Typed, as_list
 from graphdb.values import INTEGER, Column, Type
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _LONG = 3
 """Edges of a path from which on it is searched for, where it is enough that there is one."""
 
-_READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.ReturnClause)
+_READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ReturnClause)
 
 
 class Lowering(Searches):
@@ -114,6 +114,8 @@ class Lowering(Searches):
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, *KEPT}]
                 _, relation = self._shaper(relation).select(names, unwound=clause)
+            elif isinstance(clause, ast.CallClause):
+                relation = self._called(relation, clause, self._live(relation, rest))
             else:
                 assert isinstance(clause, ast.WithClause)
                 relation = self._with(relation, clause)
@@ -174,7 +176,8 @@ class Lowering(Searches):
             many = same[0].many
             if any(column.many is not many for column in same):
                 raise NotSupportedError("properties with several values beside single ones are not supported in SQL")
-            values, type = common([Typed(f"u.c{i}", column.type) for column in same])
+            given = [Typed(f"u.c{i}", column.type) for column in same]
+            values, type = common(given if len({column.type for column in same}) == 1 else list(map(as_list, given)))
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
             columns.append(replace(same[0], type=type))
@@ -339,7 +342,8 @@ class Lowering(Searches):
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:
         """Return the names that later clauses may use: those of the relation, and those that come."""
         live = free_variables(tuple(rest))
-        if any(isinstance(part, ast.ReturnClause) and part.star for part in walk(tuple(rest))):
+        stars = (isinstance(part, ast.ReturnClause) and part.star for part in walk(tuple(rest)))
+        if any(stars) or any(isinstance(part, ast.CallClause) and part.imported is None for part in rest):
             return self._names | set(relation.names)
         return live
 

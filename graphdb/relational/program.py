@@ -19,7 +19,7 @@ from graphdb.shape import Shaped
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graphdb.execute.paths import Found
+    from graphdb.execute.found import Found
 
 
 @dataclass(frozen=True, slots=True)

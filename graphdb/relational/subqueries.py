@@ -19,8 +19,8 @@ from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Step
 from graphdb.shape import Shaped
-from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, INTEGER, Base, list_of, sql_type
+from graphdb.typed import Typed, as_list
+from graphdb.values import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
 
 AT = Typed("b.row", INTEGER)
 """The number of the row that a match started from."""
@@ -110,12 +110,29 @@ class Subqueries(Joins):
             (column,) = shaped.columns
             if column.many:
                 raise NotSupportedError("a list of properties with several values is not supported in SQL")
-            type = list_of(column.type)
+            item = as_list(Typed("q.c0", column.type))
+            type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
-            gathered, found = "list(q.c0 ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
+            gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
         return Typed(found, type), join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
 
-    def _groups_of(self, left: Relation, taken: Sequence[str]) -> tuple[Relation, str]:
+    def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
+        """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
+        if any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(clause.query)):
+            raise NotSupportedError("a random value of each row's own is not supported in SQL here")
+        free = free_variables(clause.query)
+        known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
+        taken = [name for name in dict.fromkeys(known) if name in free]
+        how = "LEFT JOIN" if clause.optional else "JOIN"
+        left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
+        start, join = self._groups_of(left, taken, how) if taken else (UNIT, "({0}) r ON TRUE")
+        shaped = self._subquery(clause.query, start)
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
+        source = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
+        made = {column.name: Typed(f"b.s{i}", column.type, column.many) for i, column in enumerate(shaped.columns)}
+        return replace(left, source=source, variables={**left.variables, **made})
+
+    def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
         """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows."""
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
@@ -123,7 +140,7 @@ class Subqueries(Joins):
             distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
             table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v")
             same = [f"o.c{i} IS NOT DISTINCT FROM l.{value.sql[2:]}" for i, value in enumerate(values.values())]
-            join = f"{table} o ON {all_of(same)} LEFT JOIN ({{0}}) r ON r.g = o.g"
+            join = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g"
         else:
             table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b")
             join = "({0}) r ON r.g = l.rowid"

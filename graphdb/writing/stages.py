@@ -55,7 +55,7 @@ class Stage:
         return ast.Composite(((*self.reads, ast.ReturnClause(tuple(items), span=self.write.span)),))
 
 
-_MANY = (ast.MatchClause, ast.UnwindClause, ast.MergeClause)
+_MANY = (ast.MatchClause, ast.UnwindClause, ast.CallClause, ast.MergeClause)
 """Clauses that can make many rows of one."""
 
 
@@ -79,6 +79,8 @@ def stages_of(query: ast.Composite, text: str) -> list[Stage]:
     reads: list[ast.ClauseNode] = []
     scope: list[str] = []
     for number, clause in enumerate(clauses):
+        if isinstance(clause, ast.ForeachClause):
+            raise refused("FOREACH before other clauses is not for SQL", text, clause)
         if not isinstance(clause, _WRITES):
             reads.append(clause)
             scope = list(dict.fromkeys(_scope_after(clause, scope)))
@@ -163,6 +165,8 @@ def _scope_after(clause: ast.ClauseNode, scope: Sequence[str]) -> Iterator[str]:
     yield from scope
     if isinstance(clause, ast.UnwindClause):
         yield clause.variable.name
+    if isinstance(clause, ast.CallClause):
+        yield from clause.columns
     for pattern in clause.patterns if isinstance(clause, ast.MatchClause) else _patterns_of(clause):
         yield from names_of(pattern)
 
@@ -280,7 +284,7 @@ def _targets_of(clause: WriteClause, scope: Collection[str], text: str) -> set[s
     return free_variables(clause.values)
 
 
-def refused(message: str, text: str, node: ast.Expression) -> NotSupportedError:
+def refused(message: str, text: str, node: ast.Expression | ast.ForeachClause) -> NotSupportedError:
     """Return the error that sends a statement to the interpreter."""
     return NotSupportedError(message, text=text, position=node.span.start)
 

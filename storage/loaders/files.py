@@ -116,7 +116,7 @@ def _data_file(path: Path, format: Format | None) -> DataFile:
     packed = packed or compression(head)
     size = status.st_size if regular else 0
     if format is None:
-        text = _unpacked(head, packed)
+        text = _head_of(path, packed) if regular and packed else _unpacked(io.BytesIO(head), packed)
         format = sniff(text)
     if format is None:
         from graphdb.storage.loaders.streams import refuse_utf16
@@ -160,15 +160,21 @@ class _Filled(io.RawIOBase):
         super().close()
 
 
-def _unpacked(head: bytes, packed: str | None) -> bytes:
-    """Return the first bytes of the text behind the first bytes of a file."""
+def _head_of(path: Path, packed: str) -> bytes:
+    """Return the first bytes of the text in a packed file."""
+    with open(path, "rb") as raw:
+        return _unpacked(raw, packed)
+
+
+def _unpacked(raw: BinaryIO, packed: str | None) -> bytes:
+    """Return the first bytes of the text behind the bytes of a file, or the first of them."""
     if packed is None:
-        return head
+        return raw.read()
     from graphdb.storage.loaders.streams import Damaged, decompressed
 
     text = b""
     try:
-        for chunk in decompressed(io.BytesIO(head), packed, 128):  # a file that is cut short says what it can
+        for chunk in decompressed(raw, packed, 128):  # a file that is cut short says what it can
             text += chunk
             if len(text) >= _HEAD:
                 break

@@ -31,9 +31,10 @@ def tables(thing: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Colum
     name = type(thing).__name__
     try:
         table = pa.table(thing.collect() if _is_lazy(thing) else thing)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:  # Arrow's are among them; pandas has some of its own
         hint = "a frame is needed, whose columns have one type each: frame['…'].astype(str)"
-        raise LoadError(", ".join(map(str, error.args)), source=name, hint=hint) from None
+        typed = isinstance(error, pa.ArrowException)
+        raise LoadError(", ".join(map(str, error.args)), source=name, hint=hint if typed else None) from None
     columns = mapping.read(table.column_names)
     return [(name, table.rename_columns([column.column for column in columns]), columns)]
 

@@ -163,7 +163,7 @@ class _Source:
         line, column = error.lineno, error.offset if error.lineno else None
         if not line and self._malformed is not None:  # of XML, the library does not tell
             line, column = self._malformed.lineno, self._malformed.offset + 1
-        if line == 1 and self._recent and not self._lines_gone:
+        if line == 1 and self._recent and not self._lines_gone and "UTF-8" not in message:
             hint = mistaken(self._recent[0], self._file.format) or hint
         text = self._line(line) if line else None
         return BadLine(self._file.name, line, column, message, hint, text if column else None)

@@ -223,7 +223,12 @@ def chunks(file: DataFile, size: int = BLOCK) -> Iterator[tuple[bytes, int]]:
 
 
 def refuse_utf16(head: bytes, name: str) -> None:
-    """Refuse text that begins as UTF-16 does: with its byte order mark, or two characters with a zero in each."""
+    """Refuse text that begins as UTF-16 does: with its byte order mark, or two characters with a zero in each.
+
+    Or as UTF-32 does.
+    """
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        raise LoadError(f"'{name}' is text in UTF-32", hint="convert the file to UTF-8")
     zeros = tuple(not byte for byte in head[:4])
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or zeros in ((False, True) * 2, (True, False) * 2):
         raise LoadError(f"'{name}' is text in UTF-16", hint="convert the file to UTF-8")
@@ -284,14 +289,25 @@ def _zstd_chunks(raw: BinaryIO | io.RawIOBase, size: int) -> Iterator[bytes]:
 
 
 def _other_chunks(raw: BinaryIO | io.RawIOBase, packed: str, size: int) -> Iterator[bytes]:
-    """Decompress with what Python brings along."""
+    """Decompress any number of bzip2 or xz streams; the files that Python opens would not mind what is behind one."""
     import bz2
     import lzma
 
-    opened: Any = bz2.open if packed == "bzip2" else lzma.open
-    stream = opened(raw)
-    try:
-        while chunk := stream.read(size):
-            yield chunk
-    except (lzma.LZMAError, ValueError) as error:
-        raise Damaged(error) from error
+    stream: Any = None
+    while compressed := raw.read(max(size // 16, 1)):
+        while compressed or not (stream is None or stream.needs_input):
+            if stream is None:
+                compressed = compressed.lstrip(b"\0") if packed == "xz" else compressed  # streams of xz may be padded
+                if not compressed:
+                    break
+                stream = bz2.BZ2Decompressor() if packed == "bzip2" else lzma.LZMADecompressor()
+            try:
+                text = stream.decompress(compressed, size)
+            except (OSError, lzma.LZMAError, ValueError) as error:
+                raise Damaged(error) from error
+            compressed = stream.unused_data if stream.eof else b""
+            stream = None if stream.eof else stream
+            if text:
+                yield text
+    if stream is not None:
+        raise EOFError

@@ -495,11 +495,25 @@ def _literal(value: str, type: str) -> str:
             return _as(f"replace({value}::TIMESTAMP::VARCHAR, ' ', 'T')", "dateTime")
         case "TIMESTAMP WITH TIME ZONE" | "TIMESTAMPTZ":
             return _as(f"replace(({value} AT TIME ZONE 'UTC')::VARCHAR, ' ', 'T') || 'Z'", "dateTime")
+        case "INTERVAL":
+            return _duration(value)
         case "BLOB":
             return _as(f"base64({value})", "base64Binary")
     if base.startswith(("STRUCT", "MAP", "JSON", "UNION")):
         return f"'\"' || {escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
     return f"'\"' || {escaped(text)} || '\"'"
+
+
+def _duration(value: str) -> str:
+    """SQL for an interval as a literal; one whose parts go both ways is no duration of XML Schema's, but a text."""
+    months = f"(12 * datepart('year', {value}) + datepart('month', {value}))"
+    days = f"datepart('day', {value})"
+    micros = f"(60000000 * (60 * datepart('hour', {value}) + datepart('minute', {value})) + datepart('us', {value}))"
+    signs = f"[sign({months}), sign({days}), sign({micros})]"
+    seconds = f"(abs({micros})::DECIMAL(38, 0) / 1000000)::DECIMAL(38, 6)::VARCHAR"
+    text = f"if(-1 IN {signs}, '-', '') || 'P' || abs({months}) || 'M' || abs({days}) || 'DT' || {seconds} || 'S'"
+    plain = f"'\"' || {value}::VARCHAR || '\"'"
+    return f"CASE WHEN -1 IN {signs} AND 1 IN {signs} THEN {plain} ELSE {_as(text, 'duration')} END"
 
 
 def _as(text: str, datatype: str) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from networkx.algorithms.isomorphism import DiGraphMatcher, GraphMatcher, MultiDiGraphMatcher
 
 import graphdb
-from graphdb.execute import paths
+from graphdb.execute import flood, found, meet, paths
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -87,8 +87,10 @@ def test_induced_in_multigraphs(data: set[tuple[int, int, int]], edges: list[Edg
 @pytest.mark.parametrize("longest", [None, 3])
 def test_searches_from_many_rows(seed: int, longest: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """How far whatever is reached from each of some rows is, the rows themselves by the shortest way round."""
-    monkeypatch.setattr(paths, "_BUDGET", 3)  # it stops in between
-    monkeypatch.setattr(paths, "_BLOCK", 5)
+    for room in paths, flood, meet:
+        monkeypatch.setattr(room, "BUDGET", 3)  # it stops in between
+    for room in paths, found, meet:
+        monkeypatch.setattr(room, "BLOCK", 5)
     dice = random.Random(seed)
     count = 4 + 3 * seed
     graph = nx.DiGraph()

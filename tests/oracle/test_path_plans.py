@@ -60,6 +60,11 @@ MATCH (a)-[:E|F*]-(b) WHERE b.id < 3 RETURN DISTINCT a.id
 MATCH (a)-[:E*1..2]-(b) WHERE b.half = 0 RETURN count(DISTINCT a)
 MATCH (a {id: 0})-[:E*0..3]-(b:N) RETURN max(b.id)
 MATCH (x)-[:F]->(a)-[:E*]->(b) RETURN DISTINCT x.id, b.id
+MATCH (a {id: 0})-[:E|F*0..3]-(b) WHERE a <> b RETURN count(DISTINCT b)
+MATCH (a)-[:E*1..2]->(b {id: 1}) WHERE b <> a RETURN DISTINCT a.id
+MATCH (a)-[:E|F*1..2]->(b) WHERE a.half = 0 AND a <> b RETURN DISTINCT b.id
+MATCH (a {id: 0})-[:E*1..2]->(b) WHERE a <> a RETURN count(DISTINCT b)
+MATCH WALK (a {id: 0}) ((x)-[:E]->()-[:E|F]-(y)){1,2} (b) WHERE a <> b RETURN count(DISTINCT b)
 MATCH (a) WHERE EXISTS { (a)-[:E*]->(b {id: 1}) } RETURN a.id
 MATCH (a)-[:F]->(c) WHERE NOT EXISTS { MATCH (b)-[:E*0..2]->(a) WHERE b.half = 1 } RETURN a.id, c.id
 MATCH (a:N) WHERE (a)-[:E|F*]-(:N {id: 1}) AND a.id > 0 RETURN count(*)

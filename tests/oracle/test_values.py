@@ -245,6 +245,7 @@ class Values:
             f"{same(inner)} {operator} {same(0)}",
             lambda: f"{same(inner)} {operator} {self.any(0)}",
             f"{same(inner)} IN [{same(0)}, {same(0)}]",
+            lambda: f"{same(inner)} IN {self.list(inner)}",
             f"{same(inner)} IS NULL",
             lambda: f"any(x IN {self.list(inner)} WHERE x = {self.any(0)})",
             f"({same(inner)} = {same(0)} OR n.id > 3)",

@@ -160,6 +160,8 @@ def _backwards(text: str, pattern: s.PathPattern) -> str | None:
         if isinstance(edge, s.Subpath) or (edge.repeat is not None and edge.variable is not None):
             return None
         spelt = text[edge.span.start : edge.span.end]
+        if not spelt.endswith(("-", ">")):  # a quantifier after it
+            return None
         if spelt.startswith("<") == spelt.endswith(">"):
             pieces.append(spelt)
         else:

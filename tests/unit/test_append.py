@@ -171,7 +171,7 @@ def test_few_terms_are_found_by_their_hashes(connection: duckdb.DuckDBPyConnecti
     monkeypatch.setattr(keys, "RUN", 10)
     known: dict[Any, int] = {}
     dice = np.random.default_rng(5)
-    for size in (25, 3, 4, 3, 11, 1, 2, 40, 3, 3):
+    for size in (25, 3, 4, 3, 11, 1, 2, 40, 40, 3, 70, 70, 3):
         connection.begin()
         numbering = Numbering(connection, Windows(connection))
         iris = [f"ex:{i}" for i in np.unique(dice.integers(0, 80, size)).tolist()]

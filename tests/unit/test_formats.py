@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any
 
+import duckdb
 import pytest
 import zstandard
 
@@ -316,6 +317,20 @@ def test_frames_that_are_none(db: Any) -> None:
     pandas = pytest.importorskip("pandas")
     refused(db, pandas.DataFrame({":ID": ["a", "b"], "o": [1, "x"]}), "Conversion failed")
     refused(db, pandas.Series([1]), "Series")
+    refused(db, pandas.DataFrame([["a", 1, 2]], columns=[":ID", "o", "o"]), "Duplicate column names")
+
+
+def test_intervals_are_durations(db: Any) -> None:
+    table = duckdb.sql(
+        "SELECT unnest(['a', 'b', 'c', 'd']) AS \":ID\", unnest([INTERVAL '1 year 2 months 3 days 04:05:06.5',"
+        " INTERVAL '-90 minutes', INTERVAL '0 days', INTERVAL '1 month -1 day']) AS x"
+    )
+    db.load(table.to_arrow_table())
+    assert {row[0][-1]: row[2:4] for row in rows(db)} == {
+        "a": ("P14M3DT14706.500000S", XSD + "duration"), "b": ("-P0M0DT5400.000000S", XSD + "duration"),
+        "c": ("P0M0DT0.000000S", XSD + "duration"), "d": ("1 month -1 day", XSD + "string"),
+    }  # fmt: skip
+    assert db.query("MATCH (v <urn:graphdb:b>) RETURN v.x + duration('PT2H') = duration('PT30M')").scalar() is True
 
 
 def test_one_mapping_for_several_tables(db: Any) -> None:
@@ -381,6 +396,7 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16"), "UTF-16", (None, None)),
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.edges", "1 2\n".encode("utf-16"), "UTF-16", (None, None)),
+    ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-32"), "UTF-32", (None, None)),
     ("a.nt.gz", b"", "cut short", (None, None)),
     ("a.csv.xz", b"", "cut short", (None, None)),
     ("a.graph", "t 1 0\nx\n", "expected 't", (2, None)),
@@ -400,6 +416,11 @@ def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
         text = ":ID,n\n" + "".join(f"{i},{i * i}\n" for i in range(9_000))
     whole = PACK[packed](text.encode())
     refused(db, write(name + packed, whole[: len(whole) // 2]), "")
+    refused(db, write(name + packed, whole + b"what is behind may be the rest of the data"), "")
+    if name == "a.nt":
+        assert db.load(write("a" + packed, whole)).new_triples == 9_000, (
+            "the content tells, however long its first block"
+        )
 
 
 @pytest.mark.parametrize(("name", "text", "kept", "bad"), [

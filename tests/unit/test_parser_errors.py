@@ -20,7 +20,6 @@ def error(text: str) -> GraphDBError:
         ("MATCH (a)~[x]~(b) RETURN a", "edge patterns with ~", "~["),
         ("MATCH (a:$(x)) RETURN a", "dynamic labels", "$(x"),
         ("INSERT (a)-[:X]->(b)", "INSERT", "INSERT"),
-        ("CALL { MATCH (a) RETURN a } RETURN a", "CALL", "CALL"),
         ("CALL db.labels() YIELD label RETURN label", "CALL", "CALL"),
         ("CALL db.labels", "CALL", "CALL"),
         ("MINE cliques", "MINE", "MINE"),

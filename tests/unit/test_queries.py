@@ -641,6 +641,23 @@ def test_arrow_tells_no_list_from_an_empty_one(db: graphdb.Database) -> None:
     ]
 
 
+def test_columns_of_lists_of_several_types_are_lists_to_all_who_take_them(db: graphdb.Database) -> None:
+    text = "UNWIND [[1, 'x'], [2, null], [1, 'x']] AS p WITH toInteger(p[0]) AS a, toString(p[1]) AS b WITH [a, b, a > 1] AS l, "
+    text += "count(*) AS n RETURN l, n, size(l) AS s, l[0] AS i, 'x' IN l AS x, [l, l] AS ll ORDER BY i"
+    rows = [
+        ([1, "x", False], 2, 3, 1, True, [[1, "x", False]] * 2),
+        ([2, None, True], 1, 3, 2, None, [[2, None, True]] * 2),
+    ]
+    result = db.query(text)
+    assert result.fetchall() == rows
+    assert [(row["l"], row["ll"]) for row in result.to_arrow().to_pylist()] == [(row[0], row[5]) for row in rows]
+    db.query(f"CREATE TABLE mixed AS {text}")
+    assert db.sql("SELECT l FROM mixed ORDER BY i").fetchall() == [(row[0],) for row in rows]
+    either = "MATCH (p:Person) RETURN [p.age, p.name] AS l UNION MATCH (p:Person) RETURN [p.name, p.age] AS l"
+    ages = db.query("MATCH (p:Person) RETURN DISTINCT p.age, p.name").fetchall()
+    assert sorted(map(str, db.query(either))) == sorted(str((list(l),)) for a, n in ages for l in ((a, n), (n, a)))
+
+
 def test_frames_take_lists_of_several_types(db: graphdb.Database) -> None:
     result = db.query("MATCH (a) WHERE a.several IS NOT NULL RETURN a.several AS s")
     assert list(result.to_pandas()["s"][0]) == ["1", "x"]

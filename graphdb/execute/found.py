@@ -1,0 +1,82 @@
+"""What searches for paths find: rows as arrays, small blocks of them handed on together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+BLOCK = 1 << 16
+"""Rows that are handed on together."""
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Some rows of a step: for each the ends (vertex ids), the length, and how many paths it stands for.
+
+    Where paths are spelled, row ``i`` has the vertices ``walks[starts[i]:starts[i + 1]]``, and the codes of its edges
+    are ``codes[starts[i] - i : starts[i + 1] - i - 1]``, each seen from the vertex before it; ``cuts`` says, for each
+    place between two parts of its pattern, how many of its edges are before it.
+    """
+
+    sources: Ints
+    targets: Ints
+    lengths: Ints
+    counts: Ints | None = None
+    starts: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
+    walks: Ints = field(default_factory=lambda: _NONE)
+    codes: Ints = field(default_factory=lambda: _NONE)
+    cuts: tuple[Ints, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def of_one_length(walks: Ints, edges: Ints) -> Found:
+    """Paths of one length as rows."""
+    count, width = walks.shape
+    starts = np.arange(0, count * width + 1, width)
+    length = np.full(count, width - 1)
+    return Found(walks[:, 0].copy(), walks[:, -1].copy(), length, None, starts, walks.reshape(-1), edges.reshape(-1))
+
+
+def gathered(blocks: Iterable[Found]) -> Iterator[Found]:
+    """Hand small blocks on together."""
+    waiting: list[Found] = []
+    rows = 0
+    for block in blocks:
+        if len(block):
+            waiting.append(block)
+            rows += len(block) + len(block.walks) // 4
+        if rows >= BLOCK:
+            yield _joined(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(blocks: list[Found]) -> Found:
+    if len(blocks) == 1:
+        return blocks[0]
+
+    def all_of(part: Callable[[Found], Ints]) -> Ints:
+        return np.concatenate([part(block) for block in blocks])
+
+    counts = None
+    if any(block.counts is not None for block in blocks):
+        counts = all_of(lambda block: np.ones(len(block), np.int64) if block.counts is None else block.counts)
+    starts = np.append(0, np.cumsum(all_of(lambda block: np.diff(block.starts))))
+    return Found(
+        all_of(lambda block: block.sources),
+        all_of(lambda block: block.targets),
+        all_of(lambda block: block.lengths),
+        counts,
+        starts,
+        all_of(lambda block: block.walks),
+        all_of(lambda block: block.codes),
+    )
