@@ -5,7 +5,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import astuple, dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -51,7 +51,17 @@ _REMEMBERED = 100_000
 _SAID = 5
 """Labels below another one that EXPLAIN names."""
 
-_NOT_STRICT = (ast.IsNull, ast.LabelPredicate, ast.Case, ast.ListComprehension, ast.ListPredicate)
+_NOT_STRICT = (
+    ast.IsNull,
+    ast.LabelPredicate,
+    ast.Case,
+    ast.ListComprehension,
+    ast.ListPredicate,
+    ast.MapLiteral,
+    ast.Reduce,
+)
+_KNOW_NULL = frozenset({"coalesce", "datatype", "exists", "lang"})
+"""Functions that make something of null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +254,8 @@ class Candidates:
             properties, direct = {*own}, len(own)
             uses = sum(isinstance(part, ast.Variable) for part in parts)
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
-            strict = not any(map(_knows_null, parts)) and not calls & {
-                "coalesce",
-                "lang",
-                "datatype",
-            }
+            inner = parts[1:] if isinstance(condition, ast.In) else parts  # to be in a list is never true of null
+            strict = not calls & _KNOW_NULL and not any(_knows_null(part, self._arguments) for part in inner)
             if len(properties) == 1 and uses == direct and strict and not info.kinds:
                 grouped.setdefault(properties.pop(), []).append(condition)
             else:
@@ -333,8 +340,11 @@ class Candidates:
         return " ".join(self._text[node.span.start : node.span.end].split())
 
 
-def _knows_null(part: object) -> bool:
-    """Whether a part of a condition may be known though a property in it is null."""
+def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
+    """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
+    if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
+        given = arguments.get(part.collection.name) if isinstance(part.collection, ast.Parameter) else None
+        return not (isinstance(given, Sized) and len(given))
     if isinstance(part, ast.ListLiteral):
         return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
     if isinstance(part, ast.Boolean):

@@ -19,7 +19,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, as_list, member
+from graphdb.typed import Typed, as_list, member, some
 from graphdb.values import BOOLEAN, NULL, RANDOM, VALUE, Base
 
 
@@ -298,7 +298,7 @@ class Compiler:
                 singles.append(value)
         sql = test(*singles).sql
         for name, value in reversed(lifted):
-            sql = f"list_bool_or(list_transform({value.sql}, lambda {name}: {sql}))"
+            sql = some(value.sql, name, sql)
         return Typed(sql, BOOLEAN)
 
     def fresh(self) -> str:

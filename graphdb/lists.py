@@ -21,7 +21,7 @@ from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
-from graphdb.typed import Typed, as_list, side_by_side, unified
+from graphdb.typed import Typed, as_list, side_by_side, some, unified
 from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
@@ -129,10 +129,8 @@ def _in(c: Compiler, node: ast.In) -> Typed:
             return Typed(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
         equal = compare(c, "=", value, Typed(name, element))
-        answers = f"list_transform({collection.sql}, lambda {name}: {equal})"
-        unknown = f"{collection.sql} IS NULL OR list_aggregate({answers}, 'count') < len({answers})"
-        found = f"WHEN list_contains({answers}, TRUE) THEN TRUE WHEN {unknown} THEN NULL"
-        return Typed(f"CASE {found} ELSE FALSE END", BOOLEAN)
+        found = some(collection.sql, name, equal)
+        return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
     def fast(value: Typed) -> Typed:
         plain = element.base is value.type.base and element.base is not Base.LIST
@@ -146,7 +144,10 @@ def _in(c: Compiler, node: ast.In) -> Typed:
             BOOLEAN,
         )
 
-    return c.any_of(fast, item)
+    found = c.any_of(fast, item)
+    if item.many:  # nothing is in an empty list, not even null
+        found = Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found.sql} END", BOOLEAN)
+    return found
 
 
 def _case(c: Compiler, node: ast.Case) -> Typed:

@@ -43,6 +43,15 @@ def number(value: Typed) -> str:
     return f"coalesce({', '.join(members)})"
 
 
+def some(source: str, item: str, test: str) -> str:
+    """Return SQL for whether a test holds for some item of a list: unknown where it is so for one and holds for none.
+
+    Of an empty list it is unknown, as of null.
+    """
+    known = f"list_max(list_transform({source}, lambda {item}: coalesce(2 * CAST({test} AS TINYINT), 1)))"
+    return f"CASE {known} WHEN 2 THEN TRUE WHEN 0 THEN FALSE END"
+
+
 def as_union(value: Typed) -> Typed:
     """Return a value as a union."""
     if value.type.base is Base.VALUE:

@@ -41,14 +41,13 @@ def run_unwind(context: Context, clause: ast.UnwindClause, rows: Rows) -> Rows:
     """Run UNWIND: a row for each item; none for null and the empty list."""
     source = Compiler(context).compile(clause.source)
     _prepare(context, [clause.source], rows)
-    result = []
-    for row in context.watched(rows):
+
+    def items(row: Row) -> list[Any]:
         value = source(row)
-        if value is None:
-            continue
-        items = value if isinstance(value, list) else [value]
-        result += [{**row, clause.variable.name: item} for item in items]
-    return result
+        return value if isinstance(value, list) else [] if value is None else [value]
+
+    pairs = ((row, item) for row in rows for item in items(row))
+    return [{**row, clause.variable.name: item} for row, item in context.watched(pairs)]
 
 
 def _prepare(context: Context, expressions: list[Any], rows: Rows) -> None:
@@ -147,8 +146,8 @@ class Projection:
             if order.nulls_first is not order.descending:
                 keys.append((_is_null(key), order.nulls_first))
             keys.append((key, order.descending))
-        scopes = [{**old, **new} for new, old in pairs]
-        ranks = [[sort_key(key(scope)) for key, _ in keys] for scope in scopes]
+        scopes = ({**old, **new} for new, old in pairs)
+        ranks = [[sort_key(key(scope)) for key, _ in keys] for scope in self.context.watched(scopes)]
 
         def compare(a: int, b: int) -> int:
             for i, (_, descending) in enumerate(keys):

@@ -16,6 +16,7 @@ from graphdb.errors import BindError, ParameterError
 from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.times import started_now
 from graphdb.interpret.values import Vertex
 from graphdb.interpret.view import View
@@ -47,6 +48,8 @@ class Context:
         Makes the snapshot stale, by these changes.
     new_control
         Makes the control of one match: its timeout, and who may cancel it.
+    memory
+        Watches how much the rows take, where they are all there at once.
     """
 
     subqueries: Subqueries
@@ -59,6 +62,7 @@ class Context:
         text: str,
         arguments: Mapping[str, object],
         new_control: Callable[[], Control],
+        memory: MemoryWatch | None = None,
     ) -> None:
         self._snapshot_of = snapshot_of
         self.changed = changed
@@ -66,6 +70,8 @@ class Context:
         self.text = text
         self.arguments = arguments
         self.new_control = new_control
+        self._memory = memory
+        self._steps = 0
         self.flush: Callable[[], None] = _nothing
         """Writes what is waiting to the file."""
         self.most: int | None = None
@@ -88,14 +94,29 @@ class Context:
 
         Raises
         ------
-        QueryTimeout, ExecutionError
-            When the time is over, and when cancelled.
+        QueryTimeout, ExecutionError, MemoryLimitError
+            When the time is over, when cancelled, and when the rows take too much memory.
         """
         control = self.new_control()
         for i, item in enumerate(items):
             if i % _OFTEN == 0:
-                control.check()
+                self.check(control)
             yield item
+
+    def stepped(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items of a list within a row: short lists of many rows are asked about together."""
+        for item in items:
+            self._steps += 1
+            if self._steps == _OFTEN:
+                self._steps = 0
+                self.check(self.new_control())
+            yield item
+
+    def check(self, control: Control) -> None:
+        """Raise if the statement must stop now; see :meth:`watched`."""
+        control.check()
+        if self._memory is not None:
+            self._memory.check()
 
     # --- names
 

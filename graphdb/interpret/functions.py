@@ -65,7 +65,7 @@ def _normalize(context: Context, node: ast.Expression, text: str, form: Any = "N
 
 
 def _split(text: str, separator: Any) -> list[str]:
-    return list(text) if separator == "" else text.split(separator)
+    return text.split(separator) if separator else list(text) or [text]
 
 
 # --- elements --------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _range(context: Context, node: ast.Expression, start: Any, end: Any, step: A
     items = range(start, end + (1 if step > 0 else -1), step)
     if items[:LONGEST] != items:  # its length need not fit a machine word
         raise wrong(context, node, f"a range of more than {LONGEST:,} items is too long", MemoryLimitError)
-    return list(items)
+    return list(context.stepped(items))
 
 
 def _reverse(context: Context, node: ast.Expression, value: Any) -> Any:

@@ -96,7 +96,7 @@ def _listcomprehension(c: Compiler, node: ast.ListComprehension) -> Evaluate:
             return None
         found = []
         inner = _around(row)
-        for item in items:
+        for item in c.context.stepped(items):
             inner[name] = item
             if where is None or where(inner) is True:
                 found.append(item if result is None else result(inner))
@@ -115,7 +115,7 @@ def _listpredicate(c: Compiler, node: ast.ListPredicate) -> Evaluate:
         if items is None:
             return None
         inner = _around(row)
-        return decide([where({**inner, name: item}) for item in items])
+        return decide([where({**inner, name: item}) for item in c.context.stepped(items)])
 
     return test
 
@@ -128,7 +128,7 @@ def _reduce(c: Compiler, node: ast.Reduce) -> Evaluate:
         if items is None:
             return None
         inner = _around(row)
-        for item in items:
+        for item in c.context.stepped(items):
             value = step({**inner, node.accumulator.name: value, node.variable.name: item})
         return value
 

@@ -192,7 +192,7 @@ class Search:
             trace = stack.pop()
             seen += 1
             if not seen & 1023:
-                control.check()
+                self._context.check(control)
             if not automaton.admits(trace, row):
                 continue
             state = automaton.states[trace.state]
@@ -233,10 +233,11 @@ class Search:
         layer = [Trace(None, 0, start, None, 0)]
         control = self._context.new_control()
         while layer:
-            control.check()
             following: list[Trace] = []
             at = 0
             while at < len(layer):
+                if at % 1024 == 0:
+                    self._context.check(control)
                 trace = layer[at]
                 at += 1
                 if not automaton.admits(trace, row):

@@ -9,6 +9,7 @@ from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
+from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.result import ValuesResult
 from graphdb.interpret.run import Exporter, Interpreter
 from graphdb.state import State
@@ -32,7 +33,8 @@ def interpreted(
         It would write more than ``most`` rows; nothing is written.
     """
     started = time.perf_counter()
-    context = Context(state.snapshot, state.forget, executor, text, arguments, new_control)
+    memory = MemoryWatch(state.budget)
+    context = Context(state.snapshot, state.forget, executor, text, arguments, new_control, memory)
     if not (isinstance(query, ast.Composite) and query.writes):
         return _result(state, Interpreter(context, query), context, started)
     context.most = most

@@ -33,6 +33,18 @@ TABLE = """
     assert db.sql("SELECT count(*) FROM walks").scalar() == 62 * 61 ** 3
 """
 
+ROWS = """
+    from graphdb.grammar.parser import parse
+    for text in ("MATCH (a), (b), (c), (d) RETURN a, b, c, d", "UNWIND range(1, 1000) AS a RETURN range(a, 200000) AS l"):
+        try:
+            db._statements()._interpreted(parse(text), text, {}, 60)
+        except graphdb.MemoryLimitError:
+            pass
+        else:
+            raise AssertionError("no error")
+    assert db.query("MATCH ()-[:e]->() RETURN count(*)").scalar() == 62 * 61
+"""
+
 
 def peaks(tmp_path: Path, statement: str) -> tuple[int, int]:
     """The peak resident bytes of a process before and after a statement over all walks of a complete graph."""
@@ -54,3 +66,10 @@ def test_a_table_larger_than_the_limit_is_streamed(tmp_path: Path) -> None:
     """14 million rows of four columns: 450 MB as they come."""
     before, after = peaks(tmp_path, TABLE)
     assert before < after < LIMIT
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
+def test_interpreted_rows_are_stopped_in_time(tmp_path: Path) -> None:
+    """14 million rows, each a dictionary of Python's: 10 GB; and a thousand long lists."""
+    before, after = peaks(tmp_path, ROWS)
+    assert before < after < LIMIT + (32 << 20)  # what ten milliseconds add, and the error itself

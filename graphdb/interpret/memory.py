@@ -1,0 +1,58 @@
+"""How much memory a statement takes that is interpreted: its rows are Python's, which nobody counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from graphdb.config import LIBRARIES, Budget
+from graphdb.errors import MemoryLimitError
+
+_EVERY = 0.01
+"""Seconds between two looks: some ten megabytes of rows."""
+
+
+class MemoryWatch:
+    """Watches what a process grows by while a statement runs; its growth is the rows', and what is derived for them.
+
+    Parameters
+    ----------
+    budget
+        What the database may take: to grow by more than all of it means that the rows alone are too much.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._begin = max(resident(), LIBRARIES)  # of the libraries some may be still to come
+        self._allowed = budget.duckdb + budget.graph + budget.bindings
+        self._next = time.monotonic() + _EVERY
+
+    def check(self) -> None:
+        """Raise if the statement takes too much.
+
+        Raises
+        ------
+        MemoryLimitError
+            It does.
+        """
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _EVERY
+        grown = resident() - self._begin
+        if grown > self._allowed:
+            raise MemoryLimitError(
+                f"the statement's rows take more memory than the limit: {grown >> 20:,} MiB so far",
+                hint="raise memory_limit, or ask for less; EXPLAIN says why it is interpreted row by row",
+            )
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process holds (at most so far, where the system does not say more)."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
