@@ -30,6 +30,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE _graphdb.reifier (reifier BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
         "object BIGINT NOT NULL, ordinal BIGINT NOT NULL)",
     ),
+    # Degrees and pairs may stand in several rows, to be added up: an older version would take each for all.
+    3: (),
 }
 """By the version that they start from: what leads to the next one."""
 
