@@ -274,6 +274,23 @@ class Shaper:
 
         None where comparing them is more than looking values up: of several types, or inexact.
         """
+        found = self._looked_up(key, expression)
+        return found and f"SELECT p.id FROM ({found[0]}) p WHERE p.value IN (SELECT r.value FROM ({found[1]}) r)"
+
+    def sharing(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
+        """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
+
+        As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
+        """
+        found = self._looked_up(key, expression)
+        several = 0 if found is None else sum("unnest(" in sql for sql in found)
+        if found is None or not several:
+            return None
+        once = "DISTINCT " if several > 1 else ""  # they may share two
+        return f"SELECT {once}r.row, p.id FROM ({found[1]}) r JOIN ({found[0]}) p ON p.value = r.value"
+
+    def _looked_up(self, key: ast.KeyName, expression: ast.Expression) -> tuple[str, str] | None:
+        """Return SQL of the values of a property (``id``, ``value``), and of an expression (``row``, ``value``)."""
         rows = self._rows()
         try:
             label = self._snapshot.names.property(key.words, self._text)
@@ -283,10 +300,14 @@ class Shaper:
             value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
         except NotSupportedError:
             return None
-        if column.many or value.many or column.type != value.type or column.type.base not in _LOOKED_UP:
+        types = {one.type.element if one.many else one.type for one in (column, value)}
+        if len(types) > 1 or not all(type and type.base in _LOOKED_UP for type in types):
             return None
-        values = f"SELECT {value.sql} FROM {self._relation.source} b {rows.joins}"
-        return f"SELECT p.subject AS id FROM {column.relation} p WHERE p.value IN ({values})"
+        mine = _each(Typed("p.value", column.type, column.many))
+        return (
+            f"SELECT p.subject AS id, {mine} AS value FROM {column.relation} p",
+            f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}",
+        )
 
     def _direct(self, bound: BoundPattern, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
         """The items as columns of the bindings and properties of single values; None if there are others."""
@@ -390,6 +411,11 @@ def _chosen(columns: Sequence[Compiled]) -> str:
 
 def _where(conditions: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _each(value: Typed) -> str:
+    """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
+    return f"unnest(list_distinct({value.sql}))" if value.many else value.sql
 
 
 def _key(item: ast.ReturnItem) -> str:

@@ -105,13 +105,21 @@ class Joins:
         chosen += "".join(f", r.{value.sql[2:]} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: replace(value, sql=f"b.f{i}") for i, (node, value) in enumerate(found.known.items())}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
-        source = f"(SELECT l.*, l.rowid AS row{chosen} FROM {left.source} l {join} ({sql}) r ON {all_of(on)})"
+        start = f"{left.source} l"
+        where = pattern.where
+        pairs = None if on or how != "join" else next(self._pairs(left, bound), None)
+        if pairs is not None:
+            condition, vertex, sharing = pairs
+            where = tuple(other for other in where if other != condition)
+            start += f" JOIN ({sharing}) m ON m.row = l.rowid"
+            on = [f"r.{found.variables[vertex].sql[2:]} = m.id"]
+        source = f"(SELECT l.*, l.rowid AS row{chosen} FROM {start} {join} ({sql}) r ON {all_of(on)})"
         made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
         self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
         number = made.pop(MATCHES, None)
         matches = None if number is None else f"coalesce({number.sql}, 1)" if how == "outer join" else number.sql
-        return Relation(source, {**left.variables, **made}, pattern.where, {**left.known, **facts}, matches)
+        return Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches)
 
     def _given(self, left: Relation, bound: BoundPattern, shared: Iterable[str]) -> Iterator[Given]:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
@@ -135,20 +143,22 @@ class Joins:
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
         """Yield what the rows say of vertices whose property must be equal to something of theirs."""
-        for condition in bound.residual:
-            if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
-                continue
-            for one, other in (condition.operands, condition.operands[::-1]):
-                subject = one.base if isinstance(one, ast.Property) else None
-                if not isinstance(subject, ast.Variable) or subject.name in left.variables:
-                    continue
-                vertex = _vertex_of(bound, subject.name)
-                if vertex is None or not free_variables(other) <= left.variables.keys():
-                    continue
-                assert isinstance(one, ast.Property)
-                sql = self._shaper(left).having(one.key, other)
+        for _, subject, key, other in _equalities(left, bound):
+            vertex = _vertex_of(bound, subject)
+            sql = None if vertex is None else self._shaper(left).having(key, other)
+            if vertex is not None and sql is not None:
+                yield Given(vertex, sql, self._parameters.used(sql))
+
+    def _pairs(self, left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, str]]:
+        """Yield conditions that a value of a vertex is one of the row's; the vertex, and SQL of the pairs that fit.
+
+        Only where there are several values: over lists DuckDB would test it on every row with every binding.
+        """
+        for condition, subject, key, other in _equalities(left, bound):
+            if _vertex_of(bound, subject) is not None and isinstance(other, ast.Property | ast.Variable):
+                sql = self._shaper(left).sharing(key, other)
                 if sql is not None:
-                    yield Given(vertex, sql, self._parameters.used(sql))
+                    yield condition, subject, sql
 
     # --- rows
 
@@ -219,6 +229,22 @@ def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()
 def _base(node: ast.Expression) -> str | None:
     """Return the name of what an expression is a property of."""
     return node.base.name if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) else None
+
+
+def _equalities(
+    left: Relation, bound: BoundPattern
+) -> Iterator[tuple[ast.Expression, str, ast.KeyName, ast.Expression]]:
+    """Yield conditions that a property, of what only a pattern has, equals something of the rows; and their parts."""
+    for condition in bound.residual:
+        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
+            continue
+        for one, other in (condition.operands, condition.operands[::-1]):
+            subject = one.base if isinstance(one, ast.Property) else None
+            if not isinstance(subject, ast.Variable) or subject.name in left.variables:
+                continue
+            if free_variables(other) <= left.variables.keys():
+                assert isinstance(one, ast.Property)
+                yield condition, subject.name, one.key, other
 
 
 def _vertex_of(bound: BoundPattern, name: str) -> int | None:
