@@ -98,9 +98,15 @@ class Result:
     ) -> None:
         self._home = home
         self._value_of = value_of
-        self._counted = table if isinstance(table, Counted) else None
-        self._arrays = table if isinstance(table, Arrays) else None
-        self._lazy_table = None if isinstance(table, Arrays | Counted) else table
+        self._counted: Counted | None = None
+        self._arrays: Arrays | None = None
+        self._lazy_table: pa.Table | None = None
+        if isinstance(table, Counted):
+            self._counted = table
+        elif isinstance(table, Arrays):
+            self._arrays = table
+        else:
+            self._lazy_table = table
         self._shape = shape
         self._presented: pa.Table | None = None
         self._names: tuple[str, ...] | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from graphdb.storage.loaders.load import LoadReport
     from graphdb.writing.run import Writing
 
-_UNWATCHED: AbstractContextManager[None] = nullcontext()
-
 _REMEMBERED = 1000
 """Statements of which it is remembered that they write few rows."""
 _FEW = 1000
@@ -94,10 +92,10 @@ class Statements:
         if arguments or "$" in text:
             _check_arguments(text, arguments)
             statements = tuple(with_counts(statement, text, arguments) for statement in statements)
+        run = self._told_of if self._state.progress else self._statement
         for statement in statements:
             try:
-                with self._watched() if self._state.progress else _UNWATCHED:
-                    result = self._statement(statement, text, arguments, timeout)
+                result = run(statement, text, arguments, timeout)
             except QueryTimeout:
                 raise QueryTimeout(
                     f"the statement ran longer than its timeout of {timeout:g} s",
@@ -118,6 +116,12 @@ class Statements:
                 yield
             finally:
                 self._told = None
+
+    def _told_of(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        with self._watched():
+            return self._statement(statement, text, arguments, timeout)
 
     def _statement(
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
