@@ -135,10 +135,14 @@ class Writer:
             "QUANTIFIER": lambda: self._pick(["all", "any", "none", "single"]),
             "_REDUCE": lambda: "reduce",
             "SHORTEST_PATH": lambda: self._pick(["shortestPath", "allShortestPaths"]),
+            "TRIM": lambda: "trim",
+            "TRIM_SIDE": lambda: self._pick(["LEADING", "TRAILING", "both"]),
         }
         marks = {"_PATTERN_OPEN": "(", "_LIST_OPEN": "[", "_PATTERN_LIST_OPEN": "[", "_BAR": "|"}
         marks |= {"PROPERTY_COLON": ":", "KEY_COLON": ":"}
         self._literal |= marks
+        written = {symbol for ways in self._rules.values() for way in ways for symbol in way}
+        assert written <= self._rules.keys() | self._tokens.keys() | self._literal.keys()
 
     def statement(self) -> str:
         """Return a query: mostly one that makes sense, now and then whatever the grammar allows."""
