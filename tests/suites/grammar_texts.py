@@ -52,7 +52,8 @@ text:  head({list})   toString({time})   {map}.name   datatype({variable}.{key})
 list:  [{any}, {any}]   ({list} + {list})   [x IN {list} WHERE {truth} | x]   tail({list})   {list}[1..{number}]
 list:  split({text}, {text})   collect({any})   keys({variable})   labels({variable})   collect(DISTINCT {any})
 list:  [({variable})-->(n) | n.name]   COLLECT ⟨ MATCH ({variable})-[:knows]->(m) RETURN m.age ⟩
-list:  reverse({list})   [x IN {list} | {any}]
+list:  reverse({list})   [x IN {list} | {any}]   ({list} || {list})   nullIf({list}, {any})
+text:  ({text} || {text})   trim(LEADING {text} FROM {text})   CASE {number} WHEN < {number} THEN {text} ELSE {text} END
 truth:  ({any} = {any})   ({number} < {number})   ({any} <> {any})   ({truth} AND {truth})   NOT {truth}
 truth:  ({truth} OR {truth})   ({truth} XOR {truth})   ({text} STARTS WITH {text})   ({text} CONTAINS {text})
 truth:  ({any} IN {list})   ({any} IS NULL)   ({any} IS NOT NULL)   ({text} =~ {text})   ({any} >= {any})
@@ -94,6 +95,13 @@ MADE = [
 ]
 CHANGES = ["SET {variable}.{key} = {any}", "SET {variable} = {map}", "SET {variable} += {map}", "SET {variable}:New"]
 CHANGES += ["REMOVE {variable}.{key}", "REMOVE {variable}:Person", "DELETE {variable}", "DETACH DELETE {variable}"]
+CHANGES += ["FOREACH (i IN {list} | SET {variable}.{key} = i)", "FOREACH (i IN {list} | CREATE (:New ⟨name: i⟩))"]
+CALLED = [
+    "CALL ({variable}) ⟨ MATCH ({variable})-[:{edge}]->(m) RETURN m.{key} AS {o} ⟩",
+    "OPTIONAL CALL (*) ⟨ MATCH (m:{label}) WHERE {truth} RETURN count(m) AS {o} ⟩",
+    "CALL ⟨ WITH {variable} MATCH ({variable})--(m) RETURN m AS {o} ORDER BY m.{key} LIMIT 1 ⟩",
+    "CALL () ⟨ MATCH (m) RETURN max(m.{key}) AS {o} UNION RETURN 1 AS {o} ⟩",
+]
 
 _DEEP = 26
 """Rules inside each other, after which the shortest way out is taken."""
@@ -198,6 +206,8 @@ class Writer:
     def _reading(self) -> str:
         if self._one_in(5):
             return f"UNWIND {self._value('list', 2)} AS {self._new(OTHERS)}"
+        if self._known and self._one_in(8):
+            return self._filled(self._pick(CALLED).replace("{o}", self._pick(OTHERS)))
         paths = [self._path() for _ in range(self._pick([1, 1, 1, 2]))]
         clause = f"{self._pick(['MATCH', 'MATCH', 'OPTIONAL MATCH'])} {self._pick(MODES)} {', '.join(paths)}"
         return clause + (f" WHERE {self._value('truth', 1)}" if self._one_in(2) else "")
