@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -71,15 +71,17 @@ class _Window:
         return self.table.__arrow_c_stream__(requested_schema)  # type: ignore[union-attr]
 
 
+def unnested(types: Mapping[str, str]) -> str:
+    """Return what can stand after FROM for columns that are parameters: lists of their name, of these types of SQL."""
+    return f"(SELECT {', '.join(f'unnest(${name}::{type}[]) AS {name}' for name, type in types.items())})"
+
+
 def listed(table: pa.Table) -> tuple[str, dict[str, list[Any]]]:
     """Return a small table of integers and strings as what can stand after FROM, with its parameters."""
     import pyarrow as pa
 
-    columns = (
-        f"unnest(${name}::{'BIGINT' if pa.types.is_integer(type) else 'VARCHAR'}[]) AS {name}"
-        for name, type in zip(table.column_names, table.schema.types, strict=True)
-    )
-    return f"(SELECT {', '.join(columns)})", table.to_pydict()
+    types = ("BIGINT" if pa.types.is_integer(type) else "VARCHAR" for type in table.schema.types)
+    return unnested(dict(zip(table.column_names, types, strict=True))), table.to_pydict()
 
 
 def numbers(array: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:

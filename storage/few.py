@@ -8,7 +8,7 @@ thousand triples is counted so, too: what is left to look up is what was there b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,21 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage import statistics
+from graphdb.storage import small, statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
 from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
+from graphdb.storage.small import Ints, among, equal, in_list, listed_rows, looked_up, rows_of, summed
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-Ints = NDArray[np.int64]
-
-FEW = 200
-"""Triples of statements up to which changes are counted here, and values up to which SQL is given each by itself."""
 
 SOME = 20_000
 """Triples of loads up to which changes are counted here."""
@@ -48,14 +44,14 @@ def listed(relation: str | pa.Table | None) -> Ints | None:
     """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
     if relation is None:
         return np.empty((0, 3), np.int64)
-    if isinstance(relation, str) or len(relation) > FEW // 2:
+    if isinstance(relation, str) or len(relation) > small.FEW // 2:
         return None
     return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
 
 
 def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
     """Return triples as what can stand after FROM, with its parameters."""
-    return _listed(_TRIPLE, triples)
+    return listed_rows(_TRIPLE, triples)
 
 
 def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
@@ -63,7 +59,7 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
     if not len(triples):
         return triples
     wanted, given = relation(triples)
-    return _rows(
+    return rows_of(
         execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
                            f" ({', '.join(_TRIPLE)})", given)
     )  # fmt: skip
@@ -195,9 +191,9 @@ class _Known:
         """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
         if len(ids) > _APART:
-            places, given = _values(ids)
-            return _rows(execute(self._connection, f"{rows} IN ({places})", given))
-        return _rows(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
+            places, given = in_list(ids)
+            return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
+        return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
     def kinds(self, vertices: Ints) -> dict[int, int]:
         """Return the bit of the kind of each literal among some vertices."""
@@ -212,7 +208,7 @@ class _Known:
         """Return (label, vertex, triples, triples with a literal as object) of pairs that have any."""
         if not len(labels):
             return np.empty((0, 4), np.int64)
-        if len(labels) > FEW:
+        if len(labels) > small.FEW:
             counted = self._counted(labels) if direction == IN else ()
             each = [self._degrees_of(direction, label, vertices[labels == label], label in counted)
                     for label in np.unique(labels).tolist()]  # fmt: skip
@@ -222,14 +218,14 @@ class _Known:
         found = execute(
             self._connection,
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
-            f" WHERE label IN ({_values(labels)[0]}) AND {end} IN ({_values(vertices)[0]}) GROUP BY label, {end}",
+            f" WHERE label IN ({in_list(labels)[0]}) AND {end} IN ({in_list(vertices)[0]}) GROUP BY label, {end}",
             [*labels.tolist(), *vertices.tolist()],
         )
-        return _rows(found)
+        return rows_of(found)
 
     def _counted(self, labels: Ints) -> set[int]:
         """Return the labels that have so few objects that all of them are counted."""
-        places, given = _values(np.unique(labels))
+        places, given = in_list(np.unique(labels))
         rows = execute(
             self._connection,
             f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})",
@@ -248,33 +244,33 @@ class _Known:
             f" GROUP BY label, {end}",
             [label] if all else [vertices.tolist(), label],
         )
-        return _rows(found)
+        return rows_of(found)
 
     def elsewhere(self, vertices: Ints) -> Ints:
         """Return (label, direction, vertex, triples) of all triples at some vertices."""
         if not len(vertices):
             return np.empty((0, 4), np.int64)
-        places, given = _values(vertices)
+        places, given = in_list(vertices)
         ends = " UNION ALL ".join(
             f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({places})"
             f" GROUP BY label, {end}"
             for direction, end in ((OUT, "subject"), (IN, "object"))
         )
-        return _rows(execute(self._connection, ends, given * 2))
+        return rows_of(execute(self._connection, ends, given * 2))
 
     def labelled(self, vertices: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some vertices have now."""
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        places, given = _values(asked)
+        places, given = in_list(asked)
         found = execute(
             self._connection,
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
             f" AND subject IN ({places})",
             [self.typed, *given],
         )
-        return _rows(found)
+        return rows_of(found)
 
     def edge_labels(self, labels: Ints) -> Ints:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
@@ -282,10 +278,10 @@ class _Known:
             rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
             self.counted.update(rows)
             return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
-        places, given = _values(labels)
-        found = _rows(execute(self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
+        places, given = in_list(labels)
+        found = rows_of(execute(self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
         self.counted.update(found[:, 0].tolist())
-        return _looked_up(found, labels[:, None])
+        return looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
@@ -309,16 +305,16 @@ def _touched(known: _Known, changes: Changes) -> _Touched:
         [np.column_stack([label, np.full(len(label), at), end]) for at, end in ((OUT, subject), (IN, object))]
     )
     literal = np.concatenate([signs * (object >= LITERAL_BASE), np.zeros(len(label), np.int64)])
-    keys, sums = _summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
+    keys, sums = summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
     label, direction, vertex = keys.T
     change, after = sums[:, 0], sums.copy()
     fresh = known.fresh(vertex)
     classes = ~fresh & (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
-    after[classes, 0] += _looked_up(known.vertices_of(vertex[classes]), vertex[classes][:, None])[:, 0]
+    after[classes, 0] += looked_up(known.vertices_of(vertex[classes]), vertex[classes][:, None])[:, 0]
     for at in (OUT, IN):
         asked = ~fresh & ~classes & (direction == at)
         found = known.degrees(at, label[asked], vertex[asked])
-        after[asked] = _looked_up(found, np.column_stack([label[asked], vertex[asked]]))
+        after[asked] = looked_up(found, np.column_stack([label[asked], vertex[asked]]))
     return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
 
 
@@ -345,7 +341,7 @@ def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
         mine = degrees[chosen]
         keys.append(np.column_stack([touched.label[chosen], touched.direction[chosen], _bucket(mine)]))
         values.append(sign * np.column_stack([np.ones_like(mine), mine, mine * mine]))
-    return _summed(np.concatenate(keys), np.concatenate(values))
+    return summed(np.concatenate(keys), np.concatenate(values))
 
 
 def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
@@ -364,7 +360,7 @@ def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, In
 
     def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
         """Add what rows (label, direction, vertex) say for each class of their vertex."""
-        left, right = _equal(rows[:, 2:3], classes[:, :1])
+        left, right = equal(rows[:, 2:3], classes[:, :1])
         keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
         values.append(np.column_stack([edges[left], vertices[left]]))
 
@@ -372,7 +368,7 @@ def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, In
     has, had = degrees[degrees[:, 4] > 0], degrees[degrees[:, 3] > 0]
     add(come, has, has[:, 4], np.ones(len(has), np.int64))
     add(gone, had, -had[:, 3], -np.ones(len(had), np.int64))
-    return _summed(np.concatenate(keys), np.concatenate(values))
+    return summed(np.concatenate(keys), np.concatenate(values))
 
 
 def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[tuple[Any, ...]]:
@@ -385,8 +381,8 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     less = had > has
     if not less.any():
         return []
-    places, given = _values(keys[less, 0])
-    degrees = _rows(
+    places, given = in_list(keys[less, 0])
+    degrees = rows_of(
         execute(
             connection,
             f"SELECT label, direction, bucket, vertices FROM ({statistics.summed('degree')}) WHERE label IN ({places})",
@@ -451,7 +447,7 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     there = np.array([id in known for id in ids.tolist()], bool)
     gone = values[:, 0] == 0
     if gone.any():
-        places, which = _values(ids[gone])
+        places, which = in_list(ids[gone])
         execute(connection, f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
     for chosen, sql in (
         (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
@@ -459,81 +455,15 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
         (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
     ):  # fmt: skip
         if chosen.any():
-            new, given = _listed(names, rows[chosen])
+            new, given = listed_rows(names, rows[chosen])
             execute(connection, sql.format(new=new), given)
 
 
 def _append(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
     """Append rows to one of the tables that are added up when they are read."""
     if len(keys):
-        new, given = _listed(statistics.columns_of(table), np.column_stack([keys, values]))
+        new, given = listed_rows(statistics.columns_of(table), np.column_stack([keys, values]))
         execute(connection, f"INSERT INTO _graphdb.{table} SELECT * FROM {new}", given)
-
-
-def _summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
-    """Return distinct keys, sorted, with the sums of their values; those alone that come to something, or all."""
-    if not len(keys):
-        return keys, values
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    begins = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
-    distinct, sums = keys[begins], np.add.reduceat(values[order], begins)
-    chosen = np.ones(len(sums), bool) if all else sums.any(axis=1)
-    return distinct[chosen], sums[chosen]
-
-
-def _looked_up(table: Ints, keys: Ints) -> Ints:
-    """Return what a table has for each key in the columns after those of the key; 0 where it has none."""
-    width = keys.shape[1]
-    found = np.zeros((len(keys), table.shape[1] - width), np.int64)
-    left, right = _equal(keys, table[:, :width])
-    found[left] = table[right, width:]
-    return found
-
-
-def _rows(result: duckdb.DuckDBPyConnection) -> Ints:
-    """Return the rows of a SELECT: int64 [rows, columns]."""
-    return np.column_stack([np.asarray(column, np.int64) for column in result.fetchnumpy().values()])
-
-
-def _listed(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[int]]]:
-    """Return rows as what can stand after FROM, with its parameters."""
-    columns = ", ".join(f"unnest(${name}::BIGINT[]) AS {name}" for name in names)
-    return f"(SELECT {columns})", dict(zip(names, rows.T.tolist(), strict=True))
-
-
-def _values(values: Ints) -> tuple[str, list[Any]]:
-    """Return what stands in ``IN (…)`` for some values, and its parameters.
-
-    A few are listed one by one: they are planned sooner than a join.
-    """
-    if len(values) > FEW:
-        return "SELECT unnest(?::BIGINT[])", [values.tolist()]
-    return ", ".join("?" * len(values)), values.tolist()
-
-
-def _equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return the places of rows in ``left`` and in ``right`` that are equal: a join."""
-    if len(left) * len(right) <= FEW * FEW:
-        at, there = np.nonzero((left[:, None, :] == right[None, :, :]).all(axis=2))
-        return at, there
-    rows = np.concatenate([left, right])
-    order = np.lexsort(rows.T[::-1])
-    number = np.empty(len(rows), np.int64)
-    number[order] = np.cumsum(np.concatenate([[False], (rows[order][1:] != rows[order][:-1]).any(axis=1)]))
-    mine, theirs = number[: len(left)], number[len(left) :]
-    by = np.argsort(theirs, kind="stable")
-    begins, ends = (np.searchsorted(theirs, mine, side, sorter=by) for side in ("left", "right"))
-    lengths = ends - begins
-    firsts = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
-    return np.repeat(np.arange(len(left)), lengths), by[firsts + np.arange(len(firsts))]
-
-
-def among(rows: Ints, others: Ints) -> NDArray[np.bool_]:
-    """Which rows are among others."""
-    there = np.zeros(len(rows), bool)
-    there[_equal(rows, others)[0]] = True
-    return there
 
 
 def _bucket(degrees: Ints) -> Ints:

@@ -24,6 +24,7 @@ from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.few import Held
 from graphdb.storage.parsed import execute
+from graphdb.storage.small import Ints, among
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -202,14 +203,14 @@ class Update:
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: few.Ints, added: few.Ints) -> bool:
+    def _apply_few(self, removed: Ints, added: Ints) -> bool:
         """Do the same with a few triples that Python has, without tables of them; whether that could be done."""
         if not statistics.few_pairs(self._connection):
             return False
         asked = np.unique(np.concatenate([removed, added]), axis=0)
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
-        lost = np.unique(removed[few.among(removed, there)], axis=0)
-        new = np.unique(added[~few.among(added, there) | few.among(added, lost)], axis=0)
+        lost = np.unique(removed[among(removed, there)], axis=0)
+        new = np.unique(added[~among(added, there) | among(added, lost)], axis=0)
         if len(lost):
             relation, given = few.relation(lost)
             beside = few.sizes(self._connection, *_BESIDE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
+from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
+
+_PLAIN = {"+": add, "-": sub, "*": mul}
+"""What Python does as IEEE and openCypher have it, whether numbers are integers or floats."""
 
 
 def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
@@ -85,13 +89,9 @@ def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
 
 def _whole(context: Context, node: ast.Binary, left: int, right: int) -> int:
     """Return what an operator makes of two integers: divided, they are cut towards zero."""
-    match node.operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
+    if node.operator in _PLAIN:
+        found: int = _PLAIN[node.operator](left, right)
+        return found
     if not right:
         raise wrong(context, node, "division by zero", ExecutionError)
     quotient, rest = divmod(abs(left), abs(right))
@@ -102,15 +102,11 @@ def _whole(context: Context, node: ast.Binary, left: int, right: int) -> int:
 
 def _real(operator: str, left: float, right: float) -> float:
     """Return what an operator makes of two floats, as IEEE has it."""
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/":
-            return left / right if right else _over_zero(left, right)
+    if operator in _PLAIN:
+        found: float = _PLAIN[operator](left, right)
+        return found
+    if operator == "/":
+        return left / right if right else _over_zero(left, right)
     return math.fmod(left, right) if right and math.isfinite(left) else math.nan
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.storage import few, statistics
+from graphdb.storage import few, small, statistics
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
@@ -95,14 +95,14 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(triples, triples, st.sampled_from([None, few.FEW, 1])), min_size=1, max_size=3))
+@given(st.lists(st.tuples(triples, triples, st.sampled_from([None, small.FEW, 1])), min_size=1, max_size=3))
 def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]]) -> None:
     """Whether SQL or NumPy finds the difference, looking for one vertex after the other or for all of a label."""
     changed, known = empty(), set[tuple[int, int, int]]()
     for wanted, unwanted, apart in changes:
         removed = known & unwanted
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(few, "FEW", apart or few.FEW)
+            patch.setattr(small, "FEW", apart or small.FEW)
             patch.setattr(few, "_GROUPS", 2)
             change(changed, wanted - (known - removed), removed, by_few=apart is not None)
         known = (known - removed) | wanted
