@@ -217,6 +217,18 @@ def test_terms_that_are_there_are_known(tmp_path: Path, monkeypatch: pytest.Monk
         assert len({str(row[1:]) for row in after[table]}) == len(after[table])
 
 
+def test_terms_fill_the_row_groups_of_the_file(tmp_path: Path) -> None:
+    """Row groups with few rows are written again when the file is closed, and leave holes in it."""
+    file, terms = tmp_path / "data.nt", 400_001
+    file.write_text("".join(f"<a:{i}> <a:p> <a:{i + 200_000}> .\n" for i in range(terms // 2)))
+    with graphdb.connect(tmp_path / "db") as db:
+        db.load(file)
+        [(groups,)] = db._state.connection.rows(
+            "SELECT count(DISTINCT row_group_id) FROM pragma_storage_info('_graphdb.resource')"
+        )
+        assert groups == -(terms // -tally.ROWS)
+
+
 def test_threads_read_what_is_spilled_at_a_time(tmp_path: Path) -> None:
     """A first load sorts its triples while it writes its terms: long texts bring both into one file."""
     with spool.Spool(tmp_path / "spool", 0) as kept, ThreadPoolExecutor(4) as threads:
