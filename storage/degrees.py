@@ -12,6 +12,7 @@ and all is dropped where they are not known, or are rolled back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
 
 SEVERAL = 16
-"""Vertices that are asked for at once, from which on that is noted."""
+"""Vertices of a label that are looked for, one after the other or at once, before all are counted."""
 
 _SHARE = 8
 """What changed is merged when it is this part of the rest."""
@@ -56,7 +57,7 @@ class Degrees:
     def __init__(self, room: int) -> None:
         self._room = room
         self._tables: dict[tuple[int, int], Table] = {}
-        self._asked: set[tuple[int, int]] = set()
+        self._asked: Counter[tuple[int, int]] = Counter()
 
     @property
     def nbytes(self) -> int:
@@ -67,17 +68,15 @@ class Degrees:
         """Return the counts of a label's vertices, where they are held."""
         return self._tables.get((direction, label))
 
-    def wanted(self, direction: int, label: int, vertices: int, triples: int) -> bool:
-        """Whether to count all vertices of a label sooner than to look for those that are asked for.
+    def wanted(self, direction: int, label: int, asked: int, vertices: int, triples: int) -> bool:
+        """Whether to count all vertices of a label sooner than to look for some that are ``asked`` for.
 
-        So it is when that is asked for the second time, if there is room.  The label had so many vertices in this
+        So it is when :data:`SEVERAL` were asked for before, if there is room.  The label had so many vertices in this
         direction, and so many triples.
         """
-        key = (direction, label)
-        if key not in self._asked:
-            self._asked.add(key)
-            return False
-        return self.nbytes + max(_BYTES * vertices, _READ * triples) <= self._room
+        before = self._asked[direction, label]
+        self._asked[direction, label] += asked
+        return before >= SEVERAL and self.nbytes + max(_BYTES * vertices, _READ * triples) <= self._room
 
     def count(
         self, connection: duckdb.DuckDBPyConnection, direction: int, label: int, vertices: Ints, counts: Ints

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphdb.storage import small, statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
-from graphdb.storage.degrees import SEVERAL, Degrees
+from graphdb.storage.degrees import Degrees
 from graphdb.storage.parsed import execute
 from graphdb.storage.sets import places
 from graphdb.storage.sketch import IN, OUT
@@ -239,11 +239,11 @@ class _Known:
         now, held = sums.copy(), self._held.degrees
         labels = list(zip(_stretches(keys[:, 0]), there.tolist(), strict=True))
         if held is not None:
-            several, asked = int(asked.sum()) >= SEVERAL, asked.copy()
+            asked = asked.copy()
             for (label, begin, end), (vertices, triples) in labels:
                 mine = begin + np.flatnonzero(asked[begin:end])
                 table = held.table(direction, label)
-                if table is None and several and len(mine) and held.wanted(direction, label, vertices, triples):
+                if table is None and len(mine) and held.wanted(direction, label, len(mine), vertices, triples):
                     table = held.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
                 if table is not None:
                     now[mine] += table.look(keys[mine, 1])
