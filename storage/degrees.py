@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
     from graphdb.storage.changes import Changes
 
-SEVERAL = 16
-"""Vertices of a label that are looked for, one after the other or at once, before all are counted."""
+LOOKS = 3
+"""How often vertices of a label are looked for before all are counted: a look passes over the triples, too."""
+
+_SEVERAL = 16
+"""Subjects from which on a look passes over all triples: fewer are found by their order."""
 
 _SHARE = 8
 """What changed is merged when it is this part of the rest."""
@@ -71,12 +74,14 @@ class Degrees:
     def wanted(self, direction: int, label: int, asked: int, vertices: int, triples: int) -> bool:
         """Whether to count all vertices of a label sooner than to look for some that are ``asked`` for.
 
-        So it is when :data:`SEVERAL` were asked for before, if there is room.  The label had so many vertices in this
-        direction, and so many triples.
+        So it is when looking has cost about as much as counting does, if there is room.  The label had so many vertices
+        in this direction, and so many triples.
         """
-        before = self._asked[direction, label]
-        self._asked[direction, label] += asked
-        return before >= SEVERAL and self.nbytes + max(_BYTES * vertices, _READ * triples) <= self._room
+        if direction == OUT and asked < _SEVERAL:
+            return False
+        self._asked[direction, label] += 1
+        room = self._room - self.nbytes
+        return self._asked[direction, label] > LOOKS and max(_BYTES * vertices, _READ * triples) <= room
 
     def count(
         self, connection: duckdb.DuckDBPyConnection, direction: int, label: int, vertices: Ints, counts: Ints

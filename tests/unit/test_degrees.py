@@ -63,8 +63,9 @@ def test_a_table_is_what_the_file_says(known: Pairs, changes: list[tuple[Pairs, 
 
 def test_only_what_is_asked_for_again_and_fits_is_counted() -> None:
     held = Degrees(1000)
-    assert [held.wanted(OUT, 1, 20, 10, 10) for _ in range(2)] == [False, True]
-    assert [held.wanted(IN, 1, 4, 10, 10) for _ in range(5)] == [False] * 4 + [True]
+    assert [held.wanted(IN, 1, 1, 10, 10) for _ in range(4)] == [False, False, False, True]
+    assert not any(held.wanted(OUT, 1, 1, 10, 10) for _ in range(4))
+    assert [held.wanted(OUT, 1, 20, 10, 10) for _ in range(4)] == [False, False, False, True]
     assert not held.wanted(OUT, 1, 20, 100, 100)
     assert not held.wanted(OUT, 1, 20, 1, 1000)
 
@@ -77,7 +78,8 @@ def load(db: graphdb.Database, folder: pathlib.Path, lines: list[tuple[int, str,
 
 def test_loads_and_statements_in_turns(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a database that holds degrees keeps is what one that never does keeps: rollbacks and SQL between them."""
-    monkeypatch.setattr(degrees, "SEVERAL", 1)
+    monkeypatch.setattr(degrees, "LOOKS", 1)
+    monkeypatch.setattr(degrees, "_SEVERAL", 1)
     looked: list[int] = []
     look = Table.look
 

@@ -120,7 +120,8 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(small, "FEW", apart or small.FEW)
             patch.setattr(few, "_GROUPS", 2)
-            patch.setattr("graphdb.storage.degrees.SEVERAL", 1)
+            patch.setattr("graphdb.storage.degrees.LOOKS", 1)
+            patch.setattr("graphdb.storage.degrees._SEVERAL", 1)
             change(changed, wanted - (known - removed), removed, by_few=apart is not None, degrees=degrees)
         known = (known - removed) | wanted
         fresh = empty()
