@@ -269,7 +269,7 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     for thing in things:
         if is_object(thing):
             for name, made, columns in tables(thing, options.mapping):
-                yield table((made, columns), name, made.nbytes)
+                yield table((made, columns), name, getattr(made, "nbytes", 0))
 
 
 def _put_to(read: Callable[..., None], put: Put) -> None:
