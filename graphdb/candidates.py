@@ -32,8 +32,8 @@ from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import term_counts
-from graphdb.storage.few import Held
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.held import Held
 from graphdb.storage.sets import both, each_once
 from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore

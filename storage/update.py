@@ -22,7 +22,7 @@ from graphdb.storage import few, statistics
 from graphdb.storage.arrow import Windows
 from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
-from graphdb.storage.few import Held
+from graphdb.storage.held import Held
 from graphdb.storage.parsed import execute
 from graphdb.storage.small import Ints, among
 from graphdb.storage.terms import LITERAL_BASE
@@ -222,7 +222,7 @@ class Update:
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = few.change(
-                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds
+                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds_of
             )
             self._held = self._held.after(counted)
             self._changed(replace(changes, counted=counted))

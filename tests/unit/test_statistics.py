@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.storage import few, small, statistics
+from graphdb.storage import held as held_of_file
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.changes import Changes
 from graphdb.storage.degrees import Degrees
+from graphdb.storage.held import Held
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
@@ -70,7 +72,7 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        few.change(connection, of, fresh, max(literals, LITERAL_BASE), few.Held(degrees=degrees))
+        few.change(connection, of, fresh, max(literals, LITERAL_BASE), Held(degrees=degrees))
         if degrees is not None:
             degrees.follow([of])
         return
@@ -119,7 +121,7 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
         removed = known & unwanted
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(small, "FEW", apart or small.FEW)
-            patch.setattr(few, "_GROUPS", 2)
+            patch.setattr(held_of_file, "_GROUPS", 2)
             patch.setattr("graphdb.storage.degrees.LOOKS", 1)
             patch.setattr("graphdb.storage.degrees._SEVERAL", 1)
             change(changed, wanted - (known - removed), removed, by_few=apart is not None, degrees=degrees)
