@@ -247,7 +247,7 @@ class Appender:
         self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if followed else None
         if self._folder is not None and self._much_new():
             tally.recount(self._connection, self._folder, self._memory)
-        elif self.changes is not None and statistics.few_pairs(self._connection):
+        elif self.changes is not None:
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
                 few.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds_of)

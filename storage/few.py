@@ -93,7 +93,7 @@ def change(
     touched = _touched(known, changes, before[:, [2, 3, 0]])
     kinds = known.kinds(_asked_kinds(touched, changes.removed))
     now = _edge_labels(labels, before, touched, kinds)
-    _append(connection, "degree", *_degrees(touched))
+    _append_degrees(connection, *_degrees(touched))
     if len(changes.removed):
         _lessen(connection, labels, now, touched, changes, kinds)
     _put(connection, "edge_label", labels, now, known.counted)
@@ -102,7 +102,10 @@ def change(
     if typed is not None:
         moved = touched.moved[at]
         _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
-        _append(connection, "label_pair", *_pairs(known, touched, changes))
+        keys, values = _pairs(known, touched, changes)
+        if len(keys):
+            pairs = listed_rows(statistics.columns_of("label_pair"), np.column_stack([keys, values]))
+            statistics.append_pairs(connection, typed, *pairs)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
@@ -297,11 +300,11 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
             execute(connection, sql.format(new=new), given)
 
 
-def _append(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
-    """Append rows to one of the tables that are added up when they are read."""
+def _append_degrees(connection: duckdb.DuckDBPyConnection, keys: Ints, values: Ints) -> None:
+    """Append rows to ``degree``, which are added up when they are read."""
     if len(keys):
-        new, given = listed_rows(statistics.columns_of(table), np.column_stack([keys, values]))
-        execute(connection, f"INSERT INTO _graphdb.{table} SELECT * FROM {new}", given)
+        new, given = listed_rows(statistics.columns_of("degree"), np.column_stack([keys, values]))
+        execute(connection, f"INSERT INTO _graphdb.degree SELECT * FROM {new}", given)
 
 
 def _bucket(degrees: Ints) -> Ints:

@@ -158,7 +158,8 @@ class Update:
         """
         if removed is not None or added is not None:
             gone, come = few.listed(removed), few.listed(added)
-            if gone is not None and come is not None and self._apply_few(gone, come):
+            if gone is not None and come is not None:
+                self._apply_few(gone, come)
                 removed = added = None
         with ExitStack() as windows:
 
@@ -203,10 +204,8 @@ class Update:
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: Ints, added: Ints) -> bool:
-        """Do the same with a few triples that Python has, without tables of them; whether that could be done."""
-        if not statistics.few_pairs(self._connection):
-            return False
+    def _apply_few(self, removed: Ints, added: Ints) -> None:
+        """Do the same with a few triples that Python has, without tables of them."""
         asked = np.unique(np.concatenate([removed, added]), axis=0)
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
         lost = np.unique(removed[among(removed, there)], axis=0)
@@ -226,7 +225,6 @@ class Update:
             )
             self._held = self._held.after(counted)
             self._changed(replace(changes, counted=counted))
-        return True
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""
