@@ -27,13 +27,14 @@ from graphdb.storage.small import Ints, in_list
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 Entries = NDArray[np.uint64]
 
 FEW = 32
 """Terms so few that pages are made at once for them."""
 
-SHARE = 8
+SHARE = 16
 """Terms are looked for where they are fewer than this part of the dictionary; more are joined with all of it."""
 
 RUN = 32_768
@@ -49,8 +50,8 @@ PART = 1 << 21
 _TIER = 3
 """Runs are merged with one before them that has at most so many times their terms."""
 
-_APART = 16
-"""Terms that are read one by one: where several are asked for at once, DuckDB looks at all ids."""
+_APART = 3
+"""Rows that are looked for one by one: where several are asked for at once, DuckDB looks at all ids."""
 
 _WANTED = "wanted"
 """Stands where DuckDB's version does, once pages would have been of use."""
@@ -88,18 +89,25 @@ class Keys:
     ----------
     table
         ``resource`` or ``literal``; its ids go from ``base`` on, in the order of the table.
-    columns
-        What a term is told by.
+    columns, values
+        What a term is told by, and what else is wanted of it.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, windows: Windows, table: str, columns: Sequence[str], base: int
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        windows: Windows,
+        table: str,
+        base: int,
+        columns: Sequence[str],
+        values: Sequence[str] = (),
     ) -> None:
         self._connection = connection
         self._windows = windows
         self._table = table
         self._pages = f"{table}_key"
         self._hash = f"hash({', '.join(columns)})"
+        self._columns = ("id", *columns, *values)
         self._base = base
 
     @contextmanager
@@ -126,27 +134,40 @@ class Keys:
         hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
         ids = self._candidates(runs, np.asarray(hashes, np.uint64))
         behind = runs[-1].first + runs[-1].size
-        relation, parameters = f"FROM {rows} WHERE id >= $behind", {"behind": behind}
-        if len(ids) <= _APART:
-            single = {f"id{i}": id for i, id in enumerate(ids.tolist())}
-            yield (
-                f"({' UNION ALL '.join([relation, *(f'FROM {rows} WHERE id = ${name}' for name in single)])})",
-                parameters | single,
-            )
+        names = ", ".join(self._columns)
+        relation, parameters = f"SELECT {names} FROM {rows} WHERE id >= $behind", {"behind": behind}
+        if not len(ids):
+            yield f"({relation})", parameters
             return
+        # They are read by themselves: joined with the terms at once, DuckDB unpacks the strings of all others, too.
+        with self._windows.shown("_graphdb_known", self._rows(ids)) as (some, listed):
+            renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
+            yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
+
+    def _rows(self, ids: Ints) -> pa.Table:
+        """Return the rows of some ids (sorted), the names of the columns after ``known_``."""
         import pyarrow as pa
 
-        with self._windows.shown("_graphdb_candidate", pa.table({"id": numbers(ids)})) as (some, listed):
-            yield f"({relation} UNION ALL FROM {rows} WHERE id IN (SELECT id FROM {some}))", parameters | listed
+        rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE id"
+        if len(ids) <= _APART:
+            found = execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()).fetchnumpy()
+        else:
+            with self._windows.shown("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
+                found = execute(self._connection, f"{rows} IN (SELECT id FROM {wanted})", listed).fetchnumpy()
+        return pa.table(
+            {
+                f"known_{name}": pa.array(column.tolist(), pa.string()) if column.dtype == object else numbers(column)
+                for name, column in found.items()
+            }
+        )
 
     def _candidates(self, runs: Sequence[_Run], hashes: Entries) -> Ints:
         """Return the ids of terms that have some hashes as far as the entries say."""
-        hashes = np.unique(hashes & _HASH)
+        hashes = _distinct(np.sort(hashes & _HASH))
         found = [np.empty(0, np.int64)]
-        step = PART // PAGE // len(runs) + 1
-        for begin in range(0, len(hashes), step):
-            asked = hashes[begin : begin + step]
-            pages = [np.unique(run.page_of(asked)) for run in runs]
+        most = sum(min(len(hashes), run.pages) for run in runs)
+        for asked in np.array_split(hashes, most * PAGE // PART + 1):
+            pages = [_distinct(run.page_of(asked)) for run in runs]
             for run, entries in zip(runs, self._read(pages), strict=True):
                 low = np.searchsorted(entries, asked)
                 lengths = np.searchsorted(entries, asked | _LOW, "right") - low
@@ -249,6 +270,11 @@ class Keys:
         )
         with self._windows.show("_graphdb_page", table):
             execute(self._connection, f"INSERT INTO _graphdb.{self._pages} SELECT page, data FROM _graphdb_page")
+
+
+def _distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct ones of sorted numbers."""
+    return values[np.concatenate([[True], values[1:] != values[:-1]])] if len(values) else values
 
 
 def _next_page(runs: Sequence[_Run]) -> int:
