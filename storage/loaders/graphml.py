@@ -221,12 +221,17 @@ class _Reader:
                     self._bad(f"no key '{self._key}' is declared", "keys stand before the graph")
             case "node":
                 row = {":LABEL": [self._mapping.label] if self._mapping.label else [], **self._defaults["node"]}
-                self.nodes.add(row | self._rows.pop())
+                self._add(self.nodes, row)
             case "edge":
-                row = {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]}
-                self.edges.add(row | self._rows.pop())
+                self._add(self.edges, {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]})
         if element in ("data", "default"):
             self._text = None
+
+    def _add(self, table: _Table, row: dict[str, Any]) -> None:
+        """Take the row of an element that ends; one without its identifiers was told."""
+        row |= self._rows.pop()
+        if None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
+            table.add(row)
 
     def _set(self, row: dict[str, Any], element: str, name: str, word: str) -> None:
         """Put the text that was read where it belongs."""
@@ -253,10 +258,12 @@ def _value(text: str, word: str) -> Any:
     match word:
         case "int":
             number = int(text)
-            if not -(1 << 63) <= number < 1 << 63:
+            if "_" in text or not -(1 << 63) <= number < 1 << 63:
                 raise ValueError(text)
             return number
         case "double":
+            if "_" in text:  # which is fine with Python alone
+                raise ValueError(text)
             return float(text)
         case "boolean":
             if text.strip().lower() not in _BOOLEANS:
