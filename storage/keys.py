@@ -44,7 +44,7 @@ PAGE = 400
 """Terms of a page on average: hardly any page has so many that DuckDB puts it elsewhere, which it does with strings
 of more than 4,096 bytes."""
 
-PART = 1 << 21
+PART = 1 << 20
 """Entries that are in memory at a time."""
 
 _TIER = 3
@@ -62,6 +62,9 @@ _LOW = np.uint64((1 << _BITS) - 1)
 _HASH = ~_LOW
 """Bits of a term's hash that are in its entry."""
 
+_MOST = 1 << _BITS
+"""Terms of a run."""
+
 
 class _Run(NamedTuple):
     """Where the entries of consecutive ids are: all its numbers stand in the file."""
@@ -75,6 +78,12 @@ class _Run(NamedTuple):
         """Return the pages of entries, or of hashes."""
         high, bits = entries >> np.uint64(_BITS), np.uint64(_BITS)
         return self.page + (high * np.uint64(self.pages) >> bits).astype(np.int64)
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """Yield pages, from 0, that are written at a time: the first one and the one behind the last."""
+        step = PART // PAGE + 1
+        for begin in range(0, self.pages, step):
+            yield begin, min(begin + step, self.pages)
 
     def span(self, begin: int, end: int) -> Entries:
         """Return the least and the greatest entry that pages from ``begin`` to ``end - 1``, from 0, can have."""
@@ -196,8 +205,8 @@ class Keys:
         behind = runs[-1].first + runs[-1].size if runs else self._base
         if next_id - behind < RUN:
             return runs
-        for first in range(behind, next_id, PART):
-            runs.append(self._built(first, min(first + PART, next_id), _next_page(runs)))
+        for first in range(behind, next_id, _MOST):
+            runs.append(self._built(first, min(first + _MOST, next_id), _next_page(runs)))
         runs = self._merged(runs)
         self._note(duckdb.__version__, *(",".join(map(str, run)) for run in runs))
         return runs
@@ -207,31 +216,34 @@ class Keys:
         self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [self._pages, " ".join(words)])
 
     def _built(self, first: int, end: int, page: int) -> _Run:
-        """Write a run of terms."""
-        found = execute(
+        """Write a run of terms, sorted by DuckDB, which keeps on disk what is more than it has memory for."""
+        run = _Run(first, end - first, page, -(-(end - first) // PAGE))
+        entry = f"({self._hash} & $hash::UBIGINT) | (id - $first)::UBIGINT AS entry"
+        execute(
             self._connection,
-            f"SELECT ({self._hash} & $hash::UBIGINT) | (id - $first)::UBIGINT AS entry FROM _graphdb.{self._table}"
-            " WHERE id >= $first AND id < $end",
+            f"CREATE TEMP TABLE _graphdb_entry AS SELECT {entry} FROM _graphdb.{self._table}"
+            " WHERE id >= $first AND id < $end ORDER BY entry ASC",
             {"hash": int(_HASH), "first": first, "end": end},
-        ).fetchnumpy()["entry"]
-        entries = np.sort(np.asarray(found, np.uint64))
-        run = _Run(first, len(entries), page, -(-len(entries) // PAGE))
-        self._write(run, 0, run.pages, entries)
+        )
+        for begin, end in run.parts():
+            low, high = run.span(begin, end).tolist()
+            wanted = "SELECT entry FROM temp._graphdb_entry WHERE entry >= $low AND entry <= $high ORDER BY entry ASC"
+            entries = execute(self._connection, wanted, {"low": low, "high": high}).fetchnumpy()["entry"]
+            self._write(run, begin, end, np.asarray(entries))
+        execute(self._connection, "DROP TABLE temp._graphdb_entry")
         return run
 
     def _merged(self, runs: list[_Run]) -> list[_Run]:
         """Merge runs at the end that are long enough together, and return what there is then."""
         at, size = len(runs) - 1, runs[-1].size
-        while at and runs[at - 1].size <= _TIER * size and runs[at - 1].size + size <= int(_LOW):
+        while at and runs[at - 1].size <= _TIER * size and runs[at - 1].size + size <= _MOST:
             at -= 1
             size += runs[at].size
         old = runs[at:]
         if len(old) == 1:
             return runs
         new = _Run(old[0].first, size, _next_page(old), -(-size // PAGE))
-        step = PART // PAGE + 1
-        for begin in range(0, new.pages, step):
-            end = min(begin + step, new.pages)
+        for begin, end in new.parts():
             span = new.span(begin, end)
             pages = [np.arange(low, high + 1) for low, high in (run.page_of(span) for run in old)]
             parts = []
