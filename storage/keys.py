@@ -34,11 +34,15 @@ Entries = NDArray[np.uint64]
 FEW = 32
 """Terms so few that pages are made at once for them."""
 
-SHARE = 16
-"""Terms are looked for where they are fewer than this part of the dictionary; more are joined with all of it."""
+SMALL = 122_880
+"""Terms up to which a dictionary is read sooner than few terms are looked for in it; four times as many, where they
+are more."""
+
+SHARE = 25
+"""Terms are looked for where they are less than this part of the dictionary; more are joined with all of it."""
 
 RUN = 32_768
-"""Terms that make a run; a smaller dictionary is read as quickly as it is looked up."""
+"""Terms that make a run."""
 
 PAGE = 400
 """Terms of a page on average: hardly any page has so many that DuckDB puts it elsewhere, which it does with strings
@@ -135,7 +139,7 @@ class Keys:
             The table has the ids below.
         """
         size, rows = next_id - self._base, f"_graphdb.{self._table}"
-        worth = size >= RUN and count * SHARE <= size
+        worth = size >= (SMALL if count <= FEW else 4 * SMALL) and count * SHARE <= size
         runs = self._runs(next_id, at_once=count <= FEW) if worth else None
         if runs is None:
             yield rows, {}
@@ -185,7 +189,7 @@ class Keys:
         return np.sort(np.concatenate(found))
 
     def _runs(self, next_id: int, *, at_once: bool) -> list[_Run] | None:
-        """Return the runs, once they are long enough.
+        """Return the runs, with one of what was appended since once that is long enough.
 
         None where there are none, and it is not said that they be made ``at_once`` but for the first time that they be.
         """
@@ -203,7 +207,7 @@ class Keys:
                 " data BLOB NOT NULL USING COMPRESSION uncompressed)"
             )
         behind = runs[-1].first + runs[-1].size if runs else self._base
-        if next_id - behind < RUN:
+        if runs and next_id - behind < RUN:
             return runs
         for first in range(behind, next_id, _MOST):
             runs.append(self._built(first, min(first + _MOST, next_id), _next_page(runs)))
