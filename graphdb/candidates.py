@@ -43,6 +43,8 @@ from graphdb.values import EDGE, NODE, TERM, Type, type_of_kinds
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.storage.degrees import Degrees
+
 Ids = NDArray[np.int64]
 
 _REMEMBERED = 100_000
@@ -75,6 +77,8 @@ class Snapshot:
     properties: Properties
     lookup: Lookup
     edges: Edges
+    degrees: Degrees | None = None
+    """What is held of them for writing."""
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
@@ -92,6 +96,7 @@ class Snapshot:
             self.store.type_label,
             {label.id: astuple(label)[2:] for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
+            self.degrees,
         )
 
 
@@ -359,10 +364,12 @@ def take_snapshot(
     former: tuple[Snapshot, list[Changes]] | None = None,
     *,
     subclasses: bool = False,
+    degrees: Degrees | None = None,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
-    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  Writing gets
+    ``degrees``.
     """
     with connection.guard() as raw:
         names = None if former is None or subclasses else _followed(raw, *former)
@@ -401,6 +408,7 @@ def take_snapshot(
         properties,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
+        degrees,
         ids=known,
     )
 

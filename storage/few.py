@@ -2,13 +2,14 @@
 
 A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
 differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
-a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  A load of some
-thousand triples is counted so, too: what is left to look up is what was there before of the objects, label by label.
+a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  Loads are counted so,
+too: what is left to look up is what was there before of the objects, label by label, where that is not held
+(:mod:`.degrees`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ from numpy.typing import NDArray
 from graphdb.storage import small, statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
+from graphdb.storage.degrees import Degrees
 from graphdb.storage.parsed import execute
+from graphdb.storage.sets import places
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.small import Ints, among, equal, in_list, listed_rows, looked_up, rows_of, summed
 from graphdb.storage.terms import LITERAL_BASE
@@ -27,9 +30,6 @@ from graphdb.storage.terms import LITERAL_BASE
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-SOME = 20_000
-"""Triples of loads up to which changes are counted here."""
 
 _GROUPS = 4096
 """Objects of a label up to which all are counted, sooner than those that are looked for are found."""
@@ -96,12 +96,14 @@ def change(
     held = held or Held()
     typed = statistics.type_label(connection) if held.typed is None else held.typed
     known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds or {})
-    touched = _touched(known, changes)
-    kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
-    labels, now = _edge_labels(known, touched, kind_of)
+    labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
+    before = known.edge_labels(labels)
+    touched = _touched(known, changes, before[:, [2, 3, 0]])
+    kinds_of = known.kinds(_asked_kinds(touched, changes.removed))
+    now = _edge_labels(labels, before, touched, kinds_of)
     _append(connection, "degree", *_degrees(touched))
     if len(changes.removed):
-        _lessen(connection, labels, now, touched, changes, kind_of)
+        _lessen(connection, labels, now, touched, changes, kinds_of)
     _put(connection, "edge_label", labels, now, known.counted)
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
@@ -125,14 +127,17 @@ class Held:
     """Rows of ``edge_label`` without their ids, by id: of all labels."""
     vertex_labels: Mapping[int, int] | None = None
     """Vertices of all vertex labels, by id."""
+    degrees: Degrees | None = None
+    """Degrees of the vertices of some labels."""
 
     def after(self, counted: Counted) -> Held:
-        """Return what is known after a change."""
+        """Return what is known after a change; degrees follow when all that belongs to it is done."""
         if self.edge_labels is None or self.vertex_labels is None:
-            return self
+            return replace(self, degrees=None)
         edges = {**self.edge_labels, **counted.edge_labels}
         return replace(
             self,
+            degrees=None,
             edge_labels={id: row for id, row in edges.items() if row is not None},
             vertex_labels={**self.vertex_labels, **counted.vertex_labels},
         )
@@ -159,6 +164,21 @@ class _Touched:
     def appeared(self) -> Ints:
         """1 where there were none before, -1 where there are none now, else 0."""
         return (self.after > 0).astype(np.int64) - (self.before > 0).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """The kinds of some literals, sorted, as bits: int64 [literals] each."""
+
+    literals: Ints
+    bits: Ints
+
+    def of(self, vertices: Ints) -> Ints:
+        """Return the bit of each vertex's kind; 0 where that was not asked for, and where it is no literal."""
+        found = np.zeros(len(vertices), np.int64)
+        at, there = places(self.literals, vertices)
+        found[there] = self.bits[at[there]]
+        return found
 
 
 class _Known:
@@ -195,23 +215,53 @@ class _Known:
             return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
         return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
-    def kinds(self, vertices: Ints) -> dict[int, int]:
-        """Return the bit of the kind of each literal among some vertices."""
+    def kinds(self, vertices: Ints) -> _Kinds:
+        """Find out the kinds of the literals among some vertices."""
         literals = np.unique(vertices[vertices >= LITERAL_BASE])
-        known = {id: self._kinds[id] for id in literals.tolist() if id in self._kinds}
-        asked = [id for id in literals.tolist() if id not in known]
-        if asked:
-            known.update(self._rows_of("literal", "id, kind", np.array(asked, np.int64)).tolist())
-        return {id: 1 << kind for id, kind in known.items()}
+        known = np.array(list(self._kinds.items()), np.int64).reshape(-1, 2)
+        asked = literals[~among(literals[:, None], known[:, :1])]
+        if len(asked):
+            known = np.concatenate([known, self._rows_of("literal", "id, kind", asked)])
+        return _Kinds(literals, 1 << looked_up(known, literals[:, None])[:, 0])
 
-    def degrees(self, direction: int, labels: Ints, vertices: Ints) -> Ints:
-        """Return (label, vertex, triples, triples with a literal as object) of pairs that have any."""
-        if not len(labels):
-            return np.empty((0, 4), np.int64)
-        if len(labels) > small.FEW:
-            counted = self._counted(labels) if direction == IN else ()
-            each = [self._degrees_of(direction, label, vertices[labels == label], label in counted)
-                    for label in np.unique(labels).tolist()]  # fmt: skip
+    def degrees(self, direction: int, keys: Ints, sums: Ints, asked: NDArray[np.bool_], there: Ints) -> Ints:
+        """Return how many triples pairs of (label, vertex) have now, and how many with a literal as object.
+
+        Parameters
+        ----------
+        keys, sums
+            All pairs in this direction that changed, sorted, and how many more triples they have than before.
+        asked
+            Which of them are looked for.
+        there
+            How many vertices each of their labels had, and how many triples.
+        """
+        now, held = sums.copy(), self._held.degrees
+        labels = list(zip(_stretches(keys[:, 0]), there.tolist(), strict=True))
+        if held is not None:
+            asked = asked.copy()
+            for (label, begin, end), (vertices, triples) in labels:
+                mine = begin + np.flatnonzero(asked[begin:end])
+                table = held.table(direction, label)
+                if table is None and len(mine) and held.wanted(direction, label, len(mine), vertices, triples):
+                    table = held.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
+                if table is not None:
+                    now[mine] += table.look(keys[mine, 1])
+                    asked[mine] = False
+        if asked.any():
+            few_vertices = {label for (label, _, _), (vertices, _) in labels if vertices <= _GROUPS}
+            now[asked] = looked_up(self._found(direction, keys[asked], few_vertices), keys[asked])
+        return now
+
+    def _found(self, direction: int, pairs: Ints, all: AbstractSet[int]) -> Ints:
+        """Return (label, vertex, triples, triples with a literal as object) of pairs that have any.
+
+        Of some labels ``all`` pairs may be told.
+        """
+        labels, vertices = pairs.T
+        if len(pairs) > small.FEW:
+            each = [self._degrees_of(direction, label, vertices[begin:end], direction == IN and label in all)
+                    for label, begin, end in _stretches(labels)]  # fmt: skip
             return np.concatenate(each)
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
@@ -222,16 +272,6 @@ class _Known:
             [*labels.tolist(), *vertices.tolist()],
         )
         return rows_of(found)
-
-    def _counted(self, labels: Ints) -> set[int]:
-        """Return the labels that have so few objects that all of them are counted."""
-        places, given = in_list(np.unique(labels))
-        rows = execute(
-            self._connection,
-            f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})",
-            [_GROUPS, *given],
-        ).fetchall()
-        return {label for (label,) in rows}
 
     def _degrees_of(self, direction: int, label: int, vertices: Ints, all: bool) -> Ints:
         """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be told."""
@@ -296,41 +336,56 @@ class _Known:
         return rows
 
 
-def _touched(known: _Known, changes: Changes) -> _Touched:
-    """Find out what the vertices of changed triples had and have."""
+def _touched(known: _Known, changes: Changes, there: Ints) -> _Touched:
+    """Find out what the vertices of changed triples had and have; ``there``: subjects, objects, triples of labels."""
     triples = np.concatenate([changes.added, changes.removed])
     signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
     label, subject, object = triples.T
     keys = np.concatenate(
-        [np.column_stack([label, np.full(len(label), at), end]) for at, end in ((OUT, subject), (IN, object))]
+        [np.column_stack([np.full(len(label), at), label, end]) for at, end in ((OUT, subject), (IN, object))]
     )
     literal = np.concatenate([signs * (object >= LITERAL_BASE), np.zeros(len(label), np.int64)])
     keys, sums = summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
-    label, direction, vertex = keys.T
-    change, after = sums[:, 0], sums.copy()
+    direction, label, vertex = keys.T
     fresh = known.fresh(vertex)
-    classes = ~fresh & (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
+    classes = (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
+    middle = int(np.searchsorted(direction, IN))
+    after = np.concatenate(
+        [
+            known.degrees(at, keys[mine, 1:], sums[mine], ~(fresh | classes)[mine], there[:, [at, 2]])
+            for at, mine in ((OUT, slice(middle)), (IN, slice(middle, None)))
+        ]
+    )
     after[classes, 0] += looked_up(known.vertices_of(vertex[classes]), vertex[classes][:, None])[:, 0]
-    for at in (OUT, IN):
-        asked = ~fresh & ~classes & (direction == at)
-        found = known.degrees(at, label[asked], vertex[asked])
-        after[asked] = looked_up(found, np.column_stack([label[asked], vertex[asked]]))
-    return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
+    return _Touched(label, direction, vertex, after[:, 0] - sums[:, 0], after[:, 0], after[:, 1])
 
 
-def _edge_labels(known: _Known, touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
-    """Return edge labels with their rows by now, as far as more triples tell: maxima are never less than before."""
-    t, out = touched, touched.direction == OUT
+def _stretches(labels: Ints) -> Iterator[tuple[int, int, int]]:
+    """Yield each label of a sorted column, and where its rows begin and end."""
+    begins = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
+    bounds = np.append(begins, len(labels)).tolist()
+    yield from zip(labels[begins].tolist(), bounds[:-1], bounds[1:], strict=True)
+
+
+def _asked_kinds(touched: _Touched, removed: Ints) -> Ints:
+    """Return the vertices whose kinds matter: objects that a label did not have, or that others may be gone beside."""
+    t = touched
+    objects = (t.direction == IN) & (t.after > 0)
+    return np.concatenate([t.vertex[objects & ((t.before == 0) | np.isin(t.label, removed[:, 0]))], removed[:, 2]])
+
+
+def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: _Kinds) -> Ints:
+    """Return the rows of edge labels by now, as far as more triples tell: maxima are never less than before."""
+    t, out, found = touched, touched.direction == OUT, before.copy()
+    at = np.searchsorted(labels, t.label)
     change = t.after - t.before
     sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
-    labels, at = np.unique(t.label, return_inverse=True)
-    found = known.edge_labels(labels)
     np.add.at(found[:, :4], at, np.column_stack(sums))
     np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
-    held = ~out & (t.after > 0)
-    np.bitwise_or.at(found[:, 6], at[held], np.array([kinds.get(v, 0) for v in t.vertex[held].tolist()], np.int64))
+    new = ~out & (t.before == 0) & (t.after > 0)
+    np.bitwise_or.at(found[:, 6], at[new], kinds.of(t.vertex[new]))
     np.maximum.at(found[:, 7], at, t.literals)
-    return labels, found
+    return found
 
 
 def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
@@ -401,21 +456,17 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     return found
 
 
-def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: dict[int, int]) -> list[tuple[Any, ...]]:
+def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: _Kinds) -> list[tuple[Any, ...]]:
     """Return what :data:`.statistics.LOST_LITERALS` finds."""
-    lost: dict[int, int] = {}
-    seen: dict[int, int] = {}
-    for label, _, object in changes.removed.tolist():
-        if object >= LITERAL_BASE:
-            lost[label] = lost.get(label, 0) | kinds[object]
-    here = (touched.direction == IN) & (touched.after > 0) & (touched.vertex >= LITERAL_BASE)
-    for label, vertex in zip(touched.label[here].tolist(), touched.vertex[here].tolist(), strict=True):
-        seen[label] = seen.get(label, 0) | kinds[vertex]
+    lost, seen = np.zeros((2, len(labels)), np.int64)
+    np.bitwise_or.at(lost, np.searchsorted(labels, changes.removed[:, 0]), kinds.of(changes.removed[:, 2]))
+    here = (touched.direction == IN) & (touched.after > 0)
+    np.bitwise_or.at(seen, np.searchsorted(labels, touched.label[here]), kinds.of(touched.vertex[here]))
     found = []
-    for label, row in zip(labels.tolist(), now.tolist(), strict=True):
+    for label, row, gone, left in zip(labels.tolist(), now.tolist(), lost.tolist(), seen.tolist(), strict=True):
         triples, resources, _, _, degree, _, kinds_now, most = row
-        if triples and label in lost:
-            certain = kinds_now.bit_count() == 1 or not lost[label] & ~seen.get(label, 0)
+        if triples and gone:
+            certain = kinds_now.bit_count() == 1 or not gone & ~left
             found.append((label, triples == resources, resources == 0, degree, most, certain))
     return found
 
@@ -426,7 +477,7 @@ def _lessen(
     now: Ints,
     touched: _Touched,
     changes: Changes,
-    kinds: dict[int, int],
+    kinds: _Kinds,
 ) -> None:
     """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
     rows = {label: i for i, label in enumerate(labels.tolist())}

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
+    from graphdb.storage.few import Held
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
 T = TypeVar("T")
@@ -137,6 +138,7 @@ def load(
     options: Options | None = None,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
+    held: Held | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
 
@@ -149,6 +151,8 @@ def load(
         Called from this thread, at least five times a second.
     cancel
         Set it from another thread to end the load.
+    held
+        What is known of the database already, and need not be asked.
 
     Raises
     ------
@@ -173,7 +177,7 @@ def load(
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options, folder, progress, cancel)
+        loading = _Load(connection, catalog, sources, options, folder, progress, cancel, held)
         try:
             try:
                 new = loading.run()
@@ -301,6 +305,7 @@ class _Load:
         folder: str,
         progress: Progress | None,
         cancel: threading.Event | None,
+        held: Held | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.collect import Collector, secret
@@ -327,7 +332,7 @@ class _Load:
         self._collector = Collector(folder, self._memory)
         self._batches: list[Batch] = []
         self._first = bulk.is_empty(connection)
-        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1))
+        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), held)
         self._stored: Future[Any] | None = None
         self.triples = 0
         self.errors = 0

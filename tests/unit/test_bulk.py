@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,16 @@ def test_terms_that_are_there_are_known(tmp_path: Path, monkeypatch: pytest.Monk
     for table in ("resource", "literal"):
         assert after[table][: len(before[table])] == before[table]
         assert len({str(row[1:]) for row in after[table]}) == len(after[table])
+
+
+def test_threads_read_what_is_spilled_at_a_time(tmp_path: Path) -> None:
+    """A first load sorts its triples while it writes its terms: long texts bring both into one file."""
+    with spool.Spool(tmp_path / "spool", 0) as kept, ThreadPoolExecutor(4) as threads:
+        arrays = [np.full((20_000, 2), number) for number in range(20)]
+        spilled = [kept.add(array) for array in arrays]
+        for _ in range(10):
+            found = threads.map(lambda one: one.get(), spilled)
+            assert all(np.array_equal(*pair) for pair in zip(found, arrays, strict=True))
 
 
 def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:

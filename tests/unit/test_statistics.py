@@ -17,6 +17,7 @@ import graphdb
 from graphdb.storage import few, small, statistics
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.changes import Changes
+from graphdb.storage.degrees import Degrees
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
@@ -48,7 +49,12 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, data: Triples) -> 
 
 
 def change(
-    connection: duckdb.DuckDBPyConnection, added: Triples, removed: Triples = frozenset(), *, by_few: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    added: Triples,
+    removed: Triples = frozenset(),
+    *,
+    by_few: bool = False,
+    degrees: Degrees | None = None,
 ) -> None:
     """Remove triples, then append others, as loads and updates do."""
     for name, data in (("added", added), ("removed", removed)):
@@ -64,9 +70,13 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        few.change(connection, of, fresh, max(literals, LITERAL_BASE))
+        few.change(connection, of, fresh, max(literals, LITERAL_BASE), few.Held(degrees=degrees))
+        if degrees is not None:
+            degrees.follow([of])
         return
     statistics.change(connection, "added", "removed")
+    if degrees is not None:
+        degrees.follow([None])
 
 
 def tables(connection: duckdb.DuckDBPyConnection, *names: str) -> dict[str, list[Any]]:
@@ -95,16 +105,24 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(triples, triples, st.sampled_from([None, small.FEW, 1])), min_size=1, max_size=3))
-def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]]) -> None:
-    """Whether SQL or NumPy finds the difference, looking for one vertex after the other or for all of a label."""
+@given(
+    st.lists(st.tuples(triples, triples, st.sampled_from([None, small.FEW, 1])), min_size=1, max_size=4), st.booleans()
+)
+def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]], hold: bool) -> None:
+    """Whether SQL or NumPy finds the difference, looking for one vertex after the other or for all of a label.
+
+    Degrees that are held were counted in the change before, or in one before that and followed.
+    """
     changed, known = empty(), set[tuple[int, int, int]]()
+    degrees = Degrees(1 << 20) if hold else None
     for wanted, unwanted, apart in changes:
         removed = known & unwanted
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(small, "FEW", apart or small.FEW)
             patch.setattr(few, "_GROUPS", 2)
-            change(changed, wanted - (known - removed), removed, by_few=apart is not None)
+            patch.setattr("graphdb.storage.degrees.LOOKS", 1)
+            patch.setattr("graphdb.storage.degrees._SEVERAL", 1)
+            change(changed, wanted - (known - removed), removed, by_few=apart is not None, degrees=degrees)
         known = (known - removed) | wanted
         fresh = empty()
         insert(fresh, "_graphdb.triple", known)

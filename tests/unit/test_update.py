@@ -164,6 +164,7 @@ def test_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, run: int) -> None:
     """Known literals keep their ids, new ones get the next ones, one each, with their values."""
     monkeypatch.setattr(keys, "RUN", run)
+    monkeypatch.setattr(keys, "SHARE", 0)
     connection = opened()
     writer = Update(connection)
     connection.execute(
