@@ -19,7 +19,7 @@ from graphdb.properties import PropertyColumn
 from graphdb.storage.catalog import in_transaction
 from graphdb.storage.edges import EdgeTable
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.terms import DEFAULT_NAMESPACE, Kind
+from graphdb.storage.terms import Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.values import NULL, VALUE, list_of, literal_sql, type_of_kinds
 
@@ -82,13 +82,7 @@ class Edges:
         BindError
             Nothing has it, and the names came with RDF: then it is a mistake.
         """
-        words = key.words
-        if len(words) == 2:
-            iri = names.expand(words[0], words[1], text)
-        else:
-            iri = words[0].text if words[0].is_iri else DEFAULT_NAMESPACE + words[0].text
-        found = self.keys.get(iri)
-        return names.property(words, text).id if found is None else found
+        return names.key(key.words, self.keys, text)
 
     @property
     def keys(self) -> Mapping[str, int]:
