@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphdb.storage import few, statistics
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, strings
 from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.held import Held
@@ -111,19 +111,15 @@ class Update:
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
-        import pyarrow as pa
-
-        ids = self._terms.resources(pa.array(iris, pa.string()))
+        ids = self._terms.resources(strings(iris))
         self._terms.store()
         return list(map(int, ids))
 
     def literals(self, literals: Sequence[tuple[str, str | None, str | None]]) -> list[int]:
         """Return the ids of distinct literals (lexical form, datatype, language), adding those that are new."""
-        import pyarrow as pa
-
         columns = list(zip(*literals, strict=True)) or [(), (), ()]
         self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
-        ids = self._terms.literals(*(pa.array(list(column), pa.string()) for column in columns))
+        ids = self._terms.literals(*(strings(column) for column in columns))
         self._terms.store()
         return list(map(int, ids))
 
