@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
 
 from graphdb.errors import LoadError, nearest
 from graphdb.storage.loaders.formats import COMPRESSIONS, SUFFIXES, Format, by_suffix, compression, sniff, stated
@@ -19,6 +21,9 @@ STANDARD_INPUT = "-"
 
 _HEAD = 1 << 16
 """Bytes that are looked at where a name does not tell the format."""
+
+_MAGIC = 8
+"""Bytes that tell how a file is compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,19 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], forma
 def _expand(given: str) -> list[Path]:
     if given == STANDARD_INPUT or os.path.exists(given):
         return [Path(given)]
-    if glob.has_magic(given):
+    if glob.has_magic(given) and "://" not in given:
         matches = sorted(path for path in glob.glob(given, recursive=True) if not os.path.isdir(path))
         if not matches:
             raise LoadError(f"no file matches '{given}'", hint=_neighbours(Path(given)))
         return [Path(path) for path in matches]
+    if scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", given):
+        if scheme[1].lower() == "file" and os.path.exists(path := unquote(urlsplit(given).path)):
+            return [Path(path)]
+        raise LoadError(f"'{given}' is no file, and nothing is fetched", hint=_FETCH)
     raise LoadError(f"there is no file '{given}'", hint=_neighbours(Path(given)))
+
+
+_FETCH = "fetch it first, as in: curl … | graphdb load DATABASE -"
 
 
 def _neighbours(path: Path) -> str | None:
@@ -103,17 +115,16 @@ def _data_file(path: Path, format: Format | None) -> DataFile:
             suffixes.pop()
         format = format or by_suffix(suffixes[-1] if suffixes else "", str(path))
         regular = not stream and stat.S_ISREG(status.st_mode)
-        if (format is None or packed is None) and not regular:
+        if not regular:
             stream = stream or _once(open(path, "rb"))  # noqa: SIM115  # what can be read only once stays open
-        head = b""
-        if stream:
             head = stream.peek(_HEAD)
-        elif format is None or packed is None:
+        else:
             with open(path, "rb") as raw:
-                head = raw.read(_HEAD)
+                head = raw.read(_HEAD if format is None else _MAGIC)
     except OSError as error:
         raise LoadError(f"cannot read '{path}': {error.strerror}") from error
-    packed = packed or compression(head)
+    # What a file's first bytes say goes before its name: much that is called .gz has been unpacked on its way.
+    packed = compression(head) or (packed if not head else None)
     size = status.st_size if regular else 0
     if format is None:
         text = _head_of(path, packed) if regular and packed else _unpacked(io.BytesIO(head), packed)

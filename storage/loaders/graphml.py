@@ -129,12 +129,14 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._hear
         self._length = 0
+        self._chunk, self._before = b"", 0
 
     def read(self) -> None:
         """Read the file."""
         try:
             read = 0
             for chunk, consumed in chunks(self._file, 1 << 20):
+                self._chunk, self._before = chunk, read
                 self._parser.Parse(chunk, False)
                 read += len(chunk)
                 if read - self._parser.CurrentByteIndex > streams.LONGEST_TOKEN:
@@ -145,7 +147,12 @@ class _Reader:
             message = expat.ErrorString(error.code)
             hint = "is it UTF-8, as XML is that says nothing else?" if "invalid token" in message else None
             raise LoadError(
-                message, source=self._file.name, line=error.lineno, column=error.offset + 1, hint=hint
+                message,
+                source=self._file.name,
+                line=error.lineno,
+                column=error.offset + 1,
+                text=self._line(self._parser.ErrorByteIndex),
+                hint=hint,
             ) from None
 
     def _hear(self, text: str) -> None:
@@ -162,10 +169,18 @@ class _Reader:
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""
         place = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        bad = BadLine(self._file.name, *place, message, hint, None)
+        bad = BadLine(self._file.name, *place, message, hint, self._line(self._parser.CurrentByteIndex))
         if not self._skip:
             raise bad.error()
         self._put(Block(b"", 0, [bad]))
+
+    def _line(self, at: int) -> str | None:
+        """Return the line of a byte of the file, if all of it is at hand."""
+        at -= self._before
+        start, end = self._chunk.rfind(b"\n", 0, max(at, 0)) + 1, self._chunk.find(b"\n", max(at, 0))
+        if at < 0 or (self._before and not start):
+            return None
+        return self._chunk[start : end if end >= 0 else None].rstrip(b"\r").decode("utf-8", "replace")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         element = name.rpartition(" ")[2]
@@ -221,12 +236,17 @@ class _Reader:
                     self._bad(f"no key '{self._key}' is declared", "keys stand before the graph")
             case "node":
                 row = {":LABEL": [self._mapping.label] if self._mapping.label else [], **self._defaults["node"]}
-                self.nodes.add(row | self._rows.pop())
+                self._add(self.nodes, row)
             case "edge":
-                row = {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]}
-                self.edges.add(row | self._rows.pop())
+                self._add(self.edges, {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]})
         if element in ("data", "default"):
             self._text = None
+
+    def _add(self, table: _Table, row: dict[str, Any]) -> None:
+        """Take the row of an element that ends; one without its identifiers was told."""
+        row |= self._rows.pop()
+        if None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
+            table.add(row)
 
     def _set(self, row: dict[str, Any], element: str, name: str, word: str) -> None:
         """Put the text that was read where it belongs."""
@@ -253,10 +273,12 @@ def _value(text: str, word: str) -> Any:
     match word:
         case "int":
             number = int(text)
-            if not -(1 << 63) <= number < 1 << 63:
+            if "_" in text or not -(1 << 63) <= number < 1 << 63:
                 raise ValueError(text)
             return number
         case "double":
+            if "_" in text:  # which is fine with Python alone
+                raise ValueError(text)
             return float(text)
         case "boolean":
             if text.strip().lower() not in _BOOLEANS:

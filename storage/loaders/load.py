@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
+    from graphdb.storage.held import Held
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
 T = TypeVar("T")
@@ -141,6 +142,7 @@ def load(
     options: Options | None = None,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
+    held: Held | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
 
@@ -153,6 +155,8 @@ def load(
         Called from this thread, at least five times a second.
     cancel
         Set it from another thread to end the load.
+    held
+        What is known of the database already, and need not be asked.
 
     Raises
     ------
@@ -177,7 +181,7 @@ def load(
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options, folder, long, progress, cancel)
+        loading = _Load(connection, catalog, sources, options, folder, long, progress, cancel, held)
         try:
             try:
                 new = loading.run()
@@ -270,7 +274,7 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     for thing in things:
         if is_object(thing):
             for name, made, columns in tables(thing, options.mapping):
-                yield table((made, columns), name, made.nbytes)
+                yield table((made, columns), name, getattr(made, "nbytes", 0))
 
 
 def _put_to(read: Callable[..., None], put: Put) -> None:
@@ -307,6 +311,7 @@ class _Load:
         long: Callable[[], None],
         progress: Progress | None,
         cancel: threading.Event | None,
+        held: Held | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.collect import Collector, secret
@@ -334,7 +339,7 @@ class _Load:
         self._collector = Collector(folder, self._memory)
         self._batches: list[Batch] = []
         self._first = bulk.is_empty(connection)
-        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1))
+        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), held)
         self._stored: Future[Any] | None = None
         self.triples = 0
         self.errors = 0
