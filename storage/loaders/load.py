@@ -364,16 +364,17 @@ class _Load:
     def run(self) -> int:
         """Load everything and return how many triples are new."""
         first = self._catalog.next_source()
-        before = 0
+        before, triples = 0, list[int]()
         for number, source in enumerate(self._sources, first):
             for lane in self._lanes:
                 # The blank nodes of tables belong to the load: edge tables name those of node tables.
                 lane.parser.open(source.name, first if source.table else number, quads=source.quads)
             in_source = self.triples
             self._read(source, before)
-            self._catalog.add_source(number, source.name, self.triples - in_source)
+            triples.append(self.triples - in_source)
             before += source.size
             self._bytes = before
+        self._catalog.add_sources(first, [source.name for source in self._sources], triples)
         large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
         self._batches.append(self._collector.cut() if large else self._collector.take())
         texts = [texts for batch in self._batches for texts in batch.literals]
