@@ -42,6 +42,7 @@ from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
+from graphdb.storage.texts import LONG, compressing
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,6 +62,9 @@ _LANES = 4
 
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel``."""
+
+_LONGEST = 20 << 10
+"""Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
 _WIDEST = 10_000
 """Characters of a bad line that are kept."""
@@ -173,11 +177,11 @@ def load(
     started = time.perf_counter()
     if in_transaction(connection):
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
-    with _spill(options.spill) as folder:
+    with _spill(options.spill) as folder, compressing(connection) as long:
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options, folder, progress, cancel, held)
+        loading = _Load(connection, catalog, sources, options, folder, long, progress, cancel, held)
         try:
             try:
                 new = loading.run()
@@ -194,7 +198,8 @@ def load(
             if isinstance(error, duckdb.OutOfMemoryException):
                 raise MemoryLimitError(
                     f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
-                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size",
+                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size,"
+                    f" where texts have less than {_LONGEST >> 10} KiB each",
                 ) from None
             raise
     seconds = time.perf_counter() - started
@@ -303,6 +308,7 @@ class _Load:
         sources: list[_Source],
         options: Options,
         folder: str,
+        long: Callable[[], None],
         progress: Progress | None,
         cancel: threading.Event | None,
         held: Held | None,
@@ -314,6 +320,7 @@ class _Load:
         self._connection = connection
         self._catalog = catalog
         self._sources = sources
+        self._long = long
         self._skip = options.on_error == "skip"
         self._progress = progress
         self._cancel = cancel
@@ -369,6 +376,9 @@ class _Load:
             self._bytes = before
         large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
         self._batches.append(self._collector.cut() if large else self._collector.take())
+        texts = [texts for batch in self._batches for texts in batch.literals]
+        if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
+            self._long()
         new = self._write(self._work("storing terms", self._whole)) if self._first else self._append(large=bool(large))
         self._report("done", force=True)
         return new
