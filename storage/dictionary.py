@@ -264,11 +264,6 @@ class Numbering:
         return self._kinds.of(ids)
 
     @property
-    def kinds(self) -> dict[int, int]:
-        """All that :meth:`kinds_of` knows, by id."""
-        return dict(zip(*(column.tolist() for column in self._kinds.all()), strict=True))
-
-    @property
     def next_literal(self) -> int:
         """The id that the next new literal gets."""
         return self._upcoming("literal")

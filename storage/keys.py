@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrow import Windows, numbers
+from graphdb.storage.arrow import Windows, numbers, strings
 from graphdb.storage.parsed import execute
 from graphdb.storage.small import Ints, in_list
 
@@ -164,15 +164,14 @@ class Keys:
         rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE id"
         if len(ids) <= _APART:
             found = execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()).fetchnumpy()
+            columns = [
+                strings(column.tolist()) if column.dtype == object else numbers(column) for column in found.values()
+            ]
         else:
             with self._windows.shown("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
-                found = execute(self._connection, f"{rows} IN (SELECT id FROM {wanted})", listed).fetchnumpy()
-        return pa.table(
-            {
-                f"known_{name}": pa.array(column.tolist(), pa.string()) if column.dtype == object else numbers(column)
-                for name, column in found.items()
-            }
-        )
+                table = self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed).to_arrow_table()
+            columns = table.columns
+        return pa.table(columns, [f"known_{name}" for name in self._columns])
 
     def _candidates(self, runs: Sequence[_Run], hashes: Entries) -> Ints:
         """Return the ids of terms that have some hashes as far as the entries say."""

@@ -129,12 +129,14 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._hear
         self._length = 0
+        self._chunk, self._before = b"", 0
 
     def read(self) -> None:
         """Read the file."""
         try:
             read = 0
             for chunk, consumed in chunks(self._file, 1 << 20):
+                self._chunk, self._before = chunk, read
                 self._parser.Parse(chunk, False)
                 read += len(chunk)
                 if read - self._parser.CurrentByteIndex > streams.LONGEST_TOKEN:
@@ -145,7 +147,12 @@ class _Reader:
             message = expat.ErrorString(error.code)
             hint = "is it UTF-8, as XML is that says nothing else?" if "invalid token" in message else None
             raise LoadError(
-                message, source=self._file.name, line=error.lineno, column=error.offset + 1, hint=hint
+                message,
+                source=self._file.name,
+                line=error.lineno,
+                column=error.offset + 1,
+                text=self._line(self._parser.ErrorByteIndex),
+                hint=hint,
             ) from None
 
     def _hear(self, text: str) -> None:
@@ -162,10 +169,18 @@ class _Reader:
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""
         place = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        bad = BadLine(self._file.name, *place, message, hint, None)
+        bad = BadLine(self._file.name, *place, message, hint, self._line(self._parser.CurrentByteIndex))
         if not self._skip:
             raise bad.error()
         self._put(Block(b"", 0, [bad]))
+
+    def _line(self, at: int) -> str | None:
+        """Return the line of a byte of the file, if all of it is at hand."""
+        at -= self._before
+        start, end = self._chunk.rfind(b"\n", 0, max(at, 0)) + 1, self._chunk.find(b"\n", max(at, 0))
+        if at < 0 or (self._before and not start):
+            return None
+        return self._chunk[start : end if end >= 0 else None].rstrip(b"\r").decode("utf-8", "replace")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         element = name.rpartition(" ")[2]

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
-    from graphdb.storage.few import Held
+    from graphdb.storage.held import Held
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
 T = TypeVar("T")

@@ -206,8 +206,8 @@ class _Table:
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
-            "CREATE VIEW split AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
-            "SELECT row_number() OVER () AS number, trim(line, ' \t') AS text FROM "
+            "CREATE VIEW split AS SELECT number, line, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "SELECT row_number() OVER () AS number, line, trim(line, ' \t') AS text FROM "
             f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
             f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
             ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
@@ -215,15 +215,19 @@ class _Table:
         if labelled:
             wrong = "NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)"
             said = _text("expected 't …', 'v vertex label' or 'e from to [label]'")
+            most = "if(words[1] IN ('v', 'e'), 2, 0)"
         else:
             wrong = "len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL"
             said = _text("expected two vertices, and at most a weight")
+            most = "if(len(words) > 3, 3, 2)"
+        # What is wrong is behind so many words, or at the line's end.
+        ahead = f"regexp_extract(line, '^[ \t]*(?:[^ \t,]+(?:[ \t,]+|$)){{' || least(len(words), {most}) || '}}')"
+        place = f"len({ahead}) + 1"
         if self._nul:
-            nul = "contains(array_to_string(words, ' '), chr(0))"
+            nul = "contains(line, chr(0))"
             wrong, said = f"{nul} OR {wrong}", f"CASE WHEN {nul} THEN 'this line has a NUL byte' ELSE {said} END"
-        self._check(
-            f"SELECT number, array_to_string(words, ' '), {said}, NULL FROM split WHERE {wrong} ORDER BY number ASC"
-        )
+            place = f"CASE WHEN {nul} THEN instr(line, chr(0)) ELSE {place} END"
+        self._check(f"SELECT number, line, {said}, {place} FROM split WHERE {wrong} ORDER BY number ASC")
         self._connection.execute(f"CREATE VIEW line AS FROM split WHERE NOT ({wrong})")
         edge = _text(self._mapping.type or "edge")
         if labelled:
@@ -424,7 +428,11 @@ class _Table:
         if self._csv is not None:
             self._tell(self._csv.bad((number, field, message) for number, _, message, field in rows))
         else:
-            self._tell(BadLine(self._name, number, None, message, None, text) for number, text, message, _ in rows)
+            # Of lines the last is the column; what is no text has rows.
+            self._tell(
+                BadLine(self._name, number, place if text else None, message, None, text)
+                for number, text, message, place in rows
+            )
 
     def _tell(self, bad: Iterator[BadLine]) -> None:
         """Hand on what is to be said of bad rows, or stop at the first."""

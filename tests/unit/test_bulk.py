@@ -124,7 +124,8 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
-            (runs, "_LABELS", 2), (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+            (runs, "_LABELS", 2), (runs, "FEW", memory % 9), (runs, "_TOGETHER", 5), (tally, "_PAIRS", 1),
+            (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         with graphdb.connect() as db:
@@ -149,7 +150,8 @@ def test_what_is_appended_is_as_if_it_had_been_there(
     with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (known, "_ROWS", 3), (append, "_SHARE", 1_000),
-            (spool, "WINDOW", 2), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, room, memory)),
+            (spool, "WINDOW", 2), (runs, "FEW", memory % 9), (runs, "_TOGETHER", 5), (tally, "ROWS", 3),
+            (Budget, "of", lambda _: Budget(1 << 30, room, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         for file in files:

@@ -181,6 +181,13 @@ def test_annotations_are_edge_properties(db: Any) -> None:
     properties = "SELECT k.iri, v.lexical FROM _graphdb.edge_property JOIN _graphdb.resource AS k ON k.id = key"
     assert db.sql(properties + " JOIN _graphdb.literal AS v ON v.id = value").fetchall() == [("e:since", "2020")]
     assert rows(db) == {("e:a", "e:knows", "e:b", None, None), ("e:second", "e:by", "e:c", None, None)}
+    assert db.query("MATCH ()-[e:knows]->() RETURN e.since, e.e:since ORDER BY e.since").fetchall() == [
+        (2020, 2020), (None, None)
+    ]  # fmt: skip
+    # Interpreted, row by row:
+    assert db.query("MATCH ()-[e:knows {since: 2020}]->() SET e.since = 7 RETURN e.since, keys(e)").fetchall() == [
+        (7, ["e:since"])
+    ]
     db.load(write("b.ttl", "@prefix e: <e:> . e:second e:note 'later' ."))
     assert db.sql("SELECT count(*) FROM _graphdb.edge_property").scalar() == 2, "a reifier that is known"
 
@@ -476,6 +483,12 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.ttl", "<e:a> <e:b> <e:c> .".encode("utf-16-be"), "UTF-16", (None, None)),
     ("a.rdf", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:a></rdf:b>", "ill-formed", (1, 75)),
+    ("a.rdf", RDF_HEAD + "<rdf:Description rdf:about='e:a'><n>1</n></rdf:Description>\n <rdf:Description rdf:ID='1 2'/></rdf:RDF>",
+     "not a valid rdf:ID", (3, 2)),
+    ("a.rdf.gz", gzip.compress((RDF_HEAD + "<n rdf:about='http://[' /></rdf:RDF>").encode(), mtime=0), "IRI", (2, 1)),
+    ("a.jsonld", '[{"@id": "e:a"},\n {"@id": 5}]', "must be a string", (2, 10)),
+    ("a.graphml", '<graphml><graph>\n <node/></graph></graphml>', "has no id", (2, 2)),
+    ("a.graphml", '<graphml><graph>\n <node id="a"></graph></graphml>', "mismatched tag", (2, 17)),
     ("a.jsonld", '{"@id": "e:a", }', "comma", (1, 16)),
     ("a.jsonld", '{"@context": "http://x/"}', "not fetched", (None, None)),
     ("a.csv", ":ID,n:int\n1,2\n3,x\n", "a value of n that is no BIGINT: x", (3, 3)),
@@ -497,16 +510,17 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.rdf", RDF_HEAD + "<rdf:Description rdf:about='x:1'><n>\x00</n></rdf:Description></rdf:RDF>", "in XML", (2, 37)),
     ("a.csv", b":ID,n\n1,\xff\xfe\n", "convert the file to UTF-8", (2, 3)),
     ("a.parquet", "PAR1 not at all", "a.parquet", (None, None)),
-    ("a.edges", "1 2\n3\n", "expected two vertices", (2, None)),
-    ("a.edges", "# a comment\n \n1 2\n\n1 2 friend\n", "at most a weight", (5, None)),
-    ("a.edges", "1 2 3 4\n", "at most a weight", (1, None)),
+    ("a.edges", "1 2\n3\n", "expected two vertices", (2, 2)),
+    ("a.edges", "# a comment\n \n1 2\n\n1 2 friend\n", "at most a weight", (5, 5)),
+    ("a.edges", " 1 2,3\t4\n", "at most a weight", (1, 8)),
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16"), "UTF-16", (None, None)),
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.edges", "1 2\n".encode("utf-16"), "UTF-16", (None, None)),
     ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-32"), "UTF-32", (None, None)),
     ("a.nt.gz", b"", "cut short", (None, None)),
     ("a.csv.xz", b"", "cut short", (None, None)),
-    ("a.graph", "t 1 0\nx\n", "expected 't", (2, None)),
+    ("a.graph", "t 1 0\nx\n", "expected 't", (2, 1)),
+    ("a.graph", "t 1 0\nv 0\n", "expected 't", (2, 4)),
 ])  # fmt: skip
 def test_bad_files(db: Any, name: str, text: Any, message: str, place: tuple[int | None, int | None]) -> None:
     """Told with its place; nothing is kept."""
@@ -533,13 +547,19 @@ def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
 @pytest.mark.parametrize(("name", "text", "kept", "bad"), [
     ("a.ttl", "@prefix e: <e:> .\ne:a e:b e:c .\ne:a e:b f:c .\ne:a e:b e:d .", 2, [(3, 9)]),
     ("a.nq", "<e:a> <e:b> <e:c> <e:g> .\noops\n<e:a> <e:b> <e:d> .", 2, [(2, 1)]),
+    ("a.rdf", RDF_HEAD + "<rdf:Description rdf:ID='1 2'><n>lost</n></rdf:Description>\n<rdf:Description rdf:about='e:a'><n>"
+     "1</n></rdf:Description>\n<n rdf:about='e:b'><n><n rdf:about='http://['/></n></n><n rdf:about='e:c'/></rdf:RDF>",
+     3, [(2, 1), (4, 23)]),
+    ("a.rdf", RDF_HEAD + "<n rdf:about='e:a'/>\n<n rdf:about='e:b'></rdf:RDF>", 2, [(3, 22)]),
+    ("a.jsonld", '[{"@id": "e:a", "e:p": 1},\n{"@id": 5},\n{"@id": "e:b", "e:p": 2}]', 2, [(2, 9)]),
+    ("a.graphml", '<graphml><graph>\n<node id="a"/><edge source="a"/>\n<node/></graph></graphml>', 1, [(2, 15), (3, 1)]),
     ("a.csv", ":ID,n:int\n1,2\n3,x\n4,5\n", 2, [(3, 3)]),
     ("a.csv", ':ID,n:int\n1,2\n"3\n",x\n4\n\n5,"6""7"\n8,9\n\n,1\n', 2, [(5, 2), (4, 3), (7, 3), (10, 1)]),
     ("a.csv", b":ID,n\n1,2\n3,\xff\n4,5\n", 2, [(3, 3)]),
     pytest.param("a.csv", ":ID,n:int\n1,2\n" + "3,x\n" * 5_000, 1, [(i, 3) for i in range(3, 5_003)], id="many"),
     ("a.csv", ":ID,n:int\n1,2\n,3\n4,5\n", 2, [(3, 1)]),
-    ("a.edges", "1 2\n3\n4 5\n", 2, [(2, None)]),
-    ("a.edges", "1 2\n3 4 5 6\n7 8\x00\n9 10\n", 2, [(2, None), (3, None)]),
+    ("a.edges", "1 2\n3\n4 5\n", 2, [(2, 2)]),
+    ("a.edges", "1 2\n3 4 5 6\n7 8\x00\n9 10\n", 2, [(2, 7), (3, 4)]),
     ("a.csv", ":ID,n\n1,2\n3,x\x00\n4,5\n", 2, [(3, 3)]),
 ])  # fmt: skip
 def test_bad_lines_are_skipped(db: Any, name: str, text: str, kept: int, bad: list[Any]) -> None:
