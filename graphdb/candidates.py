@@ -29,11 +29,12 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
+from graphdb.storage.arrow import numbers, strings
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import term_counts
-from graphdb.storage.few import Held
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.held import Held
 from graphdb.storage.sets import both, each_once
 from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
@@ -439,7 +440,7 @@ def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
     import pyarrow as pa
 
     ids, spelled = list(names.spellings), list(names.spellings.values())
-    raw.register(NAMES_VIEW, pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array(spelled, pa.string())}))
+    raw.register(NAMES_VIEW, pa.table({"id": numbers(np.array(ids, np.int64)), "name": strings(spelled)}))
 
 
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:

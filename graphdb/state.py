@@ -111,7 +111,7 @@ class State:
 
     def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
-        from graphdb.storage.few import Held
+        from graphdb.storage.held import Held
         from graphdb.storage.loaders.load import load
 
         held = Held(degrees=self.degrees())

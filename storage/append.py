@@ -27,6 +27,7 @@ from graphdb.storage.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering, term_counts
+from graphdb.storage.held import Held
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Appender:
         connection: duckdb.DuckDBPyConnection,
         folder: Path | None = None,
         memory: int = 0,
-        held: few.Held | None = None,
+        held: Held | None = None,
     ) -> None:
         self._connection = connection
         self._held = held
@@ -246,10 +247,10 @@ class Appender:
         self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if followed else None
         if self._folder is not None and self._much_new():
             tally.recount(self._connection, self._folder, self._memory)
-        elif self.changes is not None and statistics.few_pairs(self._connection):
+        elif self.changes is not None:
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
-                few.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds)
+                few.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds_of)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)

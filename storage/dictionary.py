@@ -192,7 +192,7 @@ def short_literals(source: str) -> str:
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
-_COLUMNS = {"resource": ("iri",), "literal": _LITERAL}
+_COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
 _SAME_LITERAL = (
     "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
     " AND known.language IS NOT DISTINCT FROM term.language"
@@ -235,7 +235,7 @@ class Numbering:
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: keys.Keys(connection, windows, table, columns, _BASES[table]) for table, columns in _COLUMNS.items()
+            table: keys.Keys(connection, windows, table, base, *_COLUMNS[table]) for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)
 
@@ -262,11 +262,6 @@ class Numbering:
         Those are known that were asked for and :meth:`store` has written, unless they were many.
         """
         return self._kinds.of(ids)
-
-    @property
-    def kinds(self) -> dict[int, int]:
-        """All that :meth:`kinds_of` knows, by id."""
-        return dict(zip(*(column.tolist() for column in self._kinds.all()), strict=True))
 
     @property
     def next_literal(self) -> int:
@@ -406,7 +401,7 @@ class Numbering:
         """Return the id that the next new term of ``table`` gets."""
         if table not in self._next:
             base = _BASES[table]
-            found = execute(self._connection, f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+            found = execute(self._connection, f"SELECT {base} + count(*) FROM _graphdb.{table}").fetchall()
             self._next[table] = self._stored[table] = self._first[table] = found[0][0]
         return self._next[table]
 

@@ -21,36 +21,41 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrow import Windows, numbers
+from graphdb.storage.arrow import Windows, numbers, strings
 from graphdb.storage.parsed import execute
 from graphdb.storage.small import Ints, in_list
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 Entries = NDArray[np.uint64]
 
 FEW = 32
 """Terms so few that pages are made at once for them."""
 
-SHARE = 8
-"""Terms are looked for where they are fewer than this part of the dictionary; more are joined with all of it."""
+SMALL = 122_880
+"""Terms up to which a dictionary is read sooner than few terms are looked for in it; four times as many, where they
+are more."""
+
+SHARE = 25
+"""Terms are looked for where they are less than this part of the dictionary; more are joined with all of it."""
 
 RUN = 32_768
-"""Terms that make a run; a smaller dictionary is read as quickly as it is looked up."""
+"""Terms that make a run."""
 
 PAGE = 400
 """Terms of a page on average: hardly any page has so many that DuckDB puts it elsewhere, which it does with strings
 of more than 4,096 bytes."""
 
-PART = 1 << 21
+PART = 1 << 20
 """Entries that are in memory at a time."""
 
 _TIER = 3
 """Runs are merged with one before them that has at most so many times their terms."""
 
-_APART = 16
-"""Terms that are read one by one: where several are asked for at once, DuckDB looks at all ids."""
+_APART = 3
+"""Rows that are looked for one by one: where several are asked for at once, DuckDB looks at all ids."""
 
 _WANTED = "wanted"
 """Stands where DuckDB's version does, once pages would have been of use."""
@@ -60,6 +65,9 @@ _BITS = 32
 _LOW = np.uint64((1 << _BITS) - 1)
 _HASH = ~_LOW
 """Bits of a term's hash that are in its entry."""
+
+_MOST = 1 << _BITS
+"""Terms of a run."""
 
 
 class _Run(NamedTuple):
@@ -75,6 +83,12 @@ class _Run(NamedTuple):
         high, bits = entries >> np.uint64(_BITS), np.uint64(_BITS)
         return self.page + (high * np.uint64(self.pages) >> bits).astype(np.int64)
 
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """Yield pages, from 0, that are written at a time: the first one and the one behind the last."""
+        step = PART // PAGE + 1
+        for begin in range(0, self.pages, step):
+            yield begin, min(begin + step, self.pages)
+
     def span(self, begin: int, end: int) -> Entries:
         """Return the least and the greatest entry that pages from ``begin`` to ``end - 1``, from 0, can have."""
         low, high = (-(-(page << _BITS) // self.pages) for page in (begin, end))
@@ -88,18 +102,25 @@ class Keys:
     ----------
     table
         ``resource`` or ``literal``; its ids go from ``base`` on, in the order of the table.
-    columns
-        What a term is told by.
+    columns, values
+        What a term is told by, and what else is wanted of it.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, windows: Windows, table: str, columns: Sequence[str], base: int
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        windows: Windows,
+        table: str,
+        base: int,
+        columns: Sequence[str],
+        values: Sequence[str] = (),
     ) -> None:
         self._connection = connection
         self._windows = windows
         self._table = table
         self._pages = f"{table}_key"
         self._hash = f"hash({', '.join(columns)})"
+        self._columns = ("id", *columns, *values)
         self._base = base
 
     @contextmanager
@@ -118,7 +139,7 @@ class Keys:
             The table has the ids below.
         """
         size, rows = next_id - self._base, f"_graphdb.{self._table}"
-        worth = size >= RUN and count * SHARE <= size
+        worth = size >= (SMALL if count <= FEW else 4 * SMALL) and count * SHARE <= size
         runs = self._runs(next_id, at_once=count <= FEW) if worth else None
         if runs is None:
             yield rows, {}
@@ -126,27 +147,39 @@ class Keys:
         hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
         ids = self._candidates(runs, np.asarray(hashes, np.uint64))
         behind = runs[-1].first + runs[-1].size
-        relation, parameters = f"FROM {rows} WHERE id >= $behind", {"behind": behind}
-        if len(ids) <= _APART:
-            single = {f"id{i}": id for i, id in enumerate(ids.tolist())}
-            yield (
-                f"({' UNION ALL '.join([relation, *(f'FROM {rows} WHERE id = ${name}' for name in single)])})",
-                parameters | single,
-            )
+        names = ", ".join(self._columns)
+        relation, parameters = f"SELECT {names} FROM {rows} WHERE id >= $behind", {"behind": behind}
+        if not len(ids):
+            yield f"({relation})", parameters
             return
+        # They are read by themselves: joined with the terms at once, DuckDB unpacks the strings of all others, too.
+        with self._windows.shown("_graphdb_known", self._rows(ids)) as (some, listed):
+            renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
+            yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
+
+    def _rows(self, ids: Ints) -> pa.Table:
+        """Return the rows of some ids (sorted), the names of the columns after ``known_``."""
         import pyarrow as pa
 
-        with self._windows.shown("_graphdb_candidate", pa.table({"id": numbers(ids)})) as (some, listed):
-            yield f"({relation} UNION ALL FROM {rows} WHERE id IN (SELECT id FROM {some}))", parameters | listed
+        rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE id"
+        if len(ids) <= _APART:
+            found = execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()).fetchnumpy()
+            columns = [
+                strings(column.tolist()) if column.dtype == object else numbers(column) for column in found.values()
+            ]
+        else:
+            with self._windows.shown("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
+                table = self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed).to_arrow_table()
+            columns = table.columns
+        return pa.table(columns, [f"known_{name}" for name in self._columns])
 
     def _candidates(self, runs: Sequence[_Run], hashes: Entries) -> Ints:
         """Return the ids of terms that have some hashes as far as the entries say."""
-        hashes = np.unique(hashes & _HASH)
+        hashes = _distinct(np.sort(hashes & _HASH))
         found = [np.empty(0, np.int64)]
-        step = PART // PAGE // len(runs) + 1
-        for begin in range(0, len(hashes), step):
-            asked = hashes[begin : begin + step]
-            pages = [np.unique(run.page_of(asked)) for run in runs]
+        most = sum(min(len(hashes), run.pages) for run in runs)
+        for asked in np.array_split(hashes, most * PAGE // PART + 1):
+            pages = [_distinct(run.page_of(asked)) for run in runs]
             for run, entries in zip(runs, self._read(pages), strict=True):
                 low = np.searchsorted(entries, asked)
                 lengths = np.searchsorted(entries, asked | _LOW, "right") - low
@@ -155,7 +188,7 @@ class Keys:
         return np.sort(np.concatenate(found))
 
     def _runs(self, next_id: int, *, at_once: bool) -> list[_Run] | None:
-        """Return the runs, once they are long enough.
+        """Return the runs, with one of what was appended since once that is long enough.
 
         None where there are none, and it is not said that they be made ``at_once`` but for the first time that they be.
         """
@@ -173,10 +206,10 @@ class Keys:
                 " data BLOB NOT NULL USING COMPRESSION uncompressed)"
             )
         behind = runs[-1].first + runs[-1].size if runs else self._base
-        if next_id - behind < RUN:
+        if runs and next_id - behind < RUN:
             return runs
-        for first in range(behind, next_id, PART):
-            runs.append(self._built(first, min(first + PART, next_id), _next_page(runs)))
+        for first in range(behind, next_id, _MOST):
+            runs.append(self._built(first, min(first + _MOST, next_id), _next_page(runs)))
         runs = self._merged(runs)
         self._note(duckdb.__version__, *(",".join(map(str, run)) for run in runs))
         return runs
@@ -186,31 +219,34 @@ class Keys:
         self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [self._pages, " ".join(words)])
 
     def _built(self, first: int, end: int, page: int) -> _Run:
-        """Write a run of terms."""
-        found = execute(
+        """Write a run of terms, sorted by DuckDB, which keeps on disk what is more than it has memory for."""
+        run = _Run(first, end - first, page, -(-(end - first) // PAGE))
+        entry = f"({self._hash} & $hash::UBIGINT) | (id - $first)::UBIGINT AS entry"
+        execute(
             self._connection,
-            f"SELECT ({self._hash} & $hash::UBIGINT) | (id - $first)::UBIGINT AS entry FROM _graphdb.{self._table}"
-            " WHERE id >= $first AND id < $end",
+            f"CREATE TEMP TABLE _graphdb_entry AS SELECT {entry} FROM _graphdb.{self._table}"
+            " WHERE id >= $first AND id < $end ORDER BY entry ASC",
             {"hash": int(_HASH), "first": first, "end": end},
-        ).fetchnumpy()["entry"]
-        entries = np.sort(np.asarray(found, np.uint64))
-        run = _Run(first, len(entries), page, -(-len(entries) // PAGE))
-        self._write(run, 0, run.pages, entries)
+        )
+        for begin, end in run.parts():
+            low, high = run.span(begin, end).tolist()
+            wanted = "SELECT entry FROM temp._graphdb_entry WHERE entry >= $low AND entry <= $high ORDER BY entry ASC"
+            entries = execute(self._connection, wanted, {"low": low, "high": high}).fetchnumpy()["entry"]
+            self._write(run, begin, end, np.asarray(entries))
+        execute(self._connection, "DROP TABLE temp._graphdb_entry")
         return run
 
     def _merged(self, runs: list[_Run]) -> list[_Run]:
         """Merge runs at the end that are long enough together, and return what there is then."""
         at, size = len(runs) - 1, runs[-1].size
-        while at and runs[at - 1].size <= _TIER * size and runs[at - 1].size + size <= int(_LOW):
+        while at and runs[at - 1].size <= _TIER * size and runs[at - 1].size + size <= _MOST:
             at -= 1
             size += runs[at].size
         old = runs[at:]
         if len(old) == 1:
             return runs
         new = _Run(old[0].first, size, _next_page(old), -(-size // PAGE))
-        step = PART // PAGE + 1
-        for begin in range(0, new.pages, step):
-            end = min(begin + step, new.pages)
+        for begin, end in new.parts():
             span = new.span(begin, end)
             pages = [np.arange(low, high + 1) for low, high in (run.page_of(span) for run in old)]
             parts = []
@@ -249,6 +285,11 @@ class Keys:
         )
         with self._windows.show("_graphdb_page", table):
             execute(self._connection, f"INSERT INTO _graphdb.{self._pages} SELECT page, data FROM _graphdb_page")
+
+
+def _distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct ones of sorted numbers."""
+    return values[np.concatenate([[True], values[1:] != values[:-1]])] if len(values) else values
 
 
 def _next_page(runs: Sequence[_Run]) -> int:

@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -122,6 +122,13 @@ class Kept:
             return self.array[begin:end]
         shape = (max(min(end, len(self)) - begin, 0), *self.shape[1:])
         return self.spool.read(self.at + begin * math.prod(self.shape[1:]) * self.dtype.itemsize, self.dtype, shape)
+
+    def rows(self, begin: int, end: int) -> Kept:
+        """Return some of its rows as they are kept."""
+        if self.array is not None:
+            return replace(self, shape=(end - begin, *self.shape[1:]), array=self.array[begin:end])
+        width = math.prod(self.shape[1:]) * self.dtype.itemsize
+        return replace(self, shape=(end - begin, *self.shape[1:]), at=self.at + begin * width)
 
     def put(self, array: Array) -> None:
         """Keep another array of its type and shape instead."""

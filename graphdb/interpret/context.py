@@ -28,7 +28,7 @@ from graphdb.values import INT64
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
     from graphdb.storage.changes import Changes
-    from graphdb.storage.few import Held
+    from graphdb.storage.held import Held
 
 LabelTest = Callable[[frozenset[int]], bool]
 Item = TypeVar("Item")

@@ -43,13 +43,14 @@ from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
+from graphdb.storage.texts import LONG, compressing
 
 if TYPE_CHECKING:
     import duckdb
 
     from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
-    from graphdb.storage.few import Held
+    from graphdb.storage.held import Held
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
 T = TypeVar("T")
@@ -62,6 +63,9 @@ _LANES = 4
 
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel``."""
+
+_LONGEST = 20 << 10
+"""Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
 _WIDEST = 10_000
 """Characters of a bad line that are kept."""
@@ -174,11 +178,11 @@ def load(
     started = time.perf_counter()
     if in_transaction(connection):
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
-    with _spill(options.spill) as folder:
+    with _spill(options.spill) as folder, compressing(connection) as long:
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options, folder, progress, cancel, held)
+        loading = _Load(connection, catalog, sources, options, folder, long, progress, cancel, held)
         try:
             try:
                 new = loading.run()
@@ -195,7 +199,8 @@ def load(
             if isinstance(error, duckdb.OutOfMemoryException):
                 raise MemoryLimitError(
                     f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
-                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size",
+                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size,"
+                    f" where texts have less than {_LONGEST >> 10} KiB each",
                 ) from None
             raise
     seconds = time.perf_counter() - started
@@ -305,6 +310,7 @@ class _Load:
         sources: list[_Source],
         options: Options,
         folder: str,
+        long: Callable[[], None],
         progress: Progress | None,
         cancel: threading.Event | None,
         held: Held | None,
@@ -316,6 +322,7 @@ class _Load:
         self._connection = connection
         self._catalog = catalog
         self._sources = sources
+        self._long = long
         self._skip = options.on_error == "skip"
         self._progress = progress
         self._cancel = cancel
@@ -374,6 +381,9 @@ class _Load:
             self._catalog.add_sources(first, [source.name for source in self._sources], read)
         large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
         self._batches.append(self._collector.cut() if large else self._collector.take())
+        texts = [texts for batch in self._batches for texts in batch.literals]
+        if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
+            self._long()
         new = self._write(self._work("storing terms", self._whole)) if self._first else self._append(large=bool(large))
         self._report("done", force=True)
         return new

@@ -55,6 +55,7 @@ LIMITS = st.fixed_dictionaries(
     {
         "FEW": st.sampled_from((0, 32)),
         "SHARE": st.sampled_from((0, 3)),
+        "SMALL": st.sampled_from((1, 10)),
         "RUN": st.sampled_from((1, 4, 10)),
         "PAGE": st.sampled_from((1, 3)),
         "PART": st.sampled_from((7, 100)),
@@ -91,7 +92,6 @@ def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any
                 known, found = numbering.kinds_of(np.append(ids, LITERAL_BASE + 500))
                 assert known.tolist() == [True] * len(ids) + [False]
                 assert found.tolist() == [SORTS[i % 3][2] for i in values] + [0]
-                assert numbering.kinds.items() >= set(zip(ids.tolist(), found.tolist(), strict=False))
             numbering.store()
             if then == "rollback":
                 connection.rollback()
@@ -118,6 +118,7 @@ def numbering_of(size: int) -> tuple[duckdb.DuckDBPyConnection, Numbering]:
 def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes bit by bit is merged: there are no more runs than the logarithm of the terms."""
     monkeypatch.setattr(keys, "RUN", 10)
+    monkeypatch.setattr(keys, "SMALL", 10)
     connection, numbering = numbering_of(1000)
     for i in range(100):
         assert numbering.resources(pa.array([f"ex:{i}", *(f"ex:{1000 + 10 * i + j}" for j in range(10))]))[0] == i
@@ -130,8 +131,9 @@ def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_terms_want_pages_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are made at once for a few terms; for more when they are looked for again; not for a large part of all."""
     monkeypatch.setattr(keys, "RUN", 100)
+    monkeypatch.setattr(keys, "SMALL", 100)
     made = []
-    for count in (2, 100, 900):
+    for count in (2, 40, 900):
         connection, numbering = numbering_of(1000)
         for _ in range(2):
             assert numbering.resources(pa.array([f"ex:{i}" for i in range(count)])).tolist() == list(range(count))
@@ -141,6 +143,7 @@ def test_many_terms_want_pages_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "RUN", 100)
+    monkeypatch.setattr(keys, "SMALL", 100)
     connection, numbering = numbering_of(1000)
     assert numbering.resources(pa.array(["ex:7"])).tolist() == [7]
     connection.execute("UPDATE _graphdb.resource_key SET data = ''::BLOB")
@@ -151,16 +154,16 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
 
 def test_hashes_of_version_4_go() -> None:
     """A file with a table of hashes, as they were, gets pages."""
-    connection, _ = numbering_of(keys.RUN)
+    connection, _ = numbering_of(keys.SMALL)
     connection.execute("CREATE TABLE _graphdb.resource_key (hash UBIGINT NOT NULL, id BIGINT NOT NULL)")
-    connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {keys.RUN}')")
+    connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {keys.SMALL}')")
     connection.execute("UPDATE _graphdb.meta SET value = '4' WHERE key = 'schema_version'")
     connection.commit()
     Catalog(connection).migrate()
     assert Catalog(connection).schema_version == SCHEMA_VERSION
     connection.begin()
     assert Numbering(connection, Windows(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
-    assert in_pages(connection, "resource", 0) == keys.RUN
+    assert in_pages(connection, "resource", 0) == keys.SMALL
 
 
 def test_new_terms_after_known_ones() -> None:
