@@ -216,10 +216,11 @@ class Catalog:
         return int(self._rows("SELECT coalesce(max(id) + 1, 0) FROM _graphdb.source")[0][0])
 
     def add_sources(self, first: int, paths: list[str], triples: list[int]) -> None:
-        """Note loaded files, numbered from ``first`` on: plain SQL, which needs no SQLAlchemy, once for all of them."""
-        numbers = list(range(first, first + len(paths)))
+        """Note loaded files, numbered from ``first``, and their triples: in plain SQL, which needs no SQLAlchemy."""
         self._connection.execute(
-            "INSERT INTO _graphdb.source SELECT unnest(?), unnest(?), unnest(?), now()", [numbers, paths, triples]
+            "INSERT INTO _graphdb.source"
+            " SELECT ? + unnest(range(len(?))), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), now()",
+            [first, paths, paths, triples],
         )
 
     def create_load_errors(self) -> None:
