@@ -315,7 +315,9 @@ class _Table:
         for label in labels:
             parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
-            parts.append(_each(quoted(column.column), type, f"{_ID} || {typed} || {_name('trim(x)')} || {self._end}"))
+            some = f"list_filter({quoted(column.column)}, lambda x: trim(x::VARCHAR) <> '')"
+            named = some if type.endswith("]") else quoted(column.column)
+            parts.append(_each(named, type, f"{_ID} || {typed} || {_name('trim(x)')} || {self._end}"))
         properties = [*by_role.get("", [])]
         if identifier.name:
             properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
@@ -463,9 +465,10 @@ def _name(value: str) -> str:
 
 
 def _values(column: str, type: str) -> str:
-    """SQL for the values of a column: those of a list, or the parts of a text, which ``;`` separates."""
-    values = column if type.endswith("]") else f"string_split({column}::VARCHAR, ';')"
-    return f"list_filter({values}, lambda x: x IS NOT NULL AND trim(x::VARCHAR) <> '')"
+    """SQL for the values of a column: those of a list, or the parts of a text between ``;`` that are not blank."""
+    if type.endswith("]"):
+        return f"list_filter({column}, lambda x: x IS NOT NULL)"
+    return f"list_filter(string_split({column}::VARCHAR, ';'), lambda x: trim(x) <> '')"
 
 
 def _each(column: str, type: str, line: str) -> str:
