@@ -286,7 +286,7 @@ class Database:
         state = self._state
         with state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
-            return to_networkx(raw, self.prefixes(), graphs)
+            return to_networkx(raw, self.prefixes(), lambda ids: state.terms(ids)(), graphs)
 
     @property
     def progress(self) -> Progress | bool | None:

@@ -19,7 +19,7 @@ from graphdb.properties import PropertyColumn
 from graphdb.storage.catalog import in_transaction
 from graphdb.storage.edges import EdgeTable
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.terms import DEFAULT_NAMESPACE, Kind
+from graphdb.storage.terms import Kind, default_iri
 from graphdb.storage.triples import TripleStore
 from graphdb.values import NULL, VALUE, list_of, literal_sql, type_of_kinds
 
@@ -86,7 +86,7 @@ class Edges:
         if len(words) == 2:
             iri = names.expand(words[0], words[1], text)
         else:
-            iri = words[0].text if words[0].is_iri else DEFAULT_NAMESPACE + words[0].text
+            iri = words[0].text if words[0].is_iri else default_iri(words[0].text)
         found = self.keys.get(iri)
         return names.property(words, text).id if found is None else found
 

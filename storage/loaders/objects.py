@@ -79,6 +79,12 @@ def _is_wide(value: object) -> bool:
     return value is None or (type(value) is int and abs(value) < 1 << 127)
 
 
+def _as_texts(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
 def _texts(labels: object) -> list[str]:
     if labels is None:
         return []
@@ -90,7 +96,7 @@ def _texts(labels: object) -> list[str]:
 def _table(
     rows: Sequence[tuple[dict[str, Any], tuple[Any, ...]]], roles: tuple[str, ...], mapping: Mapping
 ) -> tuple[pa.Table, list[Column]]:
-    """Attributes and roles as columns; one whose values have no type in common holds their texts."""
+    """Attributes and roles as columns; one whose values have no type in common is a column for each type."""
     import pyarrow as pa
 
     arrays = [pa.array([held[at] for _, held in rows]) for at in range(len(roles))]
@@ -99,12 +105,21 @@ def _table(
         mapping.known.add(name)
         stated = mapping.columns.get(name)
         unique = f"{number}:{name}"
-        columns.append(Column.read(unique, stated) if stated else Column(unique, "", name))
+        column = Column.read(unique, stated) if stated else Column(unique, "", name)
         values = [row.get(name) for row, _ in rows]
         try:
             arrays.append(pa.array(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            arrays.append(pa.array([None if value is None else str(value) for value in values]))
-            if isinstance(error, OverflowError) and all(map(_is_wide, values)):
-                columns[-1] = replace(columns[-1], type="HUGEINT")
+            columns.append(column)
+        except OverflowError:
+            columns.append(replace(column, type="HUGEINT") if all(map(_is_wide, values)) else column)
+            arrays.append(_as_texts(values))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            kinds = dict.fromkeys(type(value) for value in values if value is not None) if stated is None else [object]
+            for kind in kinds:
+                some = [value if kind in (object, type(value)) else None for value in values]
+                try:
+                    arrays.append(pa.array(some))
+                except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                    arrays.append(_as_texts(some))
+                columns.append(replace(column, column=f"{unique}:{kind.__name__}:{len(columns)}"))
     return pa.table(arrays, names=[column.column for column in columns]), columns

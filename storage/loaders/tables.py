@@ -20,9 +20,9 @@ from graphdb.storage.loaders import delimited
 from graphdb.storage.loaders.delimited import literal as _text
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
-from graphdb.storage.loaders.headers import BLANK, IRI, UNSAFE, Column, Mapping, name_iri
+from graphdb.storage.loaders.headers import BLANK, IRI, Column, Mapping, name_iri
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, VERTEX, XSD, escaped
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, XSD, escaped
 
 if TYPE_CHECKING:
     import duckdb

@@ -106,6 +106,7 @@ def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
     with _people(tmp_path) as db:
         graph = db.to_networkx()
         assert graph.nodes["1"] == {"name": "Ada & <co>", "age": 36, "labels": ["Person", "Author"]}
+        assert graph.nodes["3"] == {}
         assert _edges(graph) == [("1", "2", "knows", 1999), ("1", "2", "knows", 2000), ("2", "1", "likes", 0)]
         with graphdb.connect() as other:
             other.load(graph)
@@ -117,6 +118,34 @@ def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
     with graphdb.connect() as other, _people(tmp_path) as db:
         other.load(tmp_path / "g.graphml")
         assert canonical(other, False) == canonical(db, False)
+
+
+ODD = """
+CREATE (), (a:`A B`:`C;D` {labels: 'x', label: 1, type: true, `p<q`: ' '}), (b {v: 'x', old: date('-0044-03-15')}), (c {v: 1.5})
+CREATE (a)-[:`r s` {type: 'y', label: 2, `w x`: 1}]->(b), (a)-[:T {v: 'x'}]->(b), (a)-[:T {v: 1}]->(b), (b)-[:T]->(b)
+"""
+
+
+def test_odd_names_and_mixed_values(tmp_path: pathlib.Path) -> None:
+    """Names that can stand in no IRI, or that formats use themselves, and properties of several types."""
+
+    def seen(db: Any) -> list[list[str]]:
+        vertices = db.query("MATCH (n) RETURN labels(n), properties(n)")
+        edges = db.query("MATCH (a)-[r]->(b) RETURN properties(a), type(r), properties(r), properties(b)")
+        return [sorted(map(str, rows.fetchall())) for rows in (vertices, edges)]
+
+    with graphdb.connect() as db:
+        db.query(ODD)
+        assert db.query("MATCH (n:`A B`) RETURN n.`p<q`").scalar() == " "
+        for name in ("o.nt", "o.ttl", "o.parquet", "o.graphml"):
+            db.export(tmp_path / name)
+            with graphdb.connect() as other:
+                other.load(str(tmp_path / name / "*") if name == "o.parquet" else tmp_path / name)
+                assert seen(other) == seen(db), name
+        db.query("MATCH (n) REMOVE n.old")  # NetworkX has it as one of our dates
+        with graphdb.connect() as other:
+            other.load(db.to_networkx())
+            assert seen(other) == seen(db)
 
 
 names = st.sampled_from(["1", "a b", "é&<", "http://x/y"])
