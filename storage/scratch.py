@@ -1,13 +1,13 @@
 """Directories for what is under way: ours alone, gone afterwards; what killed processes left is swept up.
 
 Whoever works in one holds a lock on it (``flock``), which the system takes back when the process dies, whatever kills
-it, in whatever container; so one that has something in it and that nobody holds is left over.
+it, in whatever container; so one that nobody holds is left over.
 """
 
 from __future__ import annotations
 
 import os
-import time
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,8 +15,8 @@ from pathlib import Path
 SPILLED, EXPORTED = "graphdb-", ".graphdb-"
 """What the names of directories begin with: of what does not fit into memory, and of exports that are not whole yet."""
 
-_YOUNG = 60
-"""Seconds in which an empty directory may be somebody's who has yet to lock it."""
+_SUFFIX = ".scratch"
+"""What they end with, so that nobody's own directory is taken for one."""
 
 
 @contextmanager
@@ -25,16 +25,33 @@ def scratch(prefix: str, folder: str | os.PathLike[str] | None) -> Iterator[Path
 
     Raises `OSError` where it cannot be made.
     """
-    from tempfile import TemporaryDirectory
+    import shutil
+    from tempfile import mkdtemp
 
     sweep(prefix, folder)
-    with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as made:
-        held = os.open(made, os.O_RDONLY)
-        try:
-            _lock(held, wait=True)
-            yield Path(made)
-        finally:
-            os.close(held)
+    while True:
+        made = mkdtemp(_SUFFIX, prefix, folder)
+        held = _hold(made)
+        if held is not None:
+            break
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(held)
+
+
+def _hold(path: str) -> int | None:
+    """Open and lock a new directory; None where somebody has swept it up before that."""
+    try:
+        held = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    _lock(held, wait=True)
+    if os.path.exists(path):
+        return held
+    os.close(held)
+    return None
 
 
 def sweep(prefix: str, folder: str | os.PathLike[str] | None) -> None:
@@ -45,7 +62,7 @@ def sweep(prefix: str, folder: str | os.PathLike[str] | None) -> None:
         folder = gettempdir()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(prefix):
+            if re.fullmatch(re.escape(prefix) + r"[a-z0-9_]{8}" + re.escape(_SUFFIX), entry.name):
                 with suppress(OSError):
                     _remove_if_left(entry.path)
 
@@ -55,10 +72,7 @@ def _remove_if_left(path: str) -> None:
 
     held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        found = os.fstat(held)
-        if found.st_uid != os.geteuid() or not _lock(held, wait=False):
-            return
-        if os.listdir(held) or time.time() - found.st_mtime > _YOUNG:
+        if os.fstat(held).st_uid == os.geteuid() and _lock(held, wait=False):
             shutil.rmtree(path)
     finally:
         os.close(held)

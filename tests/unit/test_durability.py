@@ -190,15 +190,20 @@ def test_what_is_no_database(tmp_path: pathlib.Path) -> None:
 
 def test_what_killed_processes_left(tmp_path: pathlib.Path) -> None:
     """Directories that nobody holds go at the next opening, those of the living stay."""
-    for name in ("graphdb-dead", ".graphdb-dead", "graphdb-new", "other"):
+    for name in (
+        "graphdb-deaddead.scratch",
+        ".graphdb-deaddead.scratch",
+        "graphdb-new_born.scratch",
+        "graphdb-ourdata",
+    ):
         (tmp_path / name).mkdir()
-        if name != "graphdb-new":
+        if "new" not in name:
             (tmp_path / name / "x").write_text("x")
     with scratch("graphdb-", tmp_path) as held, graphdb.connect(tmp_path / "db.duckdb", spill=tmp_path) as db:
         (held / "x").write_text("x")
         db.query("CREATE (:A)")
         left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
-    assert left == {"graphdb-new", "other", held.name}
+    assert left == {"graphdb-ourdata", held.name}
 
 
 def test_spill_directory(tmp_path: pathlib.Path) -> None:

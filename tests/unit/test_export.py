@@ -268,7 +268,7 @@ def test_named_graphs_are_not_lost_without_a_word(tmp_path: pathlib.Path) -> Non
 def test_where_it_goes(tmp_path: pathlib.Path) -> None:
     """A link stays one, a pipe is written to, and nothing that is no export is written over."""
     (tmp_path / "a.nt").write_text('<e:a> <e:p> <e:b> .\n<e:a> <e:n> "x"@en .\n')
-    for name in ("tables.parquet", "other.parquet", ".graphdb-left"):
+    for name in ("tables.parquet", "other.parquet", ".graphdb-leftleft.scratch"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "nodes.parquet").write_text("old")
     (tmp_path / "other.parquet" / "mine.txt").write_text("mine")
