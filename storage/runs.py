@@ -302,7 +302,9 @@ def whole(pieces: Iterable[Piece]) -> Whole:
     counted = table[table[:, 0] >= 0]
     labels, counts = np.ascontiguousarray(counted[np.argsort(counted[:, 0])].T)
     ends = _ends(counts)
-    table = _table(np.column_stack([labels, ends[:-1]]), len(table))
+    del counted
+    table.fill(-1)
+    kernels.put(table, labels, ends[:-1])
     keys = np.empty(ends[-1], np.uint64)
     for kept in chunk:
         kernels.scatter(kept.get(), table, keys)

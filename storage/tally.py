@@ -66,6 +66,7 @@ class Tally:
         self._degrees: list[Kept] = []
         self._pairs: list[Ints] = []
         self._pending = 0
+        self._least = 0  # edges that a pair must have to be kept
         self._all_pairs = True
 
     def passing(self, labels: Labels) -> Iterator[tuple[Ints | int, Keys]]:
@@ -120,8 +121,9 @@ class Tally:
             np.add.at(self._vertices, numbers, 1)
             at += len(numbers)
             unmap(self._classes)
-        self._at = np.zeros((len(self._ids), 2, 2), np.int64)
-        self._touched = np.empty(len(self._ids), np.int64)
+        room, count = self._memory // 4, len(self._ids)
+        self._at: Ints = vast(self._folder / "pairs", 4 * count, np.uint64, room).view(np.int64).reshape(-1, 2, 2)
+        self._touched: Ints = vast(self._folder / "touched", count, np.uint64, room).view(np.int64)
 
     def _label(self, label: int, pieces: Iterable[Keys]) -> Iterator[Keys]:
         """Pass on the keys of one label, and add up its statistics."""
@@ -141,22 +143,23 @@ class Tally:
                 objects.sort()
                 runs.append(spool.add(objects))
                 count += len(keys)
-                unmap(*vertices)
+                unmap(*vertices, self._at, self._touched)
                 yield keys
             kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
             held = np.zeros(3, np.int64)
             for objects in merged(runs, self._memory // 16):
                 kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
-                unmap(*vertices, self._kinds)
+                unmap(*vertices, self._kinds, self._at, self._touched)
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
         self._add_labels(np.array([[label, count, *totals[: kernels.CLASSES].tolist()]], np.int64))
         direction, bucket = np.nonzero(degrees[:, :, 0])
         self._degrees.append(self._kept.add(_rows(label, direction, bucket, *degrees[direction, bucket].T)))
-        touched = self._touched[: totals[kernels.CLASSES]]
-        pairs = self._at[touched]
-        self._at[touched] = 0
-        kind, direction = np.nonzero(pairs[:, :, 1])
-        self._add_pairs(_rows(label, self._ids[touched[kind]], direction, *pairs[kind, direction].T))
+        for begin in range(0, int(totals[kernels.CLASSES]), _PAIRS):
+            touched = self._touched[begin : min(begin + _PAIRS, totals[kernels.CLASSES])]
+            pairs = self._at[touched]
+            self._at[touched] = 0
+            kind, direction = np.nonzero(pairs[:, :, 1])
+            self._add_pairs(_rows(label, self._ids[touched[kind]], direction, *pairs[kind, direction].T))
 
     def _group(self, group: Group) -> None:
         """Add up the statistics of several labels."""
@@ -183,7 +186,7 @@ class Tally:
             self._degrees.append(self._kept.add(rows))
             self._add_pairs(pairs)
             first = last
-        unmap(self._starts, self._classes, self._kinds)
+        unmap(self._starts, self._classes, self._kinds, self._at, self._touched)
         self._add_labels(np.column_stack([group.labels, np.diff(group.ends), totals[:, : kernels.CLASSES]]))
 
     def _tables(self) -> dict[str, pa.RecordBatchReader]:
@@ -206,6 +209,10 @@ class Tally:
 
     def _add_pairs(self, pairs: Ints) -> None:
         """Add pairs, and keep those with most edges."""
+        if self._least:
+            enough = pairs[:, 3] >= self._least
+            self._all_pairs = self._all_pairs and bool(enough.all())
+            pairs = pairs[enough]
         self._pairs.append(pairs)
         self._pending += len(pairs)
         if self._pending > 2 * PAIRS:
@@ -218,6 +225,7 @@ class Tally:
             label, kind, direction, edges, _ = pairs.T
             self._all_pairs = False
             pairs = pairs[np.lexsort((direction, kind, label, -edges))[:PAIRS]]
+            self._least = int(pairs[-1, 3])
         self._pairs, self._pending = [pairs], len(pairs)
 
 

@@ -147,8 +147,8 @@ class Source:
             line, column = self._malformed.lineno, self._malformed.offset + 1
         elif not line and self.closely and "LoadDocumentCallback" not in error.args[0]:  # which comes late
             line, column = self._place()
-        if line == 1 and self._recent and not self._lines_gone and "UTF-8" not in message:
-            hint = mistaken(self._recent[0], self._file.format) or hint
+        if hint is None and line == 1 and self._recent and not self._lines_gone:
+            hint = mistaken(self._recent[0], self._file.format)
         text = self._line(line) if line else None
         return BadLine(self._file.name, line, column, message, hint, text if column else None)
 

@@ -206,7 +206,7 @@ class _Table:
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
-            "CREATE VIEW split AS SELECT number, line, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "CREATE TABLE split AS SELECT number, line, string_split_regex(text, '[ \t,]+') AS words FROM ("
             "SELECT row_number() OVER () AS number, line, trim(line, ' \t') AS text FROM "
             f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
             f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
@@ -228,17 +228,15 @@ class _Table:
             wrong, said = f"{nul} OR {wrong}", f"CASE WHEN {nul} THEN 'this line has a NUL byte' ELSE {said} END"
             place = f"CASE WHEN {nul} THEN instr(line, chr(0)) ELSE {place} END"
         self._check(f"SELECT number, line, {said}, {place} FROM split WHERE {wrong} ORDER BY number ASC")
-        self._connection.execute(f"CREATE VIEW line AS FROM split WHERE NOT ({wrong})")
+        self._connection.execute(f"CREATE TABLE line AS SELECT number, words FROM split WHERE NOT ({wrong})")
+        self._connection.execute("DROP TABLE split")
         edge = _text(self._mapping.type or "edge")
         if labelled:
             graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
             group = ""
             if graphs > 1:
-                self._connection.execute(
-                    "CREATE TABLE numbered AS SELECT *, count(*) FILTER (words[1] = 't') OVER (ORDER BY number ASC) - 1"
-                    " AS graph FROM line"
-                )
-                self._connection.execute("CREATE OR REPLACE VIEW line AS FROM numbered")
+                number = "count(*) FILTER (words[1] = 't') OVER (ORDER BY number ASC) - 1 AS graph"
+                self._connection.execute(f"CREATE OR REPLACE TABLE line AS SELECT words, {number} FROM line")
                 group = "graph || '/' || "
             self._connection.execute(
                 f"CREATE VIEW frame AS SELECT {group}words[2] AS id, 'L' || words[3] AS label FROM line"

@@ -646,6 +646,20 @@ def test_values_that_are_not_of_their_type() -> None:
             }  # fmt: skip
 
 
+def test_open_files(db: Any) -> None:
+    """What is open as bytes is read from where it stands, and stays open; its content tells what it is."""
+    with open(write("a.data", "oops\n<e:a> <e:b> <e:c> .\n"), "rb") as file:
+        file.readline()
+        read = db.load([file, io.BytesIO(gzip.compress(b":ID,n\n1,2\n")), write("a.nt", "<e:a> <e:b> <e:d> .")])
+        assert (read.triples, read.files, file.closed) == (3, 3, False)
+    with graphdb.connect() as empty:
+        refused(empty, io.StringIO("<e:a> <e:b> <e:c> ."), "open as text")
+        refused(empty, io.BytesIO(b"<a> <e:b> <e:c> ."), "relative IRIs need a base", (1, 1), format="ttl")
+        refused(empty, {":ID": [1]}, "an object of type dict")
+        for columns in ({"a": 5}, [":ID"]):
+            refused(empty, "a.nt", "columns is", columns=columns)
+
+
 def test_long_pipes(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe cannot be read again to count its lines."""
     monkeypatch.setattr(streams, "LONGEST_LINE", 1 << 20)
