@@ -129,7 +129,7 @@ def test_the_lists_name_tests(index: dict[str, Any]) -> None:
     """What is excluded is there, and in one list; that it still goes otherwise is tested with each."""
     names = {case.id for case in _cases("positive", "eval", "c14n")}
     assert not (LIBRARY | REFUSED | WITHOUT_GRAPH) - names
-    assert not (LIBRARY & REFUSED or REFUSED & WITHOUT_GRAPH or WITHOUT_GRAPH & LIBRARY)
+    assert len(LIBRARY | REFUSED | WITHOUT_GRAPH) == len(LIBRARY) + len(REFUSED) + len(WITHOUT_GRAPH)
 
 
 @pytest.mark.parametrize("case", _cases("negative"))
