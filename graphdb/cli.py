@@ -106,10 +106,11 @@ def _load(given: argparse.Namespace) -> int:
 
 
 def _export(given: argparse.Namespace) -> int:
-    with _open(given, must_exist=True) as database:
+    with _open(given, must_exist=True) as database, bar(patience=0) as progress:
         start = time.perf_counter()
-        count = database.export(given.target, format=given.format, graphs=given.graphs)
-    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}")
+        count = database.export(given.target, given.format, progress or False, graphs=given.graphs)
+    told = sys.stderr if given.target == "-" else sys.stdout
+    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}", file=told)
     return 0
 
 
@@ -182,7 +183,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
         case "export":
             made = parser("export", "Write the graph to a file: RDF, GraphML, or a folder of Parquet tables.")
             made.add_argument("file", metavar="FILE", help="the database")
-            made.add_argument("target", metavar="TARGET", help="the file; .gz and .zst compress")
+            made.add_argument("target", metavar="TARGET", help="the file; .gz and .zst compress; - is standard output")
             made.add_argument("--format", help="the format, where the name does not tell it")
             made.add_argument(
                 "--graph",

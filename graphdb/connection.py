@@ -7,10 +7,12 @@ it, and no error of DuckDB's leaves the house as it came.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +64,7 @@ class Connection:
         self.path = path
         self.lock = threading.RLock()
         self.closed = False
+        self._process = os.getpid()
         self.deadline: float | None = None
         """When (by ``time.monotonic``) the statement under way must end: no SQL of it runs longer."""
         self.calls = Calls()
@@ -74,11 +77,13 @@ class Connection:
             config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
         if spill is not None:
             config["temp_directory"] = spill
+        _refuse_others(path)
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
             self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
         except duckdb.Error as error:
             raise _opening(path, error) from None
+        _OPEN.add(self)
 
     @contextlib.contextmanager
     def guard(self, timeout: float | None = None, *, ours: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -89,9 +94,9 @@ class Connection:
         """
         import duckdb
 
+        self.check_open()
         with self.lock:
-            if self.closed:
-                raise StorageError("the database is closed")
+            self.check_open()
             if self.deadline is not None:
                 left = max(self.deadline - time.monotonic(), 0.0)
                 timeout = left if timeout is None else min(timeout, left)
@@ -162,6 +167,16 @@ class Connection:
         self._temporary += 1
         return f"_graphdb_{self._temporary}"
 
+    def check_open(self) -> None:
+        """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
+        if self._process != os.getpid():
+            raise StorageError(
+                f"the database was opened by process {self._process}, of which this one is a fork",
+                hint="open it after the fork, in one process, or read-only in all",
+            )
+        if self.closed:
+            raise StorageError("the database is closed")
+
     def close(self) -> None:
         """Close the database file."""
         with self.lock:
@@ -169,9 +184,40 @@ class Connection:
             self.raw.close()
 
 
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
+"""All that are open in this process."""
+
+
+def _keep_after_fork() -> None:
+    """Keep what a fork has of open databases for ever: closing one would write to the file that its parent has open."""
+    for connection in _OPEN:
+        connection.closed = True
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection.raw))
+
+
+os.register_at_fork(after_in_child=_keep_after_fork)
+
+
 def quoted(identifier: str) -> str:
     """Return an identifier in SQL's quotes."""
     return '"' + identifier.replace('"', '""') + '"'
+
+
+def _refuse_others(path: str) -> None:
+    """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except OSError:
+        return  # not there, a directory, not to be read: told when it is opened
+    if not head:
+        raise StorageError(f"'{path}' is an empty file, not a database", hint="remove it, and one is made there")
+    if head[8:12] != b"DUCK":
+        is_sqlite = head.startswith(b"SQLite format 3")
+        raise StorageError(
+            f"'{path}' is {'a database of SQLite' if is_sqlite else 'not a database'}",
+            hint=None if is_sqlite else f"to load data: graphdb load NEW.duckdb {path}",
+        )
 
 
 def _opening(path: str, error: Exception) -> StorageError:
@@ -180,10 +226,16 @@ def _opening(path: str, error: Exception) -> StorageError:
     folder = os.path.dirname(os.path.abspath(path))
     if "lock" in told.lower() and "PID" in told:
         holder = re.search(r"PID (\d+)", told)
-        who = f" (process {holder.group(1)})" if holder else ""
+        there = int(holder[1]) if holder else 0  # zero: it has no number here
+        who = f" (process {there})" if there else ", of another container or machine"
         return StorageError(
             f"database '{path}' is open in another process{who}",
             hint="close it there first, or open it read-only in both",
+        )
+    if "different configuration" in told:
+        return StorageError(
+            f"database '{path}' is open in this process with other settings",
+            hint="connect with the same memory_limit, threads, spill and read_only, or close it first",
         )
     if os.path.isdir(path):
         return StorageError(f"'{path}' is a directory, not a database file")
@@ -227,6 +279,10 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
         )
     if isinstance(error, duckdb.IOException):
         return StorageError(told.split("\n")[0])
+    if isinstance(error, duckdb.TransactionException) and re.search(r"[Cc]onflict", told):
+        return StorageError(
+            "another connection of this process is changing the same data", hint="run the statement again after it"
+        )
     if not ours:
         return ExecutionError(told)
     for pattern, plainer, hint in _PLAINER:

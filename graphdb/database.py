@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Budget, cores
 from graphdb.errors import GraphDBError, NotSupportedError
-from graphdb.progress import Progress
+from graphdb.progress import Progress, watching
 from graphdb.state import State
+from graphdb.storage.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
     from graphdb.result import Result
@@ -118,6 +119,9 @@ class Database:
         spilled = os.fspath(spill) if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
         self._state.progress = progress
+        if self.path != ":memory:" and not read_only:
+            sweep(SPILLED, spilled)
+            sweep(EXPORTED, os.path.dirname(os.path.abspath(self.path)))
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None
@@ -227,7 +231,12 @@ class Database:
             return self._state.load(data, options, progress)
 
     def export(
-        self, path: str | os.PathLike[str], format: str | None = None, *, graphs: str | Sequence[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        progress: Progress | bool | None = None,
+        *,
+        graphs: str | Sequence[str] | None = None,
     ) -> int:
         """Write the graph to a file; what was there is replaced once it is whole.  For results: SQL's ``COPY``.
 
@@ -235,10 +244,13 @@ class Database:
         ----------
         path
             N-Triples (``.nt``), N-Quads (``.nq``), Turtle (``.ttl``), TriG (``.trig``), GraphML (``.graphml``), with
-            ``.gz`` or ``.zst`` compressed; or a folder of Parquet tables (``.parquet``).  All but GraphML load again as
-            the same graph: ``load("graph.parquet/*")``.
+            ``.gz`` or ``.zst`` compressed; or a folder of Parquet tables (``.parquet``).  All load again as the
+            same graph: ``load("graph.parquet/*")``.  ``-`` is standard output; pipes and devices are written to as
+            they are, and a link stays one.
         format
             The format, where the name does not tell.
+        progress
+            How far it is, for this export: see :func:`connect`; by default as for all statements of the database.
         graphs
             Which of the named graphs, by their IRIs (``"default"`` is the one without a name), or ``"union"``: all as
             one.  By default all, apart, in N-Quads, TriG and Parquet; the other formats hold one graph, so it has to be
@@ -253,14 +265,17 @@ class Database:
         GraphDBError
             For a format that is none, a graph that is not there, and where in which graph triples are would be lost.
         StorageError
-            Where it cannot be written there.
+            Where it cannot be written there, or would be written over the database or a folder with other files.
         """
         from graphdb.storage.writers.export import export
 
         state = self._state
         with state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
-            return export(raw, path, format, self.prefixes(), graphs)
+            prefixes = self.prefixes()
+            idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
+            with watching(state.progress if progress is None else progress) as told:
+                return export(raw, path, format, prefixes, graphs, told, state.spill, idle)
 
     def to_networkx(self, *, graphs: str | Sequence[str] | None = None) -> Any:
         """Return the graph as a ``networkx.MultiDiGraph``: see :func:`graphdb.storage.writers.networks.to_networkx`.
@@ -272,7 +287,7 @@ class Database:
         state = self._state
         with state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
-            return to_networkx(raw, self.prefixes(), graphs)
+            return to_networkx(raw, self.prefixes(), lambda ids: state.terms(ids)(), graphs)
 
     @property
     def progress(self) -> Progress | bool | None:

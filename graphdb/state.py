@@ -90,8 +90,7 @@ class State:
 
     def hold(self) -> threading.RLock:
         """Return the lock to hold while a statement runs; raise if the database is closed."""
-        if self.connection.closed:
-            raise StorageError("the database is closed")
+        self.connection.check_open()
         if self._stale:
             with self.connection.lock:
                 self.forget()
@@ -163,14 +162,14 @@ class State:
 
     def unfinished(self) -> str | None:
         """What was begun on this file and never ended, because its process was killed; it left nothing."""
-        from graphdb.storage.catalog import Catalog
+        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         with self.connection.guard() as raw:
             catalog = Catalog(raw)
             if not catalog.exists():
                 return None
             found = catalog.unfinished()
-            if found and not self.read_only:
+            if found and not self.read_only and catalog.schema_version <= SCHEMA_VERSION:
                 catalog.end_work()
         return found
 

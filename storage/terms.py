@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
+from urllib.parse import quote, unquote
 
 LITERAL_BASE = 1 << 40
 """The id of the first literal."""
@@ -14,6 +16,9 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 DEFAULT_NAMESPACE = "urn:graphdb:"
 """Where names live that no RDF gave an IRI; they are written bare."""
+
+UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
+"""What a name in our namespace has percent-encoded: what cannot stand in an IRI, and the sign itself."""
 
 VERTEX = "urn:x-graphdb:vertex"
 """The class of every vertex that CREATE made: a vertex without labels, properties and edges is there by this alone."""
@@ -62,6 +67,21 @@ class Kind(IntEnum):
     TEMPORAL = 12
     """A temporal value that DuckDB has no type for: a duration, a time with a zone, what is finer than a microsecond,
     a date and time in a zone that has a name.  SQL sees the lexical form."""
+
+
+def default_iri(name: str) -> str:
+    """Return the IRI of a name that no RDF gave one.
+
+    >>> default_iri("name"), default_iri("date of birth")
+    ('urn:graphdb:name', 'urn:graphdb:date%20of%20birth')
+    """
+    return DEFAULT_NAMESPACE + (quote(name, safe="") if re.search(UNSAFE, name) else name)
+
+
+def default_name(iri: str) -> str:
+    """Return the name that has an IRI of our namespace: what :func:`default_iri` made it of."""
+    name = iri[len(DEFAULT_NAMESPACE) :]
+    return unquote(name) if "%" in name else name
 
 
 def escaped(text: str) -> str:

@@ -21,7 +21,7 @@ from graphdb.interpret.times import started_now
 from graphdb.interpret.values import Vertex
 from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.storage.terms import RDF_TYPE, VERTEX, default_iri
 from graphdb.temporal import Temporal, from_python
 from graphdb.values import INT64
 
@@ -215,7 +215,7 @@ class Context:
         if words[0].is_iri:
             return words[0].text
         found = known() if known is not None else None
-        return found or DEFAULT_NAMESPACE + words[0].text
+        return found or default_iri(words[0].text)
 
     def label_name(self, label: int) -> str:
         """Return a label, edge label or key as a user would write it."""

@@ -17,7 +17,7 @@ from graphdb.errors import BindError, nearest
 from graphdb.grammar.syntax import Word
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri, default_name
 
 ABSENT = -1
 """The id of a full IRI that the database does not have: it is in no triple."""
@@ -149,7 +149,7 @@ class Names:
         if len(words) == 2:
             iri = self.expand(words[0], words[1], text)
         else:
-            iri = words[0].text if words[0].is_iri else DEFAULT_NAMESPACE + words[0].text
+            iri = words[0].text if words[0].is_iri else default_iri(words[0].text)
         found = keys.get(iri)
         if found is None and len(words) == 1 and not words[0].is_iri:
             several = [key for key in keys if local_name(key) == words[0].text]
@@ -176,7 +176,7 @@ class Names:
     def written(self, iri: str) -> str:
         """Return ``iri`` as a user would write it: bare in the default namespace, prefixed, else the IRI."""
         if iri.startswith(DEFAULT_NAMESPACE):
-            return iri[len(DEFAULT_NAMESPACE) :]
+            return default_name(iri)
         for namespace, prefix in self._namespaces:
             if iri.startswith(namespace) and _PLAIN.match(iri, len(namespace)):
                 return f"{prefix}:{iri[len(namespace) :]}"
@@ -208,7 +208,7 @@ class Names:
         if word.is_iri:
             # A full IRI cannot be a slip of memory, and data that has none of it is no mistake: it matches nothing.
             return index.by_iri.get(word.text, ABSENT)
-        default = index.by_iri.get(DEFAULT_NAMESPACE + word.text)
+        default = index.by_name.get(word.text)
         if default is not None:
             return default
         several = index.by_local.get(word.text, [])
@@ -257,7 +257,11 @@ class _Index:
         self.by_iri: dict[str, int] = {}
         self.iris: dict[int, str] = {}
         self.by_local: dict[str, list[int]] = {}
+        self.by_name: dict[str, int] = {}
+        """Those of the default namespace."""
         for iri, id in pairs:
+            if iri.startswith(DEFAULT_NAMESPACE):
+                self.by_name[default_name(iri)] = id
             self.by_iri[iri] = id
             self.iris[id] = iri
             self.by_local.setdefault(local_name(iri), []).append(id)

@@ -2,8 +2,8 @@
 
 A node's ``labels`` or ``label`` are its vertex labels (separated by ``;``), an edge's ``type`` or ``label`` is its edge
 label, else ``edge``; all other data are properties, of the type that their key declares.  Identifiers and names are
-IRIs, or live in the database's own namespace.  A key that the export marked as one with several values holds JSON
-lists.
+IRIs, or live in the database's own namespace.  What the export marked is read as it was meant: keys whose values are
+JSON lists, and what the file tells in RDF.
 Nested graphs are read as one; hyperedges and ports are not.
 
 Expat parses, in constant memory; the rows go to Parquet files in the spill directory, some thousand at a time.
@@ -24,12 +24,17 @@ from graphdb.storage.loaders.formats import PARQUET
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
 from graphdb.storage.loaders.tables import ROWS, read_table
+from graphdb.storage.terms import VERTEX
 
 if TYPE_CHECKING:
     import pyarrow.parquet
 
-LIST = "urn:x-graphdb:list"
-"""The attribute of a key whose data are JSON lists: of this namespace, with this name."""
+OURS = "urn:x-graphdb:list"
+"""The namespace of attributes of ours, which the export writes: ``list`` of keys whose data are JSON lists, ``rdf`` of
+keys, vertices and edges that the graph's data ``rdf`` tell, and ``vertex`` of vertices that CREATE made."""
+
+RDF = "rdf"
+"""The column that says of a row that the graph's data tell it."""
 
 _TYPES = {"boolean": "boolean", "int": "int", "long": "int", "float": "double", "double": "double", "string": "string"}
 """The words of table headers, by GraphML's types."""
@@ -130,6 +135,7 @@ class _Reader:
         self._parser.CharacterDataHandler = self._hear
         self._length = 0
         self._chunk, self._before = b"", 0
+        self._lines: list[str] = []
 
     def read(self) -> None:
         """Read the file."""
@@ -141,7 +147,8 @@ class _Reader:
                 read += len(chunk)
                 if read - self._parser.CurrentByteIndex > streams.LONGEST_TOKEN:
                     self._too_long()
-                self._put(Block(b"", consumed // 2))  # the other half of the work comes after
+                self._put(Block("".join(self._lines).encode(), consumed // 2))  # half of the work comes after
+                self._lines.clear()
             self._parser.Parse(b"", True)
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code)
@@ -191,10 +198,11 @@ class _Reader:
             case "key":
                 self._declare(attributes)
             case "node":
-                self._rows.append({":ID": self._needed(attributes, "id")})
+                made = [VERTEX] if attributes.get(f"{OURS} vertex") == "true" else []
+                self._rows.append({":ID": self._needed(attributes, "id"), ":LABEL": made, RDF: _told(attributes)})
             case "edge":
                 ends = (self._needed(attributes, end) for end in ("source", "target"))
-                self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)))
+                self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)) | {RDF: _told(attributes)})
             case "data":
                 self._key, self._text, self._length = attributes.get("key", ""), [], 0
             case "default":
@@ -214,11 +222,11 @@ class _Reader:
         type = attributes.get("attr.type", "string")
         if type not in _TYPES:
             self._bad(f"there is no type '{type}'", f"the types are {', '.join(_TYPES)}")
-        word = "string[]" if attributes.get(f"{LIST} list") == "true" else _TYPES.get(type, "string")
-        wanted = attributes.get("for", "all")
+        word = "string[]" if attributes.get(f"{OURS} list") == "true" else _TYPES.get(type, "string")
+        wanted = RDF if _told(attributes) else attributes.get("for", "all")
         self._keys[self._key] = (name, word, wanted)
         for element, table in (("node", self.nodes), ("edge", self.edges)):
-            if wanted in (element, "all") and not _role(element, name):
+            if wanted in (element, "all") and not role(element, name):
                 table.columns[f"{name}:{word}"] = word
 
     def _end(self, name: str) -> None:
@@ -229,31 +237,39 @@ class _Reader:
                 for owner in self._defaults:
                     if wanted in (owner, "all"):
                         self._set(self._defaults[owner], owner, name, word)
+            case "data" if self._open and self._keys.get(self._key, ("", "", ""))[2] == RDF:
+                if self._open[-1] == "graph":
+                    self._lines.append("".join(self._text or ()) + "\n")
             case "data" if self._open and self._open[-1] in ("node", "edge"):
                 if self._key in self._keys:
                     self._set(self._rows[-1], self._open[-1], *self._keys[self._key][:2])
                 else:
                     self._bad(f"no key '{self._key}' is declared", "keys stand before the graph")
             case "node":
-                row = {":LABEL": [self._mapping.label] if self._mapping.label else [], **self._defaults["node"]}
+                row = self._defaults["node"] | (own := self._rows.pop())
+                label = [self._mapping.label] if self._mapping.label else []
+                row[":LABEL"] = own[":LABEL"] or self._defaults["node"].get(":LABEL", label)
                 self._add(self.nodes, row)
             case "edge":
-                self._add(self.edges, {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]})
+                row = {":TYPE": self._mapping.type or "edge", **self._defaults["edge"], **self._rows.pop()}
+                self._add(self.edges, row)
         if element in ("data", "default"):
             self._text = None
 
     def _add(self, table: _Table, row: dict[str, Any]) -> None:
-        """Take the row of an element that ends; one without its identifiers was told."""
-        row |= self._rows.pop()
-        if None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
+        """Take the row of an element that ends, unless RDF tells it; one without its identifiers was told of."""
+        if not row.pop(RDF) and None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
             table.add(row)
 
     def _set(self, row: dict[str, Any], element: str, name: str, word: str) -> None:
         """Put the text that was read where it belongs."""
         text = "".join(self._text or ())
-        role = _role(element, name)
-        if role:
-            row[role] = [label for label in text.split(";") if label] if role == ":LABEL" else text
+        wanted = role(element, name)
+        if wanted == ":LABEL":
+            row[wanted] = [*row.get(wanted, ()), *(label for label in text.split(";") if label)]
+            return
+        if wanted:
+            row[wanted] = text
             return
         try:
             row[f"{name}:{word}"] = _value(text, word)
@@ -261,7 +277,12 @@ class _Reader:
             self._bad(f"'{text[:100]}' is no {word.removesuffix('[]')}, as the key of '{name}' says")
 
 
-def _role(element: str, name: str) -> str | None:
+def _told(attributes: dict[str, str]) -> bool:
+    """Whether RDF tells what has these attributes."""
+    return attributes.get(f"{OURS} rdf") == "true"
+
+
+def role(element: str, name: str) -> str | None:
     """The column of a table's own that a name stands for."""
     if element == "node":
         return ":LABEL" if name in ("labels", "label") else None

@@ -26,14 +26,12 @@ from collections.abc import Collection, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 from typing import NoReturn
-from urllib.parse import quote
 
 from graphdb.errors import LoadError, nearest
-from graphdb.storage.terms import DEFAULT_NAMESPACE
+from graphdb.storage.terms import DEFAULT_NAMESPACE, default_iri, default_name
 
 IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
 BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
-UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
 
 _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
@@ -134,7 +132,7 @@ def name_iri(name: str) -> str:
     """Return the IRI of a label or key: itself, or the name in the database's own namespace."""
     if re.fullmatch(IRI, name):
         return name
-    return DEFAULT_NAMESPACE + (quote(name, safe="/:@!$&'()*+,;=~") if re.search(UNSAFE, name) else name)
+    return default_iri(name)
 
 
 def bare_name(iri: str) -> str:
@@ -143,5 +141,5 @@ def bare_name(iri: str) -> str:
     >>> bare_name("urn:graphdb:name"), bare_name("urn:graphdb:x:y"), bare_name("http://x/y")
     ('name', 'urn:graphdb:x:y', 'http://x/y')
     """
-    name = iri.removeprefix(DEFAULT_NAMESPACE)
+    name = default_name(iri) if iri.startswith(DEFAULT_NAMESPACE) else iri
     return name if name_iri(name) == iri else iri

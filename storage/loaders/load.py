@@ -26,7 +26,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.config import LOADS
@@ -43,6 +42,7 @@ from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
+from graphdb.storage.scratch import SPILLED, scratch
 from graphdb.storage.texts import LONG, compressing
 
 if TYPE_CHECKING:
@@ -223,8 +223,8 @@ def _spill(folder: str | None) -> Iterator[str]:
     try:
         if folder is not None:
             os.makedirs(folder, exist_ok=True)
-        with TemporaryDirectory(prefix="graphdb-", dir=folder) as made:
-            yield made
+        with scratch(SPILLED, folder) as made:
+            yield str(made)
     except OSError as error:
         where = f"'{folder}'" if folder is not None else "the directory of temporary files"
         raise StorageError(

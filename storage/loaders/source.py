@@ -47,6 +47,7 @@ class Source:
         self._ended = False
         self._seen = 0
         self._bit, self._at = b"", 0
+        self._unchecked = bytearray()
         self._again = b""
         self.consumed = 0
 
@@ -63,6 +64,8 @@ class Source:
         while not self._rest:
             chunk, self.consumed = next(self._chunks, (b"", self.consumed))
             if not self.closely or not chunk:
+                if self._unchecked:
+                    self._check(bytes(self._unchecked))
                 self._check(chunk)
             if not chunk:
                 return b""
@@ -87,7 +90,10 @@ class Source:
         if self.closely:
             self._at += len(self._bit)
             self._bit = piece
-            self._check(piece)
+            self._unchecked += piece
+            if piece.endswith(b">") or len(self._unchecked) >= 1 << 18:  # of a long tag not at every piece
+                self._check(bytes(self._unchecked))
+                self._unchecked.clear()
             if self._outline is not None:
                 self._outline.add(piece)
         return piece

@@ -22,10 +22,10 @@ from graphdb.storage.loaders import delimited, values
 from graphdb.storage.loaders.delimited import literal as _text
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
-from graphdb.storage.loaders.headers import BLANK, IRI, UNSAFE, Column, Mapping, name_iri
+from graphdb.storage.loaders.headers import BLANK, IRI, Column, Mapping, name_iri
 from graphdb.storage.loaders.places import CsvFile
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_REIFIES, RDF_TYPE, VERTEX, escaped
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, escaped
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,24 +1,24 @@
-"""Exporting the graph: which format, which compression, and a file that is there as a whole or not at all."""
+"""Exporting the graph: which format, and how it is written; where to is the matter of :mod:`.targets`."""
 
 from __future__ import annotations
 
-import gzip
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from graphdb.config import memory_bytes
 from graphdb.errors import GraphDBError, StorageError, nearest
+from graphdb.storage.scratch import SPILLED, scratch
 from graphdb.storage.writers.graphs import Graphs, chosen
+from graphdb.storage.writers.pace import Pace
+from graphdb.storage.writers.targets import STREAM, opened, refuse_databases, whole_folder
 
 if TYPE_CHECKING:
     import duckdb
 
-Write = Callable[[Any, Any], int]
-"""Writes the graph behind a connection to a file; returns how many statements (vertices and edges) it wrote."""
+    from graphdb.progress import Progress
 
 _FORMATS = {
     ".nt": "ntriples", ".ntriples": "ntriples", ".nq": "nquads", ".nquads": "nquads", ".ttl": "turtle",
@@ -37,13 +37,16 @@ def export(
     format: str | None,
     prefixes: dict[str, str],
     graphs: Graphs | None = None,
+    progress: Progress | None = None,
+    spill: str | None = None,
+    memory: int = 256 << 20,
 ) -> int:
     """Write the graph to ``path``, in place of what is there; return the number of statements written.
 
     Parameters
     ----------
     path
-        A file, or for Parquet a folder.  ``.gz`` and ``.zst`` compress.
+        A file, or for Parquet a folder.  ``.gz`` and ``.zst`` compress.  ``-`` is standard output.
     format
         ``"ntriples"``, ``"nquads"``, ``"turtle"``, ``"trig"``, ``"graphml"`` or ``"parquet"``, where the name does not
         tell.
@@ -51,6 +54,12 @@ def export(
         Prefixes that Turtle and TriG are written with.
     graphs
         Which graphs: see :mod:`.graphs`.
+    progress
+        Told the share that is written, and how many statements these are.
+    spill
+        The directory for what does not fit into memory.
+    memory
+        Bytes that DuckDB may have beside what it has.
 
     Raises
     ------
@@ -62,25 +71,60 @@ def export(
     """
     target = Path(path)
     wanted = _format(target, format)
-    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)):
-        return _export(connection, target, wanted, prefixes)
+    refuse_databases(connection, target)
+    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)), _roomy(connection, memory):
+        pace = Pace(connection, f"writing {target.name}", progress)
+        try:
+            return _written(connection, target, wanted, prefixes, pace, spill, memory)
+        except OSError as error:
+            raise _told(error, target) from error
 
 
-def _export(connection: duckdb.DuckDBPyConnection, target: Path, wanted: str, prefixes: dict[str, str]) -> int:
+def _written(
+    connection: duckdb.DuckDBPyConnection,
+    target: Path,
+    wanted: str,
+    prefixes: dict[str, str],
+    pace: Pace,
+    spill: str | None,
+    memory: int,
+) -> int:
     """Write the chosen graphs in a format."""
     from graphdb.storage.writers import graphml, parquet, text
 
+    if wanted == "parquet":
+        with whole_folder(target, parquet.FILES) as folder:
+            return parquet.write(connection, folder, pace, memory)
+    if wanted == "graphml":
+        with opened(target) as file:
+            return graphml.write(connection, file, pace, memory)
+    with scratch(SPILLED, spill) as folder, opened(target) as file:
+        return text.write(connection, file, wanted, prefixes, pace, folder, memory)
+
+
+@contextmanager
+def _roomy(connection: duckdb.DuckDBPyConnection, memory: int) -> Iterator[None]:
+    """Let DuckDB have as much more memory, which no match needs meanwhile."""
+    [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    connection.execute(f"SET memory_limit = '{memory_bytes(limit) + memory}B'")
     try:
-        if wanted == "parquet":
-            with _whole(target) as folder:
-                folder.mkdir()
-                return parquet.write(connection, folder)
-        with _whole(target) as made, _opened(made, target.suffix.lower()) as file:
-            if wanted == "graphml":
-                return graphml.write(connection, file)
-            return text.write(connection, file, wanted, prefixes)
-    except OSError as error:
-        raise StorageError(f"cannot write '{target}': {error.strerror or error}") from error
+        yield
+    finally:
+        connection.execute(f"SET memory_limit = '{limit}'")
+
+
+def _told(error: OSError, target: Path) -> Exception:
+    """Return what to raise for an error of writing, or one of DuckDB's that came through Arrow as one."""
+    import duckdb
+
+    said = str(error)
+    if error.errno is None and "Out of Memory" in said:
+        return duckdb.OutOfMemoryException(said.splitlines()[0])
+    if error.errno is None and "interrupt" in said.lower():
+        return duckdb.InterruptException(said)
+    if isinstance(error, BrokenPipeError) and str(target) == STREAM:
+        return error  # who reads standard output has enough
+    return StorageError(f"cannot write '{target}': {error.strerror or error}")
 
 
 def _format(path: Path, format: str | None) -> str:
@@ -94,6 +138,8 @@ def _format(path: Path, format: str | None) -> str:
                 f"unknown format '{format}'", hint=f"did you mean {close[0]}?" if close else f"the formats are {known}"
             )
         return name
+    if str(path) == STREAM:
+        raise GraphDBError("standard output does not tell the format", hint="state it: nt, nq, ttl, trig or graphml")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in _PACKED:
         suffixes.pop()
@@ -103,29 +149,3 @@ def _format(path: Path, format: str | None) -> str:
             hint="name it .nt, .nq, .ttl, .trig, .graphml or .parquet (.gz and .zst compress), or state the format",
         )
     return _FORMATS[suffixes[-1]]
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; what is there at the end takes the place of ``path``."""
-    with TemporaryDirectory(prefix=".graphdb-", dir=path.absolute().parent) as folder:
-        made = Path(folder) / "made"
-        yield made
-        if made.is_dir() and path.is_dir():
-            shutil.rmtree(path)
-        os.replace(made, path)
-
-
-@contextmanager
-def _opened(path: Path, suffix: str) -> Iterator[Any]:
-    """Open a file for writing, compressed as the name says."""
-    with ExitStack() as stack:
-        raw = stack.enter_context(path.open("wb"))
-        if suffix == ".gz":
-            yield stack.enter_context(gzip.GzipFile("", "wb", 6, raw))
-        elif suffix == ".zst":
-            import zstandard
-
-            yield stack.enter_context(zstandard.ZstdCompressor().stream_writer(raw, closefd=False))
-        else:
-            yield raw

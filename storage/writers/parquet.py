@@ -11,17 +11,21 @@ together they are the same graph.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
 from graphdb.storage.append import DEFAULT_GRAPH
 from graphdb.storage.loaders.headers import bare_name
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, XSD
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.writers.graphs import EDGES, QUADS, TRIPLES
+from graphdb.storage.writers.pace import Pace, ranges
+from graphdb.storage.writers.terms import HELD
 
 if TYPE_CHECKING:
     import duckdb
+    from pyarrow import parquet as files
 
 _WORDS = {"lexical": "string", "integer": "int", "boolean": "boolean", "number": "double", "date": "date",
           "datetime": "localdatetime"}  # fmt: skip
@@ -45,106 +49,138 @@ LEFT JOIN {TRIPLES} AS known
 """
 
 _VALUES = f"""
-CREATE OR REPLACE TEMP TABLE _graphdb_values AS
-SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, literal.*, CASE
-        WHEN language IS NOT NULL OR {{other}} THEN NULL
-        WHEN datatype IS NULL THEN 'lexical'
-        WHEN datatype = '{XSD}integer' AND lexical = integer::VARCHAR THEN 'integer'
-        WHEN datatype = '{XSD}boolean' AND lexical = boolean::VARCHAR THEN 'boolean'
-        WHEN datatype = '{XSD}double' AND isfinite(number) AND lexical = number::VARCHAR THEN 'number'
-        WHEN datatype = '{XSD}date' AND lexical = date::VARCHAR THEN 'date'
-        WHEN datatype = '{XSD}dateTime' AND lexical = replace(datetime::VARCHAR, ' ', 'T') THEN 'datetime'
-    END AS held
+CREATE OR REPLACE TEMP VIEW _graphdb_{{name}} AS
+SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, literal.*, CASE WHEN NOT ({{other}}) THEN {HELD} END
+    AS held
 FROM {{source}} JOIN _graphdb.literal AS literal ON literal.id = {{value}}
 """
 """Literals with the column of the table ``literal`` that holds them exactly, or NULL."""
 
 _COLUMNS = """
-SELECT key, iri, any_value(held) FROM _graphdb_values JOIN _graphdb.resource AS name ON name.id = key
-GROUP BY key, iri HAVING count(held) = count(*) AND count(DISTINCT held) = 1
-AND NOT bool_or(held = 'lexical' AND lexical = '') ORDER BY key
+SELECT key, iri, any_value(held) FROM {values} JOIN _graphdb.resource AS name ON name.id = key
+GROUP BY key, iri HAVING count(held) = count(*) AND count(DISTINCT held) = 1 ORDER BY key
 """
 
 
-def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> int:
-    """Write the three tables; return the number of rows."""
+FILES = NODES, EDGE_ROWS, LITERALS = "nodes.parquet", "edges.parquet", "literals.parquet"
+"""The names of the tables."""
+
+_BYTES = 400
+"""What a triple takes in DuckDB while it becomes part of a row."""
+
+_ROWS = 100_000
+"""Rows of a group of rows in a file."""
+
+
+def write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, memory: int) -> int:
+    """Write the three tables; return the number of rows.
+
+    Parameters
+    ----------
+    memory
+        Bytes for rows on their way.
+    """
+    try:
+        return _write(connection, folder, pace, memory // _BYTES)
+    finally:
+        for view in ("values", "edge_values", "edges", "placed"):
+            connection.execute(f"DROP VIEW IF EXISTS temp._graphdb_{view}")
+
+
+def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most: int) -> int:
+    """Write them, of at most about so many triples at a time."""
+    from pyarrow import parquet
+
     for view in (_PLACED, _NAMED):
         connection.execute(view)
     type, where = _type(connection), _where(connection)
     source = f"(FROM _graphdb_placed WHERE object >= {LITERAL_BASE} AND label <> {type})"
     connection.execute(
-        _VALUES.format(subject="subject", graph="graph", key="label", value="object", other="false", source=source)
-    )
-    columns, aggregates, keys = _held(connection)
-    resources = "JOIN _graphdb.resource AS name ON name.id = subject"
-    rows = _copy(
-        connection,
-        folder / "nodes.parquet",
-        f"""
-        WITH labelled AS (
-            SELECT subject, graph, list(iri ORDER BY iri ASC) AS labels FROM _graphdb_placed
-            JOIN _graphdb.resource ON id = object WHERE label = {type} GROUP BY subject, graph
-        ),
-        valued AS (
-            SELECT subject, graph{aggregates} FROM _graphdb_values WHERE key IN ({keys}) GROUP BY subject, graph
+        _VALUES.format(
+            name="values", subject="subject", graph="graph", key="label", value="object", other="false", source=source
         )
-        SELECT iri AS ":ID", coalesce(labels, []) AS ":LABEL"{where}{columns}
-        FROM labelled FULL JOIN valued USING (subject, graph) {resources}
-        """,
     )
-    others = f"""
-        SELECT name.iri AS ":START_ID", key.iri AS ":TYPE", lexical AS ":VALUE", datatype AS ":DATATYPE",
-            language AS ":LANGUAGE"{where}
-        FROM _graphdb_values {resources} JOIN _graphdb.resource AS key ON key.id = _graphdb_values.key
-        WHERE _graphdb_values.key NOT IN ({keys})
-        UNION ALL
-        SELECT name.iri, '{RDF_TYPE}', lexical, datatype, language{where}
-        FROM _graphdb_placed JOIN _graphdb.literal AS literal ON literal.id = object {resources}
-        WHERE label = {type}
-    """
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_others AS {others}")
     no_row = f"object >= {LITERAL_BASE}"  # an edge to a literal has no row among the edges
     source = "_graphdb.edge_property JOIN _graphdb_edges USING (label, subject, object, ordinal)"
     connection.execute(
-        _VALUES.format(subject="name", graph=str(DEFAULT_GRAPH), key="key", value="value", other=no_row, source=source)
-    )
-    columns, aggregates, keys = _held(connection)
+        _VALUES.format(
+            name="edge_values", subject="subject", graph=str(DEFAULT_GRAPH), key="key", value="value",
+            other=no_row, source=source,
+        ).replace("SELECT", "SELECT name,", 1)
+    )  # fmt: skip
+    resources = "JOIN _graphdb.resource AS name ON name.id = subject"
+    columns, aggregates, keys = _held(connection, "_graphdb_values")
+    edge_columns, edge_aggregates, edge_keys = _held(connection, "_graphdb_edge_values")
     edges = "_graphdb_edges LEFT JOIN _graphdb_placed USING (label, subject, object)"
-    rows += _copy(
-        connection,
-        folder / "edges.parquet",
-        f"""
-        WITH valued AS (SELECT subject AS name{aggregates} FROM _graphdb_values WHERE key IN ({keys}) GROUP BY subject)
+
+    def nodes(within: str) -> str:
+        return f"""
+        WITH labelled AS (
+            SELECT subject, graph, list(iri ORDER BY iri ASC) AS labels FROM _graphdb_placed
+            JOIN _graphdb.resource ON id = object WHERE label = {type} AND {within} GROUP BY subject, graph
+        ),
+        valued AS (
+            SELECT subject, graph{aggregates} FROM _graphdb_values WHERE key IN ({keys}) AND {within}
+            GROUP BY subject, graph
+        )
+        SELECT iri AS ":ID", coalesce(labels, []) AS ":LABEL"{where}{columns}
+        FROM labelled FULL JOIN valued USING (subject, graph) {resources}
+        """
+
+    def edge_rows(within: str) -> str:
+        return f"""
+        WITH valued AS (
+            SELECT name{edge_aggregates} FROM _graphdb_edge_values WHERE key IN ({edge_keys}) AND {within} GROUP BY name
+        )
         SELECT start.iri AS ":START_ID", type.iri AS ":TYPE", stop.iri AS ":END_ID", name AS ":REIFIER",
-            asserted AS ":ASSERTED"{where}{columns}
+            asserted AS ":ASSERTED"{where}{edge_columns}
         FROM (
             SELECT label, subject, object, graph, NULL AS name, true AS asserted FROM _graphdb_placed
             ANTI JOIN _graphdb_edges USING (label, subject, object)
-            WHERE object < {LITERAL_BASE} AND label <> {type}
-            UNION ALL SELECT label, subject, object, graph, name, asserted FROM {edges}
+            WHERE object < {LITERAL_BASE} AND label <> {type} AND {within}
+            UNION ALL SELECT label, subject, object, graph, name, asserted FROM {edges} WHERE {within}
         ) LEFT JOIN valued USING (name)
         JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
         JOIN _graphdb.resource AS stop ON stop.id = object
-        """,
-    )
-    rows += _copy(
-        connection,
-        folder / "literals.parquet",
-        f"""
-        SELECT *, NULL::VARCHAR AS ":REIFIER", true AS ":ASSERTED" FROM _graphdb_others UNION ALL
-        SELECT subject, key.iri, lexical, datatype, language{where}, NULL, true
-        FROM _graphdb_values JOIN _graphdb.resource AS key ON key.id = _graphdb_values.key
-        WHERE _graphdb_values.key NOT IN ({keys})
+        """
+
+    def literals(within: str) -> str:
+        return f"""
+        SELECT name.iri AS ":START_ID", key.iri AS ":TYPE", lexical AS ":VALUE", datatype AS ":DATATYPE",
+            language AS ":LANGUAGE"{where}, NULL::VARCHAR AS ":REIFIER", true AS ":ASSERTED"
+        FROM _graphdb_values {resources} JOIN _graphdb.resource AS key ON key.id = _graphdb_values.key
+        WHERE _graphdb_values.key NOT IN ({keys}) AND {within}
+        UNION ALL
+        SELECT name.iri, '{RDF_TYPE}', lexical, datatype, language{where}, NULL, true
+        FROM _graphdb_placed JOIN _graphdb.literal AS literal ON literal.id = object {resources}
+        WHERE label = {type} AND {within}
+        UNION ALL
+        SELECT name, key.iri, lexical, datatype, language{where}, NULL, true
+        FROM _graphdb_edge_values JOIN _graphdb.resource AS key ON key.id = _graphdb_edge_values.key
+        WHERE _graphdb_edge_values.key NOT IN ({edge_keys}) AND {within}
         UNION ALL
         SELECT start.iri, type.iri, lexical, datatype, language{where}, name, asserted
         FROM {edges} JOIN _graphdb.literal AS literal ON literal.id = object
         JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
-        """,
-    )
-    for table in ("_graphdb_values", "_graphdb_others"):
-        connection.execute(f"DROP TABLE temp.{table}")
-    for view in ("_graphdb_edges", "_graphdb_placed"):
-        connection.execute(f"DROP VIEW temp.{view}")
+        WHERE {within}
+        """
+
+    rows = triples = 0
+    for name, table in ((NODES, nodes), (EDGE_ROWS, edge_rows), (LITERALS, literals)):
+        writer: files.ParquetWriter | None = None
+        with ExitStack() as stack:
+            for first, end, share in ranges(connection, most):
+                sql = table(f"subject >= {first} AND subject < {end}")
+                with connection.sql(sql).to_arrow_reader(_ROWS) as reader:
+                    if writer is None:
+                        writer = parquet.ParquetWriter(folder / name, reader.schema, compression="zstd")
+                        stack.enter_context(writer)
+                    for batch in reader:
+                        writer.write_batch(batch)
+                        rows += batch.num_rows
+                triples += share
+                pace.tell(triples // 3)
+    pace.end(rows)
     return rows
 
 
@@ -160,20 +196,13 @@ def _type(connection: duckdb.DuckDBPyConnection) -> int:
     return int(found[0][0]) if found else -1
 
 
-def _held(connection: duckdb.DuckDBPyConnection) -> tuple[str, str, str]:
+def _held(connection: duckdb.DuckDBPyConnection, values: str) -> tuple[str, str, str]:
     """SQL of the columns of properties, of what they are aggregated from, and the keys that have one."""
     columns = aggregates = ""
     keys = ["-1"]
-    for key, iri, held in connection.execute(_COLUMNS).fetchall():
+    for key, iri, held in connection.execute(_COLUMNS.format(values=values)).fetchall():
         name = quoted(f"{bare_name(iri)}:{_WORDS[held]}[]")
         columns += f", {name}"
         aggregates += f", list({held} ORDER BY id ASC) FILTER (key = {key}) AS {name}"
         keys.append(str(key))
     return columns, aggregates, ", ".join(keys)
-
-
-def _copy(connection: duckdb.DuckDBPyConnection, path: Path, sql: str) -> int:
-    """Write a query's rows to a Parquet file."""
-    text = str(path).replace("'", "''")
-    [(count,)] = connection.execute(f"COPY ({sql}) TO '{text}' (FORMAT parquet, COMPRESSION zstd)").fetchall()
-    return int(count)

@@ -1,4 +1,4 @@
-"""The graph as RDF text: N-Triples and N-Quads by SQL, Turtle and TriG from these by pyoxigraph.
+"""The graph as RDF text: N-Triples and N-Quads of the texts of terms, Turtle and TriG from these by pyoxigraph.
 
 N-Triples and Turtle hold one graph; N-Quads and TriG hold the named graphs too.
 """
@@ -8,52 +8,34 @@ from __future__ import annotations
 import io
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from graphdb.storage.append import DEFAULT_GRAPH
-from graphdb.storage.arrow import string_bytes
-from graphdb.storage.terms import RDF_REIFIES, escaped
+from graphdb.storage.arrow import string_bytes, values
+from graphdb.storage.terms import RDF_REIFIES
 from graphdb.storage.writers.graphs import EDGES, QUADS, TRIPLES
+from graphdb.storage.writers.terms import LITERAL, RESOURCE, Terms
 
 if TYPE_CHECKING:
     import duckdb
+
+    from graphdb.storage.writers.pace import Pace
 
 ROWS = 50_000
 """Lines that are fetched at a time."""
 
 
-_TERMS = f"""
-WITH resource AS (
-    SELECT id, CASE WHEN starts_with(iri, '_:') THEN iri ELSE '<' || iri || '>' END AS text FROM _graphdb.resource
-),
-literal AS (
-    SELECT id, '"' || {escaped("lexical")} || '"' || CASE
-        WHEN language IS NOT NULL THEN '@' || language WHEN datatype IS NOT NULL THEN '^^<' || datatype || '>' ELSE ''
-    END AS text FROM _graphdb.literal
-),
-term AS (FROM resource UNION ALL FROM literal)
-"""
-
-_TRIPLES = f"""
-SELECT subject.text || ' ' || label.text || ' ' || object.text || ' .' || chr(10) AS line
-FROM {TRIPLES} AS triple
-JOIN resource AS subject ON subject.id = triple.subject
-JOIN resource AS label ON label.id = triple.label
-JOIN term AS object ON object.id = triple.object
-"""
+_TRIPLES = f"SELECT subject, label, object FROM {TRIPLES}"
 
 _QUADS = f"""
-SELECT subject.text || ' ' || label.text || ' ' || object.text
-    || CASE WHEN graph.text IS NULL THEN '' ELSE ' ' || graph.text END || ' .' || chr(10) AS line
-FROM {TRIPLES} AS triple
-LEFT JOIN {QUADS} AS quad USING (label, subject, object)
-JOIN resource AS subject ON subject.id = triple.subject
-JOIN resource AS label ON label.id = triple.label
-JOIN term AS object ON object.id = triple.object
-LEFT JOIN resource AS graph ON graph.id = quad.graph AND quad.graph <> {DEFAULT_GRAPH}
+SELECT subject, label, object, coalesce(quad.graph, {DEFAULT_GRAPH}) AS graph
+FROM {TRIPLES} AS triple LEFT JOIN {QUADS} AS quad USING (label, subject, object)
 """
 
 _EDGES = f"""
+WITH resource AS (SELECT id, {RESOURCE} AS text FROM _graphdb.resource),
+term AS (FROM resource UNION ALL SELECT id, {LITERAL} FROM _graphdb.literal),
 named AS (
     SELECT edge.*, coalesce(resource.text, '_:e' || edge.label || '_' || edge.subject || '_' || edge.object || '_'
         || edge.ordinal) AS name
@@ -72,29 +54,53 @@ JOIN resource AS key ON key.id = property.key JOIN term AS value ON value.id = p
 """Edges with identity, as reifiers; one that has none gets a blank node."""
 
 
-def lines(connection: duckdb.DuckDBPyConnection, quads: bool, ordered: bool = False) -> Generator[Any]:
+def lines(connection: duckdb.DuckDBPyConnection, terms: Terms, quads: bool, ordered: bool = False) -> Generator[Any]:
     """Yield Arrow arrays of lines of N-Triples or N-Quads."""
-    triples = f"{_TERMS} {_QUADS if quads else _TRIPLES}"
+    import pyarrow as pa
+    from pyarrow import compute
+
+    triples = _QUADS if quads else _TRIPLES
     if ordered:  # so that Turtle names each graph and each subject once
-        graph = "quad.graph ASC NULLS FIRST, " if quads else ""
-        triples += f"ORDER BY {graph}triple.subject ASC, triple.label ASC, triple.object ASC"
-    for sql in (triples, f"{_TERMS}, {_EDGES}"):
-        with connection.sql(sql).to_arrow_reader(ROWS) as reader:  # nothing else can be asked while one is open
-            for batch in reader:
-                yield batch.column(0)
+        triples += f" ORDER BY {'graph ASC, ' if quads else ''}subject ASC, label ASC, object ASC"
+    blank, end = (pa.scalar(text, pa.large_string()) for text in (" ", ".\n"))
+    with connection.sql(triples).to_arrow_reader(ROWS) as reader:  # nothing else can be asked while one is open
+        for batch in reader:
+            texts = [terms.of(values(column)) for column in batch.columns]
+            yield compute.binary_join_element_wise(*texts, end, blank, null_handling="skip")
+    with connection.sql(_EDGES).to_arrow_reader(ROWS) as reader:
+        for batch in reader:
+            yield batch.column(0)
 
 
-def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], format: str, prefixes: dict[str, str]) -> int:
-    """Write the graph; return the number of statements."""
+def write(
+    connection: duckdb.DuckDBPyConnection,
+    file: IO[bytes],
+    format: str,
+    prefixes: dict[str, str],
+    pace: Pace,
+    folder: Path,
+    memory: int,
+) -> int:
+    """Write the graph; return the number of statements.
+
+    Parameters
+    ----------
+    folder
+        Where the texts of terms are kept meanwhile.
+    memory
+        How many bytes of them may be read into memory.
+    """
     quads = format in ("nquads", "trig")
     plain = format in ("ntriples", "nquads")
-    with closing(lines(connection, quads, ordered=not plain)) as arrays:
-        source = _Lines(arrays)
+    terms = Terms(connection, folder, memory)
+    with closing(lines(connection, terms, quads, ordered=not plain)) as arrays:
+        source = _Lines(arrays, pace)
         if plain:
-            while text := source.read(1 << 20):
+            for text in source.pieces():
                 file.write(text)
         else:
             _write_grouped(source, file, quads, prefixes)
+    pace.end(source.count)
     return source.count
 
 
@@ -112,10 +118,18 @@ def _write_grouped(source: _Lines, file: IO[bytes], quads: bool, prefixes: dict[
 class _Lines(io.RawIOBase):
     """Arrow arrays of lines as a file that is read."""
 
-    def __init__(self, arrays: Iterator[Any]) -> None:
+    def __init__(self, arrays: Iterator[Any], pace: Pace) -> None:
         self._arrays = arrays
+        self._pace = pace
         self._rest = memoryview(b"")
         self.count = 0
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield the bytes of one array after the other."""
+        for array in self._arrays:
+            self.count += len(array)
+            yield string_bytes(array)
+            self._pace.tell(self.count)
 
     def readable(self) -> bool:
         return True
@@ -127,6 +141,7 @@ class _Lines(io.RawIOBase):
                 return 0
             self.count += len(array)
             self._rest = string_bytes(array)
+            self._pace.tell(self.count)
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]

@@ -124,6 +124,14 @@ def test_positive(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnectio
         assert found == expected
 
 
+@pytest.mark.parametrize("index", _cases("positive", "eval", "c14n")[:1])
+def test_the_lists_name_tests(index: dict[str, Any]) -> None:
+    """What is excluded is there, and in one list; that it still goes otherwise is tested with each."""
+    names = {case.id for case in _cases("positive", "eval", "c14n")}
+    assert not (LIBRARY | REFUSED | WITHOUT_GRAPH) - names
+    assert len(LIBRARY | REFUSED | WITHOUT_GRAPH) == len(LIBRARY) + len(REFUSED) + len(WITHOUT_GRAPH)
+
+
 @pytest.mark.parametrize("case", _cases("negative"))
 def test_negative(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
     with pytest.raises(LoadError):

@@ -14,6 +14,7 @@ import pytest
 
 import graphdb
 from graphdb.errors import StorageError
+from graphdb.storage.scratch import scratch
 from tests.benchmarks import kills
 
 LINES = "".join(f'<e:{i}> <e:p> "value {i} of a line that takes some room" .\n' for i in range(20_000))
@@ -130,6 +131,79 @@ def test_readers_and_writers(tmp_path: pathlib.Path) -> None:
             with pytest.raises(StorageError, match="read-only"):
                 attempt()
         assert db.query("MATCH (a)-[:<e:p>]->(b) RETURN count(*)").scalar() == 1
+
+
+def test_a_fork_leaves_the_database_alone(tmp_path: pathlib.Path) -> None:
+    """A forked process can neither read nor write what its parent has open; closing it there changes nothing."""
+    code = """
+import graphdb, os, sys
+db = graphdb.connect(sys.argv[1])
+db.query("CREATE (:A)")
+child = os.fork()
+if not child:
+    try:
+        db.query("CREATE (:B)")
+    except graphdb.StorageError as error:
+        print(error.message, flush=True)
+    db.close()
+    del db
+    os._exit(0)
+os.waitpid(child, 0)
+db.query("CREATE (:C)")
+print(db.query("MATCH (n) RETURN count(*)").scalar(), os.getpid())
+"""
+    ran = [sys.executable, "-c", code, str(tmp_path / "db.duckdb")]
+    told = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
+    count, process = told.splitlines()[-1].split()
+    assert told.startswith(f"the database was opened by process {process}, of which this one is a fork\n")
+    with graphdb.connect(tmp_path / "db.duckdb") as db:
+        assert int(count) == db.query("MATCH (n) RETURN count(*)").scalar() == 2
+
+
+def test_two_connections(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db.duckdb"
+    (tmp_path / "link.duckdb").symlink_to(path)
+    with graphdb.connect(path) as one, graphdb.connect(tmp_path / "link.duckdb") as other:
+        with pytest.raises(StorageError, match="is open in this process with other settings"):
+            graphdb.connect(path, read_only=True)
+        one.query("CREATE (:A)")
+        one.sql("BEGIN")
+        one.query("CREATE (:A)")
+        with pytest.raises(StorageError, match="another connection of this process is changing the same data"):
+            other.query("CREATE (:A)")
+        one.sql("COMMIT")
+        other.query("CREATE (:A)")
+        assert one.query("MATCH (a:A) RETURN count(*)").scalar() == 3
+
+
+def test_what_is_no_database(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.duckdb"
+    for content, message in (
+        (b"", "is an empty file"), (b"<e:a> <e:p> <e:b> .\n", "is not a database"),
+        (b"SQLite format 3\0".ljust(4096, b"\0"), "is a database of SQLite"),
+    ):  # fmt: skip
+        path.write_bytes(content)
+        with pytest.raises(StorageError, match=message):
+            graphdb.connect(path)
+        assert path.read_bytes() == content
+
+
+def test_what_killed_processes_left(tmp_path: pathlib.Path) -> None:
+    """Directories that nobody holds go at the next opening, those of the living stay."""
+    for name in (
+        "graphdb-deaddead.scratch",
+        ".graphdb-deaddead.scratch",
+        "graphdb-new_born.scratch",
+        "graphdb-ourdata",
+    ):
+        (tmp_path / name).mkdir()
+        if "new" not in name:
+            (tmp_path / name / "x").write_text("x")
+    with scratch("graphdb-", tmp_path) as held, graphdb.connect(tmp_path / "db.duckdb", spill=tmp_path) as db:
+        (held / "x").write_text("x")
+        db.query("CREATE (:A)")
+        left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert left == {"graphdb-ourdata", held.name}
 
 
 def test_spill_directory(tmp_path: pathlib.Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -72,8 +75,10 @@ def test_round_trip(written: str) -> None:
         (folder / "g.nq").write_text(written, encoding="utf-8", newline="")
         with graphdb.connect() as db:
             db.load(folder / "g.nq")
-            for name in ("out.nt", "out.nq.gz", "out.ttl", "out.trig.zst", "out.parquet"):
+            for name in ("out.nt", "out.nq.gz", "out.ttl", "out.trig.zst", "out.parquet", "out.graphml"):
                 quads = name.startswith(("out.nq", "out.trig", "out.parquet"))
+                if name == "out.graphml" and re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", written):
+                    continue  # XML cannot hold it
                 db.export(folder / name, graphs=None if quads else "union")
                 with graphdb.connect() as other:
                     other.load(str(folder / name / "*") if name == "out.parquet" else folder / name)
@@ -101,6 +106,7 @@ def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
     with _people(tmp_path) as db:
         graph = db.to_networkx()
         assert graph.nodes["1"] == {"name": "Ada & <co>", "age": 36, "labels": ["Person", "Author"]}
+        assert graph.nodes["3"] == {}
         assert _edges(graph) == [("1", "2", "knows", 1999), ("1", "2", "knows", 2000), ("2", "1", "likes", 0)]
         with graphdb.connect() as other:
             other.load(graph)
@@ -112,6 +118,34 @@ def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
     with graphdb.connect() as other, _people(tmp_path) as db:
         other.load(tmp_path / "g.graphml")
         assert canonical(other, False) == canonical(db, False)
+
+
+ODD = """
+CREATE (), (a:`A B`:`C;D` {labels: 'x', label: 1, type: true, `p<q`: ' '}), (b {v: 'x', old: date('-0044-03-15')}), (c {v: 1.5})
+CREATE (a)-[:`r s` {type: 'y', label: 2, `w x`: 1}]->(b), (a)-[:T {v: 'x'}]->(b), (a)-[:T {v: 1}]->(b), (b)-[:T]->(b)
+"""
+
+
+def test_odd_names_and_mixed_values(tmp_path: pathlib.Path) -> None:
+    """Names that can stand in no IRI, or that formats use themselves, and properties of several types."""
+
+    def seen(db: Any) -> list[list[str]]:
+        vertices = db.query("MATCH (n) RETURN labels(n), properties(n)")
+        edges = db.query("MATCH (a)-[r]->(b) RETURN properties(a), type(r), properties(r), properties(b)")
+        return [sorted(map(str, rows.fetchall())) for rows in (vertices, edges)]
+
+    with graphdb.connect() as db:
+        db.query(ODD)
+        assert db.query("MATCH (n:`A B`) RETURN n.`p<q`").scalar() == " "
+        for name in ("o.nt", "o.ttl", "o.parquet", "o.graphml"):
+            db.export(tmp_path / name)
+            with graphdb.connect() as other:
+                other.load(str(tmp_path / name / "*") if name == "o.parquet" else tmp_path / name)
+                assert seen(other) == seen(db), name
+        db.query("MATCH (n) REMOVE n.old")  # NetworkX has it as one of our dates
+        with graphdb.connect() as other:
+            other.load(db.to_networkx())
+            assert seen(other) == seen(db)
 
 
 names = st.sampled_from(["1", "a b", "é&<", "http://x/y"])
@@ -229,6 +263,43 @@ def test_named_graphs_are_not_lost_without_a_word(tmp_path: pathlib.Path) -> Non
         assert [path.name for path in tmp_path.iterdir()] == ["g.nq"]
         db.query("MATCH (s)-[e:<e:p>]->() RETURN count(*)")
         assert db.sql("SELECT count(*) FROM duckdb_views() WHERE view_name LIKE '%chosen%'").scalar() == 0
+
+
+def test_where_it_goes(tmp_path: pathlib.Path) -> None:
+    """A link stays one, a pipe is written to, and nothing that is no export is written over."""
+    (tmp_path / "a.nt").write_text('<e:a> <e:p> <e:b> .\n<e:a> <e:n> "x"@en .\n')
+    for name in ("tables.parquet", "other.parquet", ".graphdb-leftleft.scratch"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "nodes.parquet").write_text("old")
+    (tmp_path / "other.parquet" / "mine.txt").write_text("mine")
+    (tmp_path / "old.nt").write_text("old")
+    (tmp_path / "old.nt").chmod(0o640)
+    (tmp_path / "link.nt").symlink_to("old.nt")
+    os.mkfifo(tmp_path / "pipe.nt")
+    told: list[tuple[float, float, int, str]] = []
+    with graphdb.connect(tmp_path / "db.duckdb") as db:
+        db.load(tmp_path / "a.nt")
+        for name, message in (
+            ("db.duckdb", "is the database itself"), ("other.parquet", "has other files, such as mine.txt"),
+            ("old.nt", "are a folder"), ("tables.parquet", "is a directory"), ("-", "standard output does not tell"),
+        ):  # fmt: skip
+            format = {"db.duckdb": "nt", "old.nt": "parquet", "tables.parquet": "nt"}.get(name)
+            with pytest.raises(GraphDBError, match=message):
+                db.export(pathlib.Path("-") if name == "-" else tmp_path / name, format)
+        assert db.export(tmp_path / "link.nt", progress=lambda *now: told.append(now)) == 2
+        with ThreadPoolExecutor() as pool:
+            read = pool.submit((tmp_path / "pipe.nt").read_text)
+            db.export(tmp_path / "pipe.nt")
+        db.export(tmp_path / "tables.parquet")
+        assert db.query("MATCH (a)-[:<e:p>]->(b) RETURN count(*)").scalar() == 1
+    assert (tmp_path / "link.nt").is_symlink()
+    assert (tmp_path / "pipe.nt").is_fifo()
+    assert (tmp_path / "old.nt").read_text() == read.result() == (tmp_path / "a.nt").read_text()
+    assert (tmp_path / "old.nt").stat().st_mode & 0o777 == 0o640
+    assert (told[0][:3], told[-1][:3]) == ((0, 1, 0), (1, 1, 2))
+    files = {path.name: sorted(os.listdir(path)) for path in tmp_path.iterdir() if path.is_dir()}
+    names = ["edges.parquet", "literals.parquet", "nodes.parquet"]
+    assert files == {"tables.parquet": names, "other.parquet": ["mine.txt", "nodes.parquet"]}, "what was left is gone"
 
 
 def test_prefixes_are_written(tmp_path: pathlib.Path) -> None:
