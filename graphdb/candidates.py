@@ -29,11 +29,12 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
+from graphdb.storage.arrow import numbers, strings
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import term_counts
-from graphdb.storage.few import Held
 from graphdb.storage.graph import DataGraph
+from graphdb.storage.held import Held
 from graphdb.storage.sets import both, each_once
 from graphdb.storage.terms import RDF_TYPE, Kind
 from graphdb.storage.triples import TripleStore
@@ -42,6 +43,8 @@ from graphdb.values import EDGE, NODE, TERM, Type, type_of_kinds
 
 if TYPE_CHECKING:
     import duckdb
+
+    from graphdb.storage.degrees import Degrees
 
 Ids = NDArray[np.int64]
 
@@ -75,6 +78,8 @@ class Snapshot:
     properties: Properties
     lookup: Lookup
     edges: Edges
+    degrees: Degrees | None = None
+    """What is held of them for writing."""
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
@@ -92,6 +97,7 @@ class Snapshot:
             self.store.type_label,
             {label.id: astuple(label)[2:] for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
+            self.degrees,
         )
 
 
@@ -359,10 +365,12 @@ def take_snapshot(
     former: tuple[Snapshot, list[Changes]] | None = None,
     *,
     subclasses: bool = False,
+    degrees: Degrees | None = None,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
-    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  Writing gets
+    ``degrees``.
     """
     with connection.guard() as raw:
         names = None if former is None or subclasses else _followed(raw, *former)
@@ -401,6 +409,7 @@ def take_snapshot(
         properties,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
+        degrees,
         ids=known,
     )
 
@@ -431,7 +440,7 @@ def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
     import pyarrow as pa
 
     ids, spelled = list(names.spellings), list(names.spellings.values())
-    raw.register(NAMES_VIEW, pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array(spelled, pa.string())}))
+    raw.register(NAMES_VIEW, pa.table({"id": numbers(np.array(ids, np.int64)), "name": strings(spelled)}))
 
 
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:

@@ -37,6 +37,7 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wante
 from graphdb.plan.counting import WORTH, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
 from graphdb.rows import Parameters, Rows
+from graphdb.storage.arrow import numbers
 from graphdb.storage.sets import both, each_once
 from graphdb.storage.sketch import IN, OUT
 from graphdb.typed import Typed
@@ -147,7 +148,7 @@ def _test(
 
     edges, choice, edge = snapshot.edges, bound.choices[number], bound.edges[number]
     table = edges.table(choice.labels)
-    columns: dict[str, Any] = {"number": pa.array(np.arange(len(table)))}
+    columns: dict[str, Any] = {"number": numbers(np.arange(len(table)))}
     known: dict[ast.Expression, Typed] = {}
     absent: dict[ast.Expression, Typed] = {}
     for part in walk(tuple(conditions)):
@@ -393,21 +394,19 @@ class Chooser:
 
     def columns(self, block: Block) -> dict[str, pa.Array]:
         """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
-        import pyarrow as pa
-
         found: dict[str, pa.Array] = {}
         for number, choice, _ in self._choices:
             if number not in (*self._needs.edges, *self._needs.facts):
                 continue
             chosen = block.columns[f"#n{number}"]
             if choice.parallel and number in self._needs.edges:
-                found[f"o{number}"] = pa.array(self._ordinals(number, chosen))
+                found[f"o{number}"] = numbers(self._ordinals(number, chosen))
             for key in dict.fromkeys(choice.facts.values()):
                 values = self._snapshot.edges.values(choice.labels, key)
                 if _is_run(chosen):
                     found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
                 else:
-                    found[f"f{number}_{key}"] = values.take(pa.array(chosen, mask=chosen < 0))
+                    found[f"f{number}_{key}"] = values.take(numbers(chosen, chosen >= 0))
         return found
 
 

@@ -148,11 +148,8 @@ class Connection:
             )
 
     @contextlib.contextmanager
-    def view(self, name: str, columns: Mapping[str, NDArray[Any]] | pa.Table) -> Iterator[None]:
-        """Make arrays visible to SQL under ``name`` for a piece of work."""
-        import pyarrow as pa
-
-        table = columns if isinstance(columns, pa.Table) else pa.table({k: pa.array(v) for k, v in columns.items()})
+    def view(self, name: str, table: pa.Table) -> Iterator[None]:
+        """Make a table visible to SQL under ``name`` for a piece of work."""
         with self.lock:
             with self.guard() as raw:
                 raw.register(name, table)

@@ -200,8 +200,9 @@ class Database:
         Parameters
         ----------
         data
-            A path or several (wildcards are expanded, ``-`` is standard input); a pandas, Polars or Arrow table, or
-            whatever else is an Arrow stream; a NetworkX graph; or a list of these.
+            A path or several (wildcards are expanded, ``-`` is standard input); a file that is open as bytes, or an
+            ``io.BytesIO``; a pandas, Polars or Arrow table, or whatever else is an Arrow stream; a NetworkX graph; or
+            a list of these.
         format
             ``"turtle"``, ``"csv"`` and so on, where neither the name nor the content of a file tells.
         on_error

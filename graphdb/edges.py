@@ -16,10 +16,11 @@ from graphdb.connection import Connection
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.properties import PropertyColumn
+from graphdb.storage.arrow import numbers, table_of
 from graphdb.storage.catalog import in_transaction
 from graphdb.storage.edges import EdgeTable
 from graphdb.storage.graph import DataGraph
-from graphdb.storage.terms import Kind, default_iri
+from graphdb.storage.terms import Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.values import NULL, VALUE, list_of, literal_sql, type_of_kinds
 
@@ -82,13 +83,7 @@ class Edges:
         BindError
             Nothing has it, and the names came with RDF: then it is a mistake.
         """
-        words = key.words
-        if len(words) == 2:
-            iri = names.expand(words[0], words[1], text)
-        else:
-            iri = words[0].text if words[0].is_iri else default_iri(words[0].text)
-        found = self.keys.get(iri)
-        return names.property(words, text).id if found is None else found
+        return names.key(key.words, self.keys, text)
 
     @property
     def keys(self) -> Mapping[str, int]:
@@ -162,17 +157,15 @@ class Edges:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""
         found = self._values.get((labels, key))
         if found is None:
-            import pyarrow as pa
-
             table = self.table(labels)
             view = self._connection.temporary()
-            with self._connection.view(view, {**self.columns(table), "number": np.arange(len(table))}):
+            with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
                 values = self._connection.arrow(
                     f"SELECT n.number, p.value FROM {view} n JOIN {self.column(key).relation} p "
                     'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'
                 )
             at = np.full(len(table), -1, np.int64)
             at[values.column("number").to_numpy()] = np.arange(values.num_rows)
-            found = values.column("value").combine_chunks().take(pa.array(at, mask=at < 0))
+            found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
             self._values[labels, key] = found
         return found

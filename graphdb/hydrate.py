@@ -16,6 +16,8 @@ from graphdb.elements import Node, filled
 from graphdb.literals import python_value_of
 from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
+from graphdb.storage.arrow import numbers as numbers_of
+from graphdb.storage.arrow import strings
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.values import AS_WRITTEN, MEMBERS, UNION, VALUE, Base, Column, Type, literal_sql, tidied
 
@@ -111,8 +113,6 @@ def _values(table: pa.Table, at: int) -> list[Any]:
 
 def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
     """Take resources from memory."""
-    import pyarrow as pa
-
     lookup, names = snapshot.lookup, snapshot.names
     subjects, labels, objects = lookup.about(resources)
     classed: tuple[Ids, list[str]] = subjects[:0], []
@@ -122,7 +122,7 @@ def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
         subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
     if ((subjects[1:] == subjects[:-1]) & (labels[1:] == labels[:-1])).any():
         # Several values stand in the order of their lexical forms.
-        lexical = lookup.lexical(pa.array(objects - LITERAL_BASE)).to_pylist()
+        lexical = lookup.lexical(numbers_of(objects - LITERAL_BASE)).to_pylist()
         sequence = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
         objects = np.array([literal for *_, literal in sequence], np.int64)
     iris = lookup.written_iris(resources)
@@ -272,10 +272,10 @@ def _listed(snapshot: Snapshot, type: Type, array: pa.Array) -> pa.Array:
         for j, i in enumerate(mine):
             taken[places[:, i]] = np.arange(j * count, (j + 1) * count)
             kinds[places[:, i]] = np.where(fields[j].is_valid().to_numpy(zero_copy_only=False), number, 0)
-        children.append(pa.concat_arrays([*fields, pa.nulls(1, member.type)]).take(pa.array(taken)))
+        children.append(pa.concat_arrays([*fields, pa.nulls(1, member.type)]).take(numbers_of(taken)))
     names = [member.name for member in found.value_type]
-    items = pa.UnionArray.from_sparse(pa.array(kinds), children, names)
-    ends = pa.array(np.arange(0, count * length + 1, length, dtype=np.int32))
+    items = pa.UnionArray.from_sparse(numbers_of(kinds), children, names)
+    ends = numbers_of(np.arange(0, count * length + 1, length, dtype=np.int32))
     return pa.ListArray.from_arrays(ends, items, type=found, mask=array.is_null())
 
 
@@ -294,12 +294,12 @@ def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
         case Base.TERM:
             ids = column.to_numpy()
             is_literal = ids >= LITERAL_BASE
-            iris = lookup.iris(pa.array(ids, mask=is_literal))
-            return pc.coalesce(iris, lookup.lexical(pa.array(ids - LITERAL_BASE, mask=~is_literal)))
+            iris = lookup.iris(numbers_of(ids, ~is_literal))
+            return pc.coalesce(iris, lookup.lexical(numbers_of(ids - LITERAL_BASE, is_literal)))
         case Base.EDGE:
             flat = column.combine_chunks()
             labels, which = np.unique(flat.field("label").to_numpy(), return_inverse=True)
-            written = pa.array([names.edge_name(label) for label in labels.tolist()], pa.string())
+            written = strings([names.edge_name(label) for label in labels.tolist()])
             ends = [_shown(snapshot, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
-            return pa.StructArray.from_arrays([written.take(pa.array(which)), *ends], ["type", "start", "end"])
+            return pa.StructArray.from_arrays([written.take(numbers_of(which)), *ends], ["type", "start", "end"])
     return column

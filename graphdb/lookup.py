@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.connection import Connection
 from graphdb.decode import pylist
 from graphdb.literals import python_value_of
+from graphdb.storage.arrow import numbers
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.values import AS_WRITTEN, column_of, tidied
@@ -94,9 +95,7 @@ class Lookup:
 
     def typed(self, kind: Kind, ids: Ids) -> Any:
         """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
-        import pyarrow as pa
-
-        return self._column(column_of(kind)).take(pa.array(ids - LITERAL_BASE))
+        return self._column(column_of(kind)).take(numbers(ids - LITERAL_BASE))
 
     def values(self, ids: Ids) -> list[Any]:
         """The values of literals (int64 term ids, of any kinds) in Python."""
@@ -169,11 +168,9 @@ class Lookup:
 
 def _taken(column: pa.Array, places: Ids) -> list[Any]:
     """Return some values of a column in Python; Arrow's way takes longer than a few of them do one by one."""
-    import pyarrow as pa
-
     try:
         if len(places) < _FEW:
             return [column[place].as_py() for place in places.tolist()]
     except (OverflowError, ValueError):  # what Python's calendar does not have
         pass
-    return pylist(column.take(pa.array(places)))
+    return pylist(column.take(numbers(places)))

@@ -30,6 +30,7 @@ from graphdb.progress import Progress
 from graphdb.relation import BINDINGS, bindings_of
 from graphdb.returns import wanted
 from graphdb.shape import Shaper
+from graphdb.storage.arrow import numbers, table_of
 from graphdb.storage.sets import both
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
@@ -176,7 +177,7 @@ class MatchRun:
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
         self._lazy_stack = self._lazy_stack or ExitStack()
-        self._lazy_stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
         return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
@@ -239,7 +240,7 @@ class MatchRun:
         if needs.count_only:
             self.control = control = self.new_control()
             count = self._count(plan, needs, bound, control)
-            with connection.view(view, {"count": np.array([count], np.int64)}):
+            with connection.view(view, table_of({"count": np.array([count], np.int64)})):
                 yield
             return
         if needs.nothing:
@@ -364,10 +365,10 @@ class MatchRun:
             values = block.columns[name]
             if column in literals:
                 values = self._snapshot.store.to_terms(values)
-            arrays[column] = pa.array(np.ascontiguousarray(values))
+            arrays[column] = numbers(values)
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
-            arrays["n"] = pa.array(block.matches)
+            arrays["n"] = numbers(block.matches)
         return pa.table(arrays)
 
     def _spill(self, table: pa.Table, view: str, *, first: bool) -> None:

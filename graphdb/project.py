@@ -13,6 +13,8 @@ import numpy as np
 
 from graphdb.lookup import Lookup
 from graphdb.properties import Properties
+from graphdb.storage.arrow import numbers
+from graphdb.storage.arrow import values as values_of
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.terms import Kind
 
@@ -39,15 +41,15 @@ def project(bindings: pa.Table, wanted: tuple[Direct, ...], properties: Properti
 
     columns = {}
     for i, direct in enumerate(wanted):
-        ids = bindings.column(direct.column).to_numpy()
+        ids = values_of(bindings.column(direct.column).combine_chunks())
         if direct.kind is not None:
             columns[f"c{i}"] = lookup.typed(direct.kind, ids)
             continue
         if direct.label is None:
-            columns[f"c{i}"] = pa.array(ids)
+            columns[f"c{i}"] = numbers(ids)
             continue
         subjects, values = properties.arrays(direct.label)
         at = np.minimum(np.searchsorted(subjects, ids), max(len(subjects) - 1, 0))
         absent = subjects[at] != ids if len(subjects) else np.ones(len(ids), bool)
-        columns[f"c{i}"] = values.take(pa.array(at, mask=absent))
+        columns[f"c{i}"] = values.take(numbers(at, ~absent))
     return pa.table(columns)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphdb.connection import Connection
+from graphdb.storage.arrow import values
 from graphdb.storage.catalog import EdgeLabel, in_transaction
 from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE
@@ -111,7 +112,7 @@ class Properties:
             table = self._connection.arrow(
                 f"SELECT subject, value FROM {self.column(label).relation} ORDER BY subject ASC"
             )
-            found = table.column("subject").to_numpy(), table.column("value").combine_chunks()
+            found = values(table.column("subject").combine_chunks()), table.column("value").combine_chunks()
             self._arrays[label.id] = found
         return found
 

@@ -35,6 +35,7 @@ from graphdb.relational.program import Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.returns import expand_star, wanted, window_of
 from graphdb.shape import Shaped, Shaper
+from graphdb.storage.arrow import table_of, values
 from graphdb.storage.sets import each_once
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class QueryRun(MatchRun):
             found = None
             if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
                 vertices = self._snapshot.graph.vertices
-                columns = [gathered.column(i).to_numpy() for i in range(3)]
+                columns = [values(gathered.column(i).combine_chunks()) for i in range(3)]
                 if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
                     found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
             if found is None:
@@ -275,7 +276,7 @@ class QueryRun(MatchRun):
     def _given(self, given: Given) -> Ids:
         rows = self._numbered.get(given.column[0]) if given.column is not None else None
         if rows is not None and given.column is not None:
-            found = rows.column(given.column[1]).to_numpy()
+            found = values(rows.column(given.column[1]).combine_chunks())
         else:
             found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
@@ -300,7 +301,8 @@ class QueryRun(MatchRun):
                 yield
             return
         if prepared.plan is None:
-            with self._snapshot.connection.view(BINDINGS, {"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)}):
+            one = table_of({"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)})
+            with self._snapshot.connection.view(BINDINGS, one):
                 yield
             return
         with self._bindings(prepared.plan, prepared.wanted, prepared.bound):

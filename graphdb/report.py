@@ -10,6 +10,7 @@ from graphdb.choices import settled
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
 from graphdb.relational.program import Rows, Searched
+from graphdb.storage.arrow import strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,7 @@ class Explanation:
         """Return the lines as the one column ``plan``."""
         import pyarrow as pa
 
-        return pa.table({"plan": pa.array(self.lines, pa.string())})
+        return pa.table({"plan": strings(self.lines)})
 
     def __str__(self) -> str:
         return "\n".join(self.lines)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
+    from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
     from graphdb.values import Column
 
@@ -80,6 +81,7 @@ class State:
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
         self._lazy_snapshot: Snapshot | None = None
+        self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
         self._stale = False
         self._database = self.connection.rows("SELECT current_database()")[0][0]
@@ -108,13 +110,15 @@ class State:
 
     def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
+        from graphdb.storage.held import Held
         from graphdb.storage.loaders.load import load
 
+        held = Held(degrees=self.degrees())
         with self.at_home(), self.connection.guard() as raw:
             self.cancelled.clear()
             try:
                 with watching(self.progress if progress is None else progress) as told:
-                    report = load(raw, self.catalog(), data, options, told, self.cancelled)
+                    report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
             except BaseException:
@@ -180,10 +184,23 @@ class State:
             from graphdb.candidates import take_snapshot
 
             self._lazy_snapshot = take_snapshot(
-                self.connection, self.catalog(), self.budget.graph, self._former, subclasses=self.subclasses
+                self.connection,
+                self.catalog(),
+                self.budget.graph - self.degrees().nbytes,
+                self._former,
+                subclasses=self.subclasses,
+                degrees=self.degrees(),
             )
             self._former = None
         return self._lazy_snapshot
+
+    def degrees(self) -> Degrees:
+        """How many triples vertices had after the last change, where changes asked for it before."""
+        if self._lazy_degrees is None:
+            from graphdb.storage.degrees import Degrees
+
+            self._lazy_degrees = Degrees(self.budget.graph // 4)
+        return self._lazy_degrees
 
     def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
         """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
@@ -223,6 +240,8 @@ class State:
         self._stale = False
         if self._lazy_snapshot is not None:
             self._former = (self._lazy_snapshot, [])
+        if self._lazy_degrees is not None:
+            self._lazy_degrees.follow(changes)
         if self._former is not None:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:

@@ -164,7 +164,8 @@ class Statements:
                 case ast.Load():
                     report = self._load(statement)
                     message = (
-                        f"loaded {report.triples:,} triples ({report.new_triples:,} new) from {report.files} "
+                        f"loaded {report.triples:,} triple{'s' if report.triples != 1 else ''} "
+                        f"({report.new_triples:,} new) from {report.files} "
                         f"file{'s' if report.files != 1 else ''} in {report.seconds:.2f} s"
                     )
                     if report.errors:

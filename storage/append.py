@@ -27,6 +27,7 @@ from graphdb.storage.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering, term_counts
+from graphdb.storage.held import Held
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:
@@ -121,10 +122,19 @@ class Appender:
     folder, memory
         Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
         without a folder, all is left to DuckDB.
+    held
+        What is known of the file already.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path | None = None, memory: int = 0) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        folder: Path | None = None,
+        memory: int = 0,
+        held: Held | None = None,
+    ) -> None:
         self._connection = connection
+        self._held = held
         self._folder = folder
         self._memory = memory
         self._windows = Windows(connection)
@@ -237,15 +247,10 @@ class Appender:
         self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if followed else None
         if self._folder is not None and self._much_new():
             tally.recount(self._connection, self._folder, self._memory)
-        elif (
-            self.changes is not None
-            and self._new is not None
-            and self._new <= few.SOME
-            and statistics.few_pairs(self._connection)
-        ):
+        elif self.changes is not None:
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
-                few.change(self._connection, self.changes, fresh, literals, kinds=self.terms.kinds)
+                few.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds_of)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
@@ -315,11 +320,13 @@ class Appender:
             return self._append("triple", "label, subject, object")
         self._staged.remove("triple")
         # The staged triples are few beside those that are there: they are what the join looks up, and its bounds say
-        # which parts of the sorted triples are read at all.
+        # which parts of the sorted triples are read at all.  One number is looked up sooner than three.
         self._connection.execute(
             "CREATE TEMP TABLE _graphdb_new AS WITH staged AS MATERIALIZED ("
             "SELECT DISTINCT label, subject, object FROM temp._graphdb_triple)"
-            " FROM staged ANTI JOIN (SELECT label, subject, object FROM _graphdb.triple"
+            " FROM staged ANTI JOIN ("
+            "SELECT label, subject, object FROM (SELECT label, subject, object FROM _graphdb.triple"
+            " WHERE label IN (SELECT label FROM staged) AND subject IN (SELECT subject FROM staged))"
             " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)"
         )
         [(appended,)] = self._connection.execute(

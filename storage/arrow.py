@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,22 @@ def numbers(array: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.A
     type = pa.from_numpy_dtype(array.dtype)
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(type, len(array), [bits, pa.py_buffer(np.ascontiguousarray(array))])
+
+
+def table_of(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """Return columns of numbers as a table."""
+    import pyarrow as pa
+
+    return pa.table({name: numbers(column) for name, column in columns.items()})
+
+
+def strings(texts: Iterable[str | None]) -> pa.Array:
+    """Return texts as an array; unlike ``pyarrow.array`` without importing pandas."""
+    from pyarrow.lib import StringBuilder
+
+    builder = StringBuilder()
+    builder.append_values(texts)
+    return builder.finish()
 
 
 def values(array: pa.Array) -> NDArray[Any]:

@@ -11,7 +11,7 @@ are written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,7 @@ from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Terms, ids
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Numbering
-from graphdb.storage.runs import Others, Piece, Pieces, by_label, in_chunks
+from graphdb.storage.runs import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.spool import Kept, Spool, unmap, vast
 from graphdb.storage.tally import ROWS, STORED, Tally, stored
 
@@ -78,16 +78,14 @@ class Bulk:
         self._empty = empty
         self._resources, _ = batch.counts
         self._reifiers = np.empty(0, np.uint8)
-        self._sorted: dict[int, Pieces] | None = None
+        self._sorted: Whole | None = None
 
     def sort(self) -> None:
         """Sort the triples, where that takes little memory: another thread may, while the terms are written."""
         few = sum(map(len, self._batch.triples)) * _KEY <= self._memory // 8
         if few and self._empty and not self._batch.others:
-            with Spool(self._folder / "sorted", 0) as spool:
-                self._sorted = by_label(in_chunks(self._pieces(), self._memory), spool, self._memory)
-            for pieces in self._sorted.values():
-                pieces()
+            self._sorted = whole(self._pieces())
+            self._sorted.sort()
 
     def write_terms(self) -> None:
         """Write the dictionary."""
@@ -119,12 +117,13 @@ class Bulk:
         self._tally = Tally(self._connection, self._folder, self._memory)
         schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
         with Spool(self._folder / "runs", 0) as spool, Spool(self._folder / "known", 0) as held:
-            pieces, known, memory = self._pieces(), dict[int, Pieces](), self._memory
+            pieces, memory = self._pieces(), self._memory
+            known: Labels = whole(())
             if not self._empty:
                 memory //= STORED
                 known = by_label(in_chunks(stored(self._connection), memory), held, memory)
                 pieces = chain(stored(self._connection), pieces)
-            labels = self._sorted
+            labels: Labels | None = self._sorted
             if labels is None:
                 labels = by_label(in_chunks(pieces, memory), spool, memory)
             self._batch.forget_triples()
@@ -140,21 +139,18 @@ class Bulk:
         self._tally.write()
         self._windows.close()
 
-    def _rows(
-        self, schema: pa.Schema, labels: Mapping[int, Pieces], known: Mapping[int, Pieces]
-    ) -> Iterator[pa.RecordBatch]:
+    def _rows(self, schema: pa.Schema, labels: Labels, known: Labels) -> Iterator[pa.RecordBatch]:
         """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""
         import pyarrow as pa
 
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
-        others = {label: Others(pieces()) for label, pieces in known.items()}
-        for label, every in self._tally.passing(labels):
-            keys = others[label].of(every) if label in others else every
+        for label, keys in _others(self._tally.passing(labels), known):
             done = 0
             while done < len(keys):
                 some = min(ROWS - filled, len(keys) - done)
-                _label_rows(columns, filled, label, keys[done : done + some])
+                of = label if isinstance(label, int) else label[done : done + some]
+                _label_rows(columns, filled, of, keys[done : done + some])
                 done += some
                 filled += some
                 if filled == ROWS:
@@ -188,8 +184,26 @@ class _Some:
         return self.choose(self.kept.get())
 
 
-def _label_rows(columns: Ints, at: int, label: int, keys: Keys) -> None:
-    """Write the triples of a label into rows of ids."""
+def _others(passing: Iterable[tuple[Ints | int, Keys]], known: Labels) -> Iterator[tuple[Ints | int, Keys]]:
+    """Yield the keys that are not known: those of one label, or of several with the label of each."""
+    if not len(known.labels):
+        yield from passing
+        return
+    others = Others(()), -1
+    for label, keys in passing:
+        if not isinstance(label, int):
+            group = Group.of_each(label, keys)
+            there = known.group(int(label[0]), int(label[-1])).of(group.labels)
+            chosen = fresh(keys, group.ends, there.keys, there.ends)
+            yield label[chosen], keys[chosen]
+        else:
+            if others[1] != label:
+                others = Others(known.pieces(label)), label
+            yield label, others[0].of(keys)
+
+
+def _label_rows(columns: Ints, at: int, label: Ints | int, keys: Keys) -> None:
+    """Write the triples of a label, or of one each, into rows of ids."""
     from graphdb.storage import bulk_kernels as kernels
 
     end = at + len(keys)

@@ -74,28 +74,63 @@ def scatter(triples: Codes, labels: Ints, keys: Keys) -> None:
         labels[slot, 1] += 1
 
 
-@entry
-def distinct(keys: Keys) -> int:
-    """Move the distinct ones of sorted keys to the front; return how many there are."""
-    count = 0
-    for i in range(len(keys)):
-        if not count or keys[i] != keys[count - 1]:
-            keys[count] = keys[i]
-            count += 1
-    return count
+@kernel
+def _sort(keys: Keys, begin: int, end: int) -> None:
+    """Sort some keys in place, with no memory of their own (heapsort; Knuth, TAOCP 3, §5.2.3)."""
+    count = end - begin
+    start = count // 2
+    while count > 1:
+        if start:
+            start -= 1
+        else:
+            count -= 1
+            keys[begin], keys[begin + count] = keys[begin + count], keys[begin]
+        root, child = start, 2 * start + 1
+        moved = keys[begin + root]
+        while child < count:
+            if child + 1 < count and keys[begin + child] < keys[begin + child + 1]:
+                child += 1
+            if keys[begin + child] <= moved:
+                break
+            keys[begin + root] = keys[begin + child]
+            root, child = child, 2 * child + 1
+        keys[begin + root] = moved
 
 
 @entry
-def others(keys: Keys, known: Keys, found: Keys) -> int:
-    """Write the keys that are not known, both of them sorted and distinct; return how many there are."""
-    count = at = 0
-    for i in range(len(keys)):
-        while at < len(known) and known[at] < keys[i]:
+def sort_each(keys: Keys, ends: Ints, most: int) -> None:
+    """Sort the keys of each label that has at most so many: those from ``ends[i]`` to ``ends[i + 1]``, in place."""
+    for label in range(len(ends) - 1):
+        if ends[label + 1] - ends[label] <= most:
+            _sort(keys, ends[label], ends[label + 1])
+
+
+@entry
+def distinct(keys: Keys, ends: Ints) -> None:
+    """Move the distinct ones of each label's keys, which are sorted, to the front (see :func:`sort_each`)."""
+    count = begin = 0
+    for label in range(len(ends) - 1):
+        first, end = count, ends[label + 1]
+        for i in range(begin, end):
+            if count == first or keys[i] != keys[count - 1]:
+                keys[count] = keys[i]
+                count += 1
+        begin, ends[label + 1] = end, count
+
+
+@kernel
+def _mark(keys: Keys, known: Keys, begin: int, end: int, at: int, stop: int, fresh: NDArray[np.uint8]) -> None:
+    for i in range(begin, end):
+        while at < stop and known[at] < keys[i]:
             at += 1
-        if at == len(known) or known[at] != keys[i]:
-            found[count] = keys[i]
-            count += 1
-    return count
+        fresh[i] = at == stop or known[at] != keys[i]
+
+
+@entry
+def mark(keys: Keys, ends: Ints, known: Keys, known_ends: Ints, fresh: NDArray[np.uint8]) -> None:
+    """Mark the keys of each label that are not among the known ones of that label (see :func:`sort_each`)."""
+    for label in range(len(ends) - 1):
+        _mark(keys, known, ends[label], ends[label + 1], known_ends[label], known_ends[label + 1], fresh)
 
 
 @entry
@@ -121,6 +156,14 @@ def targets(keys: Keys, objects: Codes) -> None:
     """Write the objects of keys."""
     for i in range(len(keys)):
         objects[i] = np.uint32(keys[i] & _OBJECT)
+
+
+@entry
+def numbered_targets(keys: Keys, ends: Ints, objects: Keys) -> None:
+    """Write the objects of keys, behind the number of the label that each has (see :func:`sort_each`)."""
+    for label in range(len(ends) - 1):
+        for i in range(ends[label], ends[label + 1]):
+            objects[i] = np.uint64(label) << _HALF | keys[i] & _OBJECT
 
 
 @kernel
@@ -226,3 +269,71 @@ def measure_objects(
             target, degree = found, 0
         degree += int(count > 0)
     held[0], held[1] = target, degree
+
+
+@entry
+def measure_labels(
+    keys: Keys,
+    objects: Codes,
+    ends: Ints,
+    first: int,
+    held: Ints,
+    starts: Codes,
+    classes: Codes,
+    kinds: NDArray[np.uint8],
+    totals: Ints,
+    degrees: Ints,
+    pairs: Ints,
+    touched: Ints,
+    degree_rows: Ints,
+    pair_rows: Ints,
+) -> tuple[int, int, int]:
+    """Measure labels one by one, from number ``first`` on, each as the two functions above do.
+
+    Parameters
+    ----------
+    keys, objects, ends
+        The keys of the labels (see :func:`sort_each`), and in the same places their objects, sorted label by label.
+    totals : int64[labels, 8]
+        A row for each label.
+    degree_rows : int64[n, 6]
+        Receives a label's number, direction, bucket; vertices, edges, squares.
+    pair_rows : int64[m, 5]
+        Receives a label's number, the number of a vertex label, direction; edges and vertices.
+
+    Returns
+    -------
+    Before which label there was no more room, and how many rows there are of degrees and of pairs.
+    """
+    used = paired = 0
+    for label in range(first, len(ends) - 1):
+        sums = totals[label]
+        if used + 2 * BUCKETS > len(degree_rows):
+            return label, used, paired
+        begin, end = ends[label], ends[label + 1]
+        held[:] = 0
+        measure_subjects(keys[begin:end], held, starts, classes, sums, degrees, pairs, touched)
+        measure_subjects(keys[:0], held, starts, classes, sums, degrees, pairs, touched)
+        held[:] = 0
+        measure_objects(objects[begin:end], held, starts, classes, kinds, sums, degrees, pairs, touched)
+        measure_objects(objects[:0], held, starts, classes, kinds, sums, degrees, pairs, touched)
+        count = sums[CLASSES]
+        room = paired + 2 * count <= len(pair_rows)
+        for direction in range(2):
+            for bucket in range(BUCKETS):
+                if room and degrees[direction, bucket, 0]:
+                    degree_rows[used, 0], degree_rows[used, 1], degree_rows[used, 2] = label, direction, bucket
+                    degree_rows[used, 3:] = degrees[direction, bucket]
+                    used += 1
+            for i in range(count):
+                if room and pairs[touched[i], direction, 1]:
+                    pair_rows[paired, 0], pair_rows[paired, 1], pair_rows[paired, 2] = label, touched[i], direction
+                    pair_rows[paired, 3:] = pairs[touched[i], direction]
+                    paired += 1
+        degrees[:] = 0
+        for i in range(count):
+            pairs[touched[i]] = 0
+        if not room:
+            sums[:] = 0
+            return label, used, paired
+    return len(ends) - 1, used, paired

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import sqlalchemy
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """See :mod:`graphdb.storage.migrations` for what each version brought."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
@@ -215,9 +215,13 @@ class Catalog:
         """Return the number that the next loaded file gets."""
         return int(self._rows("SELECT coalesce(max(id) + 1, 0) FROM _graphdb.source")[0][0])
 
-    def add_source(self, number: int, path: str, triples: int) -> None:
-        """Note a loaded file: one statement per file, so plain SQL is as good and needs no SQLAlchemy."""
-        self._connection.execute("INSERT INTO _graphdb.source VALUES (?, ?, ?, now())", [number, path, triples])
+    def add_sources(self, first: int, paths: list[str], triples: list[int]) -> None:
+        """Note loaded files, numbered from ``first``, and their triples: in plain SQL, which needs no SQLAlchemy."""
+        self._connection.execute(
+            "INSERT INTO _graphdb.source"
+            " SELECT ? + unnest(range(len(?))), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), now()",
+            [first, paths, paths, triples],
+        )
 
     def create_load_errors(self) -> None:
         """Create the table ``main.load_errors`` where it is missing."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.pcsr import Direction, Partition, build_partition
+from graphdb.storage.sets import places
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -143,15 +144,6 @@ def _pairs(rows: Ints, label: int, direction: Direction, now: Sizes) -> Ints:
     return np.unique(source * now.vertices + target)
 
 
-def _places(pairs: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Where numbers stand, or would, in a sorted array, and whether they do."""
-    at = np.searchsorted(pairs, wanted)
-    there = np.zeros(len(wanted), bool)
-    inside = at < len(pairs)
-    there[inside] = pairs[at[inside]] == wanted[inside]
-    return at, there
-
-
 def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
     """The vertices with a vertex label, with those that got it and without those that lost it."""
     for change in changes:
@@ -165,13 +157,13 @@ def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iter
 
 def _without(numbers: Ints, gone: Ints) -> Ints:
     """A sorted array without some numbers."""
-    at, there = _places(numbers, gone)
+    at, there = places(numbers, gone)
     return np.delete(numbers, at[there]) if there.any() else numbers
 
 
 def _with(numbers: Ints, come: Ints) -> Ints:
     """A sorted array with some numbers, sorted, that it may have already."""
-    at, there = _places(numbers, come)
+    at, there = places(numbers, come)
     return numbers if there.all() else np.insert(numbers, at[~there], come[~there])
 
 

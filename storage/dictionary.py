@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage import keys
 from graphdb.storage.arrow import Windows, listed, numbers
+from graphdb.storage.kinds import Kinds
 from graphdb.storage.parsed import execute
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
 
@@ -191,6 +192,7 @@ def short_literals(source: str) -> str:
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
+_COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
 _SAME_LITERAL = (
     "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
     " AND known.language IS NOT DISTINCT FROM term.language"
@@ -232,8 +234,10 @@ class Numbering:
         self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
-        self.kinds: dict[int, int] = {}
-        """The :class:`Kind` of new literals that came few at a time, by id."""
+        self._keys = {
+            table: keys.Keys(connection, windows, table, base, *_COLUMNS[table]) for table, base in _BASES.items()
+        }
+        self._kinds = Kinds(connection)
 
     @property
     def first_new(self) -> int:
@@ -251,6 +255,13 @@ class Numbering:
     def first_new_literal(self) -> int:
         """Literals from this id on are of this transaction."""
         return self._first.get("literal", sys.maxsize)
+
+    def kinds_of(self, ids: Ids) -> tuple[NDArray[np.bool_], Ids]:
+        """Return which literals of some ids (int64) have a :class:`Kind` that is known, and the kinds; 0 for others.
+
+        Those are known that were asked for and :meth:`store` has written, unless they were many.
+        """
+        return self._kinds.of(ids)
 
     @property
     def next_literal(self) -> int:
@@ -325,23 +336,21 @@ class Numbering:
 
         They are left in a temporary table ``into`` (value, lexical, datatype, language), one row each.
         """
-        first, base = self._upcoming("literal"), LITERAL_BASE
+        first = self._upcoming("literal")
         [(terms,)] = self._connection.execute(
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
-        place: tuple[str, dict[str, Any]] | None = None
         datatypes: set[str | None] | None = None
         if terms <= keys.FEW:
-            place = keys.narrowed(self._connection, "literal", _LITERAL, first, base, "temp._graphdb_distinct", terms)
             rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
             datatypes = {datatype for (datatype,) in rows}
-        known, parameters = place or ("_graphdb.literal", {})
-        self._connection.execute(
-            f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
-            " OVER (PARTITION BY known.id IS NULL)) AS value, term.lexical, term.datatype, term.language"
-            f" FROM temp._graphdb_distinct AS term LEFT JOIN {known} AS known ON {_SAME_LITERAL}",
-            parameters,
-        )
+        with self._keys["literal"].narrowed("temp._graphdb_distinct", {}, terms, first) as (known, parameters):
+            self._connection.execute(
+                f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
+                " OVER (PARTITION BY known.id IS NULL)) AS value, term.lexical, term.datatype, term.language"
+                f" FROM temp._graphdb_distinct AS term LEFT JOIN {known} AS known ON {_SAME_LITERAL}",
+                parameters,
+            )
         self._connection.execute("DROP TABLE temp._graphdb_distinct")
         new = f"(SELECT value AS id, lexical, datatype, language FROM temp.{into} WHERE value >= {first})"
         self._insert("literal", typed_literals(new, datatypes))
@@ -370,6 +379,8 @@ class Numbering:
                     rows = typed_literals(source, self._datatypes)
                 execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}")
                 execute(self._connection, f"DROP TABLE {source}")
+                if table == "literal":
+                    self._kinds.expect(before, self._next[table])
         self._stored.update(self._next)
         self._datatypes = set()
 
@@ -384,13 +395,13 @@ class Numbering:
         short = all(map(is_short, *(given[name] for name in _LITERAL)))
         rows = short_literals(source) if short else typed_literals(source, self._datatypes)
         found = execute(self._connection, f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
-        self.kinds.update(found.fetchall())
+        self._kinds.add(found.fetchnumpy())
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""
         if table not in self._next:
             base = _BASES[table]
-            found = execute(self._connection, f"SELECT coalesce(max(id) + 1, {base}) FROM _graphdb.{table}").fetchall()
+            found = execute(self._connection, f"SELECT {base} + count(*) FROM _graphdb.{table}").fetchall()
             self._next[table] = self._stored[table] = self._first[table] = found[0][0]
         return self._next[table]
 
@@ -399,25 +410,31 @@ class Numbering:
         ids = np.full(len(terms), -1, np.int64)
         if not len(terms):
             return ids
-        first, before, base = self._upcoming(table), self._stored[table], _BASES[table]
+        first, before = self._upcoming(table), self._stored[table]
         if table in self._few:
             self._stage(table, self._few.pop(table), create=True)
         with self._windows.shown("_graphdb_term", terms) as (source, given):
-            places: list[tuple[str, dict[str, Any]]] = [(f"_graphdb.{table}", {})] if before > base else []
-            if len(terms) <= keys.SOME:
-                names, count = tuple(terms.column_names[1:]), len(terms)
-                narrowed = keys.narrowed(self._connection, table, names, before, base, source, count, given)
-                places = places if narrowed is None else [narrowed]
-            if first > before:
-                places.append((f"temp._graphdb_new_{table}", {}))
-            for place, parameters in places:
-                known = execute(
+
+            def look(place: str, parameters: Mapping[str, Any], columns: str) -> dict[str, Any]:
+                """Find terms in a relation, which has these columns."""
+                found = execute(
                     self._connection,
-                    f"SELECT position, known.id FROM {source} AS term JOIN {place} AS known ON {condition}",
+                    f"SELECT position, {columns} FROM {source} AS term JOIN {place} AS known ON {condition}",
                     {**given, **parameters},
                 ).fetchnumpy()
-                ids[known["position"]] = known["id"]
+                ids[found["position"]] = found["id"]
+                return found
+
+            if before > _BASES[table]:
+                with self._keys[table].narrowed(source, given, len(terms), before) as place:
+                    found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
+                if table == "literal":
+                    self._kinds.add(found)
+            if first > before:
+                look(f"temp._graphdb_new_{table}", {}, "known.id")
         new = np.flatnonzero(ids < 0)
+        if not len(new):
+            return ids
         ids[new] = np.arange(first, first + len(new))
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
@@ -432,6 +449,8 @@ class Numbering:
         """Write rows, which have the next ids."""
         [(added,)] = execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}").fetchall()
         self._next[table] += int(added)
+        if table == "literal":
+            self._kinds.expect(self._stored[table], self._next[table])
         self._stored[table] = self._next[table]
 
     def _stage(self, table: str, fresh: pa.Table, *, create: bool) -> None:

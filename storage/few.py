@@ -2,15 +2,15 @@
 
 A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
 differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
-a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  A load of some
-thousand triples is counted so, too: what is left to look up is what was there before of the objects, label by label.
+a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  Loads are counted so,
+too: what is left to look up is what was there before of the objects, label by label, where that is not held
+(:mod:`.degrees`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.storage import small, statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
+from graphdb.storage.held import Held, Kinds, KindsOf, Lookups
 from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.small import Ints, among, equal, in_list, listed_rows, looked_up, rows_of, summed
@@ -27,15 +28,6 @@ from graphdb.storage.terms import LITERAL_BASE
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-SOME = 20_000
-"""Triples of loads up to which changes are counted here."""
-
-_GROUPS = 4096
-"""Objects of a label up to which all are counted, sooner than those that are looked for are found."""
-
-_APART = 4
-"""Rows that are looked for one by one."""
 
 _TRIPLE = ("label", "subject", "object")
 
@@ -78,7 +70,7 @@ def change(
     fresh: int,
     fresh_literals: int,
     held: Held | None = None,
-    kinds: Mapping[int, int] | None = None,
+    kinds_of: KindsOf | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
 
@@ -90,52 +82,32 @@ def change(
         Resources, and literals, from these ids on were in no triple before.
     held
         What is known of the file as it was before.
-    kinds
-        The kinds of some literals, by id.
+    kinds_of
+        Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
     held = held or Held()
     typed = statistics.type_label(connection) if held.typed is None else held.typed
-    known = _Known(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds or {})
-    touched = _touched(known, changes)
-    kind_of = known.kinds(np.concatenate([touched.vertex[touched.direction == IN], changes.removed[:, 2]]))
-    labels, now = _edge_labels(known, touched, kind_of)
-    _append(connection, "degree", *_degrees(touched))
+    known = Lookups(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
+    labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
+    before = known.edge_labels(labels)
+    touched = _touched(known, changes, before[:, [2, 3, 0]])
+    kinds = known.kinds(_asked_kinds(touched, changes.removed))
+    now = _edge_labels(labels, before, touched, kinds)
+    _append_degrees(connection, *_degrees(touched))
     if len(changes.removed):
-        _lessen(connection, labels, now, touched, changes, kind_of)
+        _lessen(connection, labels, now, touched, changes, kinds)
     _put(connection, "edge_label", labels, now, known.counted)
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
     if typed is not None:
         moved = touched.moved[at]
         _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
-        _append(connection, "label_pair", *_pairs(known, touched, changes))
+        keys, values = _pairs(known, touched, changes)
+        if len(keys):
+            pairs = listed_rows(statistics.columns_of("label_pair"), np.column_stack([keys, values]))
+            statistics.append_pairs(connection, typed, *pairs)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """What is known of the file in memory; what is not, is asked."""
-
-    sizes: tuple[int, int] | None = None
-    """Resources and literals."""
-    typed: int | None = None
-    """The edge label rdf:type."""
-    edge_labels: Mapping[int, tuple[int, ...]] | None = None
-    """Rows of ``edge_label`` without their ids, by id: of all labels."""
-    vertex_labels: Mapping[int, int] | None = None
-    """Vertices of all vertex labels, by id."""
-
-    def after(self, counted: Counted) -> Held:
-        """Return what is known after a change."""
-        if self.edge_labels is None or self.vertex_labels is None:
-            return self
-        edges = {**self.edge_labels, **counted.edge_labels}
-        return replace(
-            self,
-            edge_labels={id: row for id, row in edges.items() if row is not None},
-            vertex_labels={**self.vertex_labels, **counted.vertex_labels},
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,176 +133,49 @@ class _Touched:
         return (self.after > 0).astype(np.int64) - (self.before > 0).astype(np.int64)
 
 
-class _Known:
-    """What the file says, or need not be asked."""
-
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        typed: int,
-        fresh: int,
-        fresh_literals: int,
-        held: Held,
-        kinds: Mapping[int, int],
-    ) -> None:
-        self._connection = connection
-        self.typed = typed
-        self._held, self._kinds = held, kinds
-        self._fresh, self._fresh_literals = fresh, fresh_literals
-        self.counted: set[int] = set()
-        """Edge labels that had a triple."""
-
-    def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
-        """Which vertices were in no triple before."""
-        new: NDArray[np.bool_] = np.where(
-            vertices < LITERAL_BASE, vertices >= self._fresh, vertices >= self._fresh_literals
-        )
-        return new
-
-    def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
-        """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
-        rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
-        if len(ids) > _APART:
-            places, given = in_list(ids)
-            return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
-        return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
-
-    def kinds(self, vertices: Ints) -> dict[int, int]:
-        """Return the bit of the kind of each literal among some vertices."""
-        literals = np.unique(vertices[vertices >= LITERAL_BASE])
-        known = {id: self._kinds[id] for id in literals.tolist() if id in self._kinds}
-        asked = [id for id in literals.tolist() if id not in known]
-        if asked:
-            known.update(self._rows_of("literal", "id, kind", np.array(asked, np.int64)).tolist())
-        return {id: 1 << kind for id, kind in known.items()}
-
-    def degrees(self, direction: int, labels: Ints, vertices: Ints) -> Ints:
-        """Return (label, vertex, triples, triples with a literal as object) of pairs that have any."""
-        if not len(labels):
-            return np.empty((0, 4), np.int64)
-        if len(labels) > small.FEW:
-            counted = self._counted(labels) if direction == IN else ()
-            each = [self._degrees_of(direction, label, vertices[labels == label], label in counted)
-                    for label in np.unique(labels).tolist()]  # fmt: skip
-            return np.concatenate(each)
-        end = "subject" if direction == OUT else "object"
-        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
-        found = execute(
-            self._connection,
-            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
-            f" WHERE label IN ({in_list(labels)[0]}) AND {end} IN ({in_list(vertices)[0]}) GROUP BY label, {end}",
-            [*labels.tolist(), *vertices.tolist()],
-        )
-        return rows_of(found)
-
-    def _counted(self, labels: Ints) -> set[int]:
-        """Return the labels that have so few objects that all of them are counted."""
-        places, given = in_list(np.unique(labels))
-        rows = execute(
-            self._connection,
-            f"SELECT id FROM _graphdb.edge_label WHERE objects <= ? AND id IN ({places})",
-            [_GROUPS, *given],
-        ).fetchall()
-        return {label for (label,) in rows}
-
-    def _degrees_of(self, direction: int, label: int, vertices: Ints, all: bool) -> Ints:
-        """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be told."""
-        end = "subject" if direction == OUT else "object"
-        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
-        wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
-        found = execute(
-            self._connection,
-            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple {wanted} WHERE label = ?"
-            f" GROUP BY label, {end}",
-            [label] if all else [vertices.tolist(), label],
-        )
-        return rows_of(found)
-
-    def elsewhere(self, vertices: Ints) -> Ints:
-        """Return (label, direction, vertex, triples) of all triples at some vertices."""
-        if not len(vertices):
-            return np.empty((0, 4), np.int64)
-        places, given = in_list(vertices)
-        ends = " UNION ALL ".join(
-            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({places})"
-            f" GROUP BY label, {end}"
-            for direction, end in ((OUT, "subject"), (IN, "object"))
-        )
-        return rows_of(execute(self._connection, ends, given * 2))
-
-    def labelled(self, vertices: Ints) -> Ints:
-        """Return (vertex, class) of the vertex labels that some vertices have now."""
-        asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
-        if not len(asked):
-            return np.empty((0, 2), np.int64)
-        places, given = in_list(asked)
-        found = execute(
-            self._connection,
-            f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
-            f" AND subject IN ({places})",
-            [self.typed, *given],
-        )
-        return rows_of(found)
-
-    def edge_labels(self, labels: Ints) -> Ints:
-        """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
-        if self._held.edge_labels is not None:
-            rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
-            self.counted.update(rows)
-            return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
-        places, given = in_list(labels)
-        found = rows_of(execute(self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
-        self.counted.update(found[:, 0].tolist())
-        return looked_up(found, labels[:, None])
-
-    def vertices_of(self, classes: Ints) -> Ints:
-        """Return (class, vertices) as counted before."""
-        if self._held.vertex_labels is not None:
-            counts = [self._held.vertex_labels.get(id, 0) for id in classes.tolist()]
-            return np.column_stack([classes, np.array(counts, np.int64)])
-        return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
-
-    def labels_in(self, triples: Ints) -> Ints:
-        """Return (vertex, class) of the vertex labels that some triples give."""
-        rows: Ints = triples[(triples[:, 0] == self.typed) & (triples[:, 2] < LITERAL_BASE)][:, 1:]
-        return rows
-
-
-def _touched(known: _Known, changes: Changes) -> _Touched:
-    """Find out what the vertices of changed triples had and have."""
+def _touched(known: Lookups, changes: Changes, there: Ints) -> _Touched:
+    """Find out what the vertices of changed triples had and have; ``there``: subjects, objects, triples of labels."""
     triples = np.concatenate([changes.added, changes.removed])
     signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
     label, subject, object = triples.T
     keys = np.concatenate(
-        [np.column_stack([label, np.full(len(label), at), end]) for at, end in ((OUT, subject), (IN, object))]
+        [np.column_stack([np.full(len(label), at), label, end]) for at, end in ((OUT, subject), (IN, object))]
     )
     literal = np.concatenate([signs * (object >= LITERAL_BASE), np.zeros(len(label), np.int64)])
     keys, sums = summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
-    label, direction, vertex = keys.T
-    change, after = sums[:, 0], sums.copy()
+    direction, label, vertex = keys.T
     fresh = known.fresh(vertex)
-    classes = ~fresh & (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
+    classes = (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
+    middle = int(np.searchsorted(direction, IN))
+    after = np.concatenate(
+        [
+            known.degrees(at, keys[mine, 1:], sums[mine], ~(fresh | classes)[mine], there[:, [at, 2]])
+            for at, mine in ((OUT, slice(middle)), (IN, slice(middle, None)))
+        ]
+    )
     after[classes, 0] += looked_up(known.vertices_of(vertex[classes]), vertex[classes][:, None])[:, 0]
-    for at in (OUT, IN):
-        asked = ~fresh & ~classes & (direction == at)
-        found = known.degrees(at, label[asked], vertex[asked])
-        after[asked] = looked_up(found, np.column_stack([label[asked], vertex[asked]]))
-    return _Touched(label, direction, vertex, after[:, 0] - change, after[:, 0], after[:, 1])
+    return _Touched(label, direction, vertex, after[:, 0] - sums[:, 0], after[:, 0], after[:, 1])
 
 
-def _edge_labels(known: _Known, touched: _Touched, kinds: dict[int, int]) -> tuple[Ints, Ints]:
-    """Return edge labels with their rows by now, as far as more triples tell: maxima are never less than before."""
-    t, out = touched, touched.direction == OUT
+def _asked_kinds(touched: _Touched, removed: Ints) -> Ints:
+    """Return the vertices whose kinds matter: objects that a label did not have, or that others may be gone beside."""
+    t = touched
+    objects = (t.direction == IN) & (t.after > 0)
+    return np.concatenate([t.vertex[objects & ((t.before == 0) | np.isin(t.label, removed[:, 0]))], removed[:, 2]])
+
+
+def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: Kinds) -> Ints:
+    """Return the rows of edge labels by now, as far as more triples tell: maxima are never less than before."""
+    t, out, found = touched, touched.direction == OUT, before.copy()
+    at = np.searchsorted(labels, t.label)
     change = t.after - t.before
     sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
-    labels, at = np.unique(t.label, return_inverse=True)
-    found = known.edge_labels(labels)
     np.add.at(found[:, :4], at, np.column_stack(sums))
     np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
-    held = ~out & (t.after > 0)
-    np.bitwise_or.at(found[:, 6], at[held], np.array([kinds.get(v, 0) for v in t.vertex[held].tolist()], np.int64))
+    new = ~out & (t.before == 0) & (t.after > 0)
+    np.bitwise_or.at(found[:, 6], at[new], kinds.of(t.vertex[new]))
     np.maximum.at(found[:, 7], at, t.literals)
-    return labels, found
+    return found
 
 
 def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
@@ -344,7 +189,7 @@ def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
     return summed(np.concatenate(keys), np.concatenate(values))
 
 
-def _pairs(known: _Known, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
+def _pairs(known: Lookups, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
     """Return (label, class, direction) and (edges, vertices)."""
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
@@ -401,21 +246,17 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     return found
 
 
-def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: dict[int, int]) -> list[tuple[Any, ...]]:
+def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: Kinds) -> list[tuple[Any, ...]]:
     """Return what :data:`.statistics.LOST_LITERALS` finds."""
-    lost: dict[int, int] = {}
-    seen: dict[int, int] = {}
-    for label, _, object in changes.removed.tolist():
-        if object >= LITERAL_BASE:
-            lost[label] = lost.get(label, 0) | kinds[object]
-    here = (touched.direction == IN) & (touched.after > 0) & (touched.vertex >= LITERAL_BASE)
-    for label, vertex in zip(touched.label[here].tolist(), touched.vertex[here].tolist(), strict=True):
-        seen[label] = seen.get(label, 0) | kinds[vertex]
+    lost, seen = np.zeros((2, len(labels)), np.int64)
+    np.bitwise_or.at(lost, np.searchsorted(labels, changes.removed[:, 0]), kinds.of(changes.removed[:, 2]))
+    here = (touched.direction == IN) & (touched.after > 0)
+    np.bitwise_or.at(seen, np.searchsorted(labels, touched.label[here]), kinds.of(touched.vertex[here]))
     found = []
-    for label, row in zip(labels.tolist(), now.tolist(), strict=True):
+    for label, row, gone, left in zip(labels.tolist(), now.tolist(), lost.tolist(), seen.tolist(), strict=True):
         triples, resources, _, _, degree, _, kinds_now, most = row
-        if triples and label in lost:
-            certain = kinds_now.bit_count() == 1 or not lost[label] & ~seen.get(label, 0)
+        if triples and gone:
+            certain = kinds_now.bit_count() == 1 or not gone & ~left
             found.append((label, triples == resources, resources == 0, degree, most, certain))
     return found
 
@@ -426,7 +267,7 @@ def _lessen(
     now: Ints,
     touched: _Touched,
     changes: Changes,
-    kinds: dict[int, int],
+    kinds: Kinds,
 ) -> None:
     """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
     rows = {label: i for i, label in enumerate(labels.tolist())}
@@ -459,11 +300,11 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
             execute(connection, sql.format(new=new), given)
 
 
-def _append(connection: duckdb.DuckDBPyConnection, table: str, keys: Ints, values: Ints) -> None:
-    """Append rows to one of the tables that are added up when they are read."""
+def _append_degrees(connection: duckdb.DuckDBPyConnection, keys: Ints, values: Ints) -> None:
+    """Append rows to ``degree``, which are added up when they are read."""
     if len(keys):
-        new, given = listed_rows(statistics.columns_of(table), np.column_stack([keys, values]))
-        execute(connection, f"INSERT INTO _graphdb.{table} SELECT * FROM {new}", given)
+        new, given = listed_rows(statistics.columns_of("degree"), np.column_stack([keys, values]))
+        execute(connection, f"INSERT INTO _graphdb.degree SELECT * FROM {new}", given)
 
 
 def _bucket(degrees: Ints) -> Ints:

@@ -32,6 +32,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
     # Degrees and pairs may stand in several rows, to be added up: an older version would take each for all.
     3: (),
+    # The hashes of terms stand in pages.
+    4: (
+        "DROP TABLE IF EXISTS _graphdb.resource_key",
+        "DROP TABLE IF EXISTS _graphdb.literal_key",
+        "DELETE FROM _graphdb.meta WHERE key IN ('resource_key', 'literal_key')",
+    ),
 }
 """By the version that they start from: what leads to the next one."""
 

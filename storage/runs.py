@@ -1,15 +1,15 @@
 """Triples label by label, the keys of each sorted and distinct, whatever room there is.
 
-Triples that do not fit into memory are sorted in chunks that do, whose labels become runs in a file, and each label is
-merged from its runs (:func:`.spool.merged`): so what that takes does not depend on how many triples there are, nor on
-how many have the same label.  A key is a triple without its label: see :mod:`.bulk_kernels`.
+Triples that do not fit into memory are sorted in chunks that do, whose keys become a run in a file, label after label,
+and each label is merged from its part of the runs (:func:`.spool.merged`): so what that takes does not depend on how
+many triples there are, nor on how many have the same label.  A key is a triple without its label: see
+:mod:`.bulk_kernels`.  There can be as many labels as triples, so those that have few keys are gone through together.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Protocol
 
@@ -21,8 +21,12 @@ from graphdb.storage.spool import Kept, Spool, merged
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-Pieces = Callable[[], Iterable[Keys]]
-"""Yields the keys of a label, sorted and distinct, some at a time; as often as it is called."""
+
+FEW = 1 << 12
+"""Keys of a label that is gone through together with others, at most."""
+
+_TOGETHER = 1 << 16
+"""About how many keys these have in all."""
 
 
 class Piece(Protocol):
@@ -33,6 +37,66 @@ class Piece(Protocol):
 
     def get(self) -> Codes:
         """Return them."""
+
+
+class Group:
+    """The keys of some labels, sorted and distinct label by label.
+
+    Parameters
+    ----------
+    labels : int64[n]
+        The labels, in order.
+    ends : int64[n + 1]
+        Where the keys of each begin, and those of the last end.
+    keys : uint64[]
+        The keys.
+    """
+
+    def __init__(self, labels: Ints, ends: Ints, keys: Keys) -> None:
+        self.labels = labels
+        self.ends = ends
+        self.keys = keys[: ends[-1]]
+
+    def of(self, labels: Ints) -> Group:
+        """Return the keys of labels among which are all of these."""
+        counts = np.zeros(len(labels), np.int64)
+        counts[np.searchsorted(labels, self.labels)] = np.diff(self.ends)
+        return Group(labels, _ends(counts), self.keys)
+
+    @staticmethod
+    def of_each(labels: Ints, keys: Keys) -> Group:
+        """Return keys with the label of each as a group."""
+        begins = np.flatnonzero(np.concatenate([[True], labels[1:] != labels[:-1]]))
+        return Group(labels[begins], np.append(begins, len(keys)), keys)
+
+
+class Labels(Protocol):
+    """Triples, label by label."""
+
+    @property
+    def labels(self) -> Ints:
+        """int64[n]: the labels, in order."""
+
+    @property
+    def counts(self) -> Ints:
+        """int64[n]: how many keys each has at most."""
+
+    def pieces(self, label: int) -> Iterable[Keys]:
+        """Yield the keys of a label, sorted and distinct, some at a time; none where it has none."""
+
+    def group(self, first: int, last: int) -> Group:
+        """Return the keys of the labels that are there from ``first`` to ``last``, each at most :data:`FEW`."""
+
+
+def groups(labels: Labels) -> Iterator[Ints]:
+    """Yield all labels, in order: those with few keys together, each of the others alone."""
+    counts = labels.counts
+    many = counts > FEW
+    number = np.cumsum(counts) // _TOGETHER
+    cuts = (number[1:] != number[:-1]) | many[1:] | many[:-1]
+    for begin, end in pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(counts)]):
+        if end > begin:
+            yield labels.labels[begin:end]
 
 
 class Others:
@@ -50,8 +114,6 @@ class Others:
 
     def of(self, keys: Keys) -> Keys:
         """Return those of the next keys, sorted and distinct, that are not known."""
-        from graphdb.storage import bulk_kernels as kernels
-
         while not len(self._known) or self._known[-1] < keys[-1]:
             piece = next(self._rest, None)
             if piece is None:
@@ -59,18 +121,24 @@ class Others:
             self._known = np.concatenate([self._known, piece])
         end = int(np.searchsorted(self._known, keys[-1], "right"))
         known, self._known = self._known[:end], self._known[end:]
-        if not end:
-            return keys
-        found = np.empty_like(keys)
-        return found[: kernels.others(keys, known, found)]
+        return keys[fresh(keys, _ends([len(keys)]), known, _ends([end]))] if end else keys
+
+
+def fresh(keys: Keys, ends: Ints, known: Keys, known_ends: Ints) -> NDArray[np.bool_]:
+    """Return which keys of each label are not known (see :class:`Group`)."""
+    from graphdb.storage import bulk_kernels as kernels
+
+    found = np.empty(len(keys), np.uint8)
+    kernels.mark(keys, ends, known, known_ends, found)
+    return found.view(np.bool_)
 
 
 _LABELS = 1 << 12
 """Slots of a table of labels at first."""
 
 
-def by_label(chunks: Iterable[Sequence[Piece]], spool: Spool, memory: int) -> dict[int, Pieces]:
-    """Sort triples: return the keys of each label, by label in rising order.
+def by_label(chunks: Iterable[Sequence[Piece]], spool: Spool, memory: int) -> Labels:
+    """Sort triples by label.
 
     Parameters
     ----------
@@ -84,13 +152,15 @@ def by_label(chunks: Iterable[Sequence[Piece]], spool: Spool, memory: int) -> di
     rest = iter(chunks)
     ahead = deque(islice(rest, 2))
     if len(ahead) < 2:
-        return {label: cache(partial(_whole, unsorted)) for chunk in ahead for label, unsorted in _split(chunk)}
-    runs: dict[int, list[Kept]] = {}
+        return whole(ahead.popleft() if ahead else ())
+    runs = []
     while ahead:
-        for label, keys in _split(ahead.popleft()):
-            runs.setdefault(label, []).append(spool.add(_sorted(keys)))
+        chunk = whole(ahead.popleft())
+        chunk.sort()
+        runs.append(_Run(chunk.labels, chunk.ends, spool.add(chunk.keys[: chunk.ends[-1]])))
+        del chunk
         ahead.extend(islice(rest, 1))
-    return {label: partial(_merged, runs[label], memory // 32) for label in sorted(runs)}
+    return _Merged(runs, memory // 32)
 
 
 def in_chunks(pieces: Iterable[Piece], memory: int) -> Iterator[Sequence[Piece]]:
@@ -107,10 +177,121 @@ def in_chunks(pieces: Iterable[Piece], memory: int) -> Iterator[Sequence[Piece]]
         yield chunk
 
 
-def _split(chunk: Sequence[Piece]) -> list[tuple[int, Keys]]:
-    """Return the labels of triples, in order, with their keys in any."""
+class Whole:
+    """Keys of labels that fit into memory: those of a label are sorted when they are asked for.
+
+    Parameters
+    ----------
+    labels, ends, keys
+        As of a :class:`Group`, but for the order of the keys.
+    """
+
+    def __init__(self, labels: Ints, ends: Ints, keys: Keys) -> None:
+        self.labels = labels
+        self.ends = ends
+        self.keys = keys
+        self._sorted = False
+        self._one: dict[int, Keys] = {}
+
+    @property
+    def counts(self) -> Ints:
+        """How many keys each label has at most."""
+        return np.diff(self.ends)
+
+    def sort(self) -> None:
+        """Sort all keys."""
+        from graphdb.storage import bulk_kernels as kernels
+
+        for number in np.flatnonzero(self.counts > FEW).tolist():
+            self.keys[self.ends[number] : self.ends[number + 1]].sort()
+        kernels.sort_each(self.keys, self.ends, FEW)
+        kernels.distinct(self.keys, self.ends)
+        self._sorted = True
+
+    def pieces(self, label: int) -> Iterable[Keys]:
+        """Return the keys of a label in one piece."""
+        number = int(np.searchsorted(self.labels, label))
+        if number == len(self.labels) or self.labels[number] != label:
+            return ()
+        keys = self.keys[self.ends[number] : self.ends[number + 1]]
+        if not self._sorted:
+            if label not in self._one:
+                self._one[label] = _sorted(keys)
+            keys = self._one[label]
+        return (keys,)
+
+    def group(self, first: int, last: int) -> Group:
+        """Return the keys of some labels."""
+        begin, end = np.searchsorted(self.labels, [first, last + 1]).tolist()
+        ends = self.ends[begin : end + 1]
+        labels, keys, ends = self.labels[begin:end], self.keys[ends[0] : ends[-1]], ends - ends[0]
+        return Group(labels, ends, keys) if self._sorted else _group(labels, ends, keys.copy())
+
+
+class _Run:
+    """The sorted keys of labels in a file."""
+
+    def __init__(self, labels: Ints, ends: Ints, keys: Kept) -> None:
+        self.labels = labels
+        self.ends = ends
+        self.keys = keys
+
+    def part(self, first: int, last: int) -> tuple[Ints, Ints, Kept]:
+        """Return those labels that there are from ``first`` to ``last``, how many keys each has, and the keys."""
+        begin, end = np.searchsorted(self.labels, [first, last + 1]).tolist()
+        ends = self.ends[begin : end + 1]
+        return self.labels[begin:end], np.diff(ends), self.keys.rows(int(ends[0]), int(ends[-1]))
+
+
+class _Merged:
+    """Keys of labels in several runs; ``room`` says how many are read at a time."""
+
+    def __init__(self, runs: Sequence[_Run], room: int) -> None:
+        self._runs = runs
+        self._room = room
+        self.labels = np.unique(np.concatenate([run.labels for run in runs]))
+        self.counts = np.zeros(len(self.labels), np.int64)
+        for run in runs:
+            self.counts[np.searchsorted(self.labels, run.labels)] += np.diff(run.ends)
+
+    def pieces(self, label: int) -> Iterable[Keys]:
+        """Yield the keys of a label, merged."""
+        parts = [keys for _, _, keys in (run.part(label, label) for run in self._runs) if len(keys)]
+        return map(_distinct, merged(parts, self._room))
+
+    def group(self, first: int, last: int) -> Group:
+        """Return the keys of some labels."""
+        begin, end = np.searchsorted(self.labels, [first, last + 1]).tolist()
+        labels, ends = self.labels[begin:end], _ends(self.counts[begin:end])
+        keys, at = np.empty(ends[-1], np.uint64), ends[:-1].copy()
+        for run in self._runs:
+            some, counts, kept = run.part(first, last)
+            numbers = np.searchsorted(labels, some)
+            # Where the keys of each label go: behind those of the runs before.
+            keys[np.repeat(at[numbers] - _ends(counts)[:-1], counts) + np.arange(len(kept))] = kept.get()
+            at[numbers] += counts
+        return _group(labels, ends, keys)
+
+
+def _group(labels: Ints, ends: Ints, keys: Keys) -> Group:
+    """Return the keys of labels, which are in any order, as a group."""
     from graphdb.storage import bulk_kernels as kernels
 
+    kernels.sort_each(keys, ends, len(keys))
+    kernels.distinct(keys, ends)
+    return Group(labels, ends, keys)
+
+
+def _ends(counts: Sequence[int] | Ints) -> Ints:
+    """Return where each of so many begins, and the last ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def whole(pieces: Iterable[Piece]) -> Whole:
+    """Return the keys of triples that fit into memory."""
+    from graphdb.storage import bulk_kernels as kernels
+
+    chunk = list(pieces)
     table, used = np.full((_LABELS, 2), -1, np.int64), 0
     for kept in chunk:
         triples = kept.get()
@@ -119,14 +300,15 @@ def _split(chunk: Sequence[Piece]) -> list[tuple[int, Keys]]:
             table = _table(table[table[:, 0] >= 0], 2 * len(table))
             row, used = kernels.histogram(triples, row, table, used)
     counted = table[table[:, 0] >= 0]
-    labels, counts = counted[np.argsort(counted[:, 0])].T
-    ends = np.cumsum(counts)
-    table = _table(np.column_stack([labels, ends - counts]), len(table))
-    keys = np.empty(sum(map(len, chunk)), np.uint64)
+    labels, counts = np.ascontiguousarray(counted[np.argsort(counted[:, 0])].T)
+    ends = _ends(counts)
+    del counted
+    table.fill(-1)
+    kernels.put(table, labels, ends[:-1])
+    keys = np.empty(ends[-1], np.uint64)
     for kept in chunk:
         kernels.scatter(kept.get(), table, keys)
-    places = pairwise([0, *ends.tolist()])
-    return [(label, keys[begin:end]) for label, (begin, end) in zip(labels.tolist(), places, strict=True)]
+    return Whole(labels, ends, keys)
 
 
 def _table(rows: Ints, slots: int) -> Ints:
@@ -140,20 +322,14 @@ def _table(rows: Ints, slots: int) -> Ints:
 
 def _sorted(keys: Keys) -> Keys:
     """Sort keys in place, and return the distinct ones."""
-    from graphdb.storage import bulk_kernels as kernels
-
     keys.sort()
-    return keys[: kernels.distinct(keys)]
+    return _distinct(keys)
 
 
-def _whole(keys: Keys) -> Sequence[Keys]:
-    """Return the keys of a label, distinct and sorted, in one piece."""
-    return (_sorted(keys),)
-
-
-def _merged(runs: Sequence[Kept], room: int) -> Iterator[Keys]:
-    """Yield the keys of a label, distinct and sorted, from runs."""
+def _distinct(keys: Keys) -> Keys:
+    """Return the distinct ones of sorted keys."""
     from graphdb.storage import bulk_kernels as kernels
 
-    for keys in merged(runs, room):
-        yield keys[: kernels.distinct(keys)]
+    ends = _ends([len(keys)])
+    kernels.distinct(keys, ends)
+    return keys[: ends[1]]

@@ -22,6 +22,15 @@ def both(left: Ints, right: Ints) -> Ints:
     return kept
 
 
+def places(numbers: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return where numbers stand, or would, in a sorted array, and whether they do."""
+    at = np.searchsorted(numbers, wanted)
+    there = np.zeros(len(wanted), bool)
+    inside = at < len(numbers)
+    there[inside] = numbers[at[inside]] == wanted[inside]
+    return at, there
+
+
 def each_once(ids: NDArray[np.signedinteger[Any]], bound: int) -> Ints:
     """Return the ids in a list, each once and sorted; all are below ``bound``."""
     if len(ids) * _MARKED < bound:

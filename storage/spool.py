@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -66,12 +66,21 @@ class Spool:
         return self._file is not None
 
     def read(self, at: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-        """Return an array that is in the file."""
-        return np.fromfile(self._at(at), dtype, math.prod(shape)).reshape(shape)
+        """Return an array that is in the file; several threads may read at a time."""
+        array = np.empty(math.prod(shape), dtype)
+        file, into, done = self._opened(), array.view(np.uint8).data, 0
+        while done < len(into):
+            count = os.preadv(file.fileno(), [into[done:]], at + done)  # no place in the file that threads share
+            if not count:
+                raise StorageError(f"what was spilled to '{self._path.parent}' is there no more")
+            done += count
+        return array.reshape(shape)
 
     def write(self, at: int, array: Array) -> None:
         """Write over what is in the file."""
-        self._write(self._at(at), array)
+        file = self._opened()
+        file.seek(at)
+        self._write(file, array)
 
     def close(self) -> None:
         """Remove the file."""
@@ -80,10 +89,9 @@ class Spool:
             self._path.unlink(missing_ok=True)
             self._file = None
 
-    def _at(self, at: int) -> BinaryIO:
+    def _opened(self) -> BinaryIO:
         if self._file is None:
             raise ValueError("nothing was spilled")
-        self._file.seek(at)
         return self._file
 
     def _write(self, file: BinaryIO, array: Array) -> None:
@@ -114,6 +122,13 @@ class Kept:
             return self.array[begin:end]
         shape = (max(min(end, len(self)) - begin, 0), *self.shape[1:])
         return self.spool.read(self.at + begin * math.prod(self.shape[1:]) * self.dtype.itemsize, self.dtype, shape)
+
+    def rows(self, begin: int, end: int) -> Kept:
+        """Return some of its rows as they are kept."""
+        if self.array is not None:
+            return replace(self, shape=(end - begin, *self.shape[1:]), array=self.array[begin:end])
+        width = math.prod(self.shape[1:]) * self.dtype.itemsize
+        return replace(self, shape=(end - begin, *self.shape[1:]), at=self.at + begin * width)
 
     def put(self, array: Array) -> None:
         """Keep another array of its type and shape instead."""

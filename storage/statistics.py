@@ -22,7 +22,7 @@ many, now that the largest has fewer) is counted anew, for the labels where that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,7 +112,7 @@ _CLASSES = f"SELECT subject AS vertex, object AS class FROM {{triples}} WHERE la
 
 _FRESH_PAIRS = f"""
 SELECT label, class, direction, sum(after) AS edges, count(*) AS vertices
-FROM temp._graphdb_touched JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex) GROUP BY ALL
+FROM temp.{{touched}} JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex) GROUP BY ALL
 """
 
 _ELSEWHERE = " UNION ALL ".join(
@@ -210,7 +210,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
         if known >= PAIRS or typed in chosen["labels"]:
             _refresh_pairs(connection, typed)
         else:
-            _add_pairs(connection, _FRESH_PAIRS, {"type": typed}, known)
+            _add_pairs(connection, _FRESH_PAIRS.format(touched="_graphdb_touched"), {"type": typed}, known)
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
@@ -246,13 +246,7 @@ def change(
         if _has(connection, typed, added) or _has(connection, typed, removed):
             _add_vertex_labels(connection, typed, added, removed)
             pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
-        known = known_pairs(connection)
-        if known < PAIRS:
-            _add_pairs(connection, pairs, parameters, known)
-        elif _much_new(connection):
-            _refresh_pairs(connection, typed)
-        else:  # what was let go cannot be added to
-            merge(connection, "label_pair", pairs, parameters, only_known=True)
+        _change_pairs(connection, typed, pairs, parameters)
     if removed is not NOTHING:
 
         def largest(label: int, column: str) -> int:
@@ -272,10 +266,10 @@ def summed(table: str) -> str:
     return f"SELECT {', '.join(keys)}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
 
 
-def settle(connection: duckdb.DuckDBPyConnection) -> None:
+def settle(connection: duckdb.DuckDBPyConnection, tables: Sequence[str] = APPENDED) -> None:
     """Make one row of those with the same keys, where there are any, and note how many are left."""
     unsettled = False
-    for table in APPENDED:
+    for table in tables:
         keys = ", ".join(_SUMS[table][0])
         rows, distinct = connection.execute(
             f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
@@ -291,18 +285,44 @@ def settle(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_SETTLED}', ({counts})::VARCHAR)")
 
 
-def few_pairs(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether all pairs are known, and some thousand more can come; settles what was appended when it is much."""
+def append_pairs(
+    connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: dict[str, list[int]]
+) -> None:
+    """Add to the pairs what a few triples change: by rows of their own while all pairs are known and more can come.
+
+    The tables of labels are up to date by now.
+    """
+    rows = _appended_pairs(connection)
+    if rows <= PAIRS // 2:
+        execute(connection, f"INSERT INTO _graphdb.label_pair FROM {pairs}", parameters)
+        return
+    settle(connection, ("label_pair",))
+    _change_pairs(connection, typed, f"FROM {pairs}", parameters)
+
+
+def _appended_pairs(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return how many rows of pairs there are; those with the same keys are made one when they are many."""
     rows = known_pairs(connection)
     if rows <= _UNSETTLED:
-        return True
+        return rows
     settled, degrees = connection.execute(
         f"SELECT (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_SETTLED}'), count(*) FROM _graphdb.degree"
     ).fetchall()[0]
     if rows + degrees > 2 * (settled or 0) + _UNSETTLED:
         settle(connection)
         rows = known_pairs(connection)
-    return rows <= PAIRS // 2
+    return rows
+
+
+def _change_pairs(connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: Mapping[str, Any]) -> None:
+    """Add a SELECT of pairs to those that are known; count all anew where that would miss too many."""
+    known = known_pairs(connection)
+    if known < PAIRS:
+        _add_pairs(connection, pairs, parameters, known)
+    elif _much_new(connection):
+        _refresh_pairs(connection, typed)
+    else:  # what was let go cannot be added to
+        merge(connection, "label_pair", pairs, parameters, only_known=True)
 
 
 _UNSETTLED = 5000
@@ -346,11 +366,14 @@ def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
     """Count all pairs anew."""
     connection.execute("DELETE FROM _graphdb.label_pair")
     every = {"labels": [row[0] for row in connection.execute("SELECT id FROM _graphdb.edge_label").fetchall()]}
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", every)
-    _add_pairs(connection, _FRESH_PAIRS, {"type": typed})
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_every AS {_FRESH}", every)
+    _add_pairs(connection, _FRESH_PAIRS.format(touched="_graphdb_every"), {"type": typed})
+    connection.execute("DROP TABLE temp._graphdb_every")
 
 
-def _add_pairs(connection: duckdb.DuckDBPyConnection, pairs: str, parameters: dict[str, int], known: int = 0) -> None:
+def _add_pairs(
+    connection: duckdb.DuckDBPyConnection, pairs: str, parameters: Mapping[str, Any], known: int = 0
+) -> None:
     """Add to the pairs, ``known`` or fewer by now, and keep those with most edges.
 
     Where others are let go, note how many triples there were then.

@@ -6,7 +6,7 @@ and takes no more memory than one wishes (:mod:`.runs`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from graphdb.storage.arrow import Windows, numbers, values
 from graphdb.storage.batch import LITERAL
 from graphdb.storage.dictionary import term_counts
-from graphdb.storage.runs import Keys, Piece, Pieces, by_label, in_chunks
-from graphdb.storage.spool import Spool, merged, unmap, vast
+from graphdb.storage.runs import Group, Keys, Labels, Piece, by_label, groups, in_chunks
+from graphdb.storage.spool import Kept, Spool, merged, unmap, vast
 from graphdb.storage.statistics import PAIRS, note_pairs
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
@@ -35,6 +35,10 @@ ROWS = 122_880
 STORED = 4
 """What part of memory the keys of :func:`stored` triples may take at a time: the triples take as much and half of that,
 and two chunks are there at once."""
+
+
+_PAIRS = 1 << 15
+"""Rows of pairs that are written at a time."""
 
 
 class Tally:
@@ -57,17 +61,25 @@ class Tally:
             unmap(self._kinds)
         found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
-        self._labels: list[tuple[int, int, Ints]] = []
-        self._degrees: list[Ints] = []
-        self._pairs = np.empty((0, 5), np.int64)
+        self._kept = Spool(folder / "statistics", memory // 16)
+        self._labels: list[Kept] = []
+        self._degrees: list[Kept] = []
+        self._pairs: list[Ints] = []
+        self._pending = 0
+        self._least = 0  # edges that a pair must have to be kept
         self._all_pairs = True
 
-    def passing(self, labels: Mapping[int, Pieces]) -> Iterator[tuple[int, Keys]]:
-        """Pass on each label with its keys, some at a time, and count them."""
-        self._classify(labels.get(self._typed, tuple))
-        for label, pieces in labels.items():
-            for keys in self._label(label, pieces()):
-                yield label, keys
+    def passing(self, labels: Labels) -> Iterator[tuple[Ints | int, Keys]]:
+        """Pass on the keys of all labels, with the label of each or of all, some at a time, and count them."""
+        self._classify(labels)
+        for some in groups(labels):
+            if len(some) == 1:
+                for keys in self._label(int(some[0]), labels.pieces(int(some[0]))):
+                    yield int(some[0]), keys
+            else:
+                group = labels.group(int(some[0]), int(some[-1]))
+                self._group(group)
+                yield np.repeat(group.labels, np.diff(group.ends)), group.keys
 
     def write(self) -> None:
         """Write what was found, in place of what was there."""
@@ -77,18 +89,22 @@ class Tally:
             with windows.show(f"_graphdb_{table}s", rows):
                 self._connection.execute(f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
         windows.close()
+        self._kept.close()
         if not self._all_pairs:
             note_pairs(self._connection)
 
-    def _classify(self, typed: Pieces) -> None:
+    def _classify(self, labels: Labels) -> None:
         """Learn the vertex labels, by the keys of ``rdf:type``."""
-        self._ids = np.empty(0, np.int64)
         self._starts: Codes = vast(self._folder / "starts", self._resources + 1, np.uint32, self._memory // 4)
-        for vertices, classes in _halves(typed()):
-            self._ids = np.union1d(self._ids, classes)
+        seen = vast(self._folder / "seen", self._resources, np.uint8, self._memory // 4)
+        for vertices, classes in _halves(labels.pieces(self._typed)):
+            seen[classes] = 1
             found, counts = np.unique(vertices, return_counts=True)
             self._starts[found + 1] += counts.astype(np.uint32)
-            unmap(self._starts)
+            unmap(self._starts, seen)
+        places = (begin + np.flatnonzero(seen[begin : begin + ROWS]) for begin in range(0, len(seen), ROWS))
+        self._ids = np.concatenate([np.empty(0, np.int64), *(some for some in places if len(some))])
+        unmap(seen)
         labelled = 0
         for begin in range(0, len(self._starts), ROWS):
             some = self._starts[begin : begin + ROWS]
@@ -99,14 +115,15 @@ class Tally:
         self._classes: Codes = vast(self._folder / "classes", labelled, np.uint32, self._memory // 4)
         self._vertices = np.zeros(len(self._ids), np.int64)
         at = 0
-        for _, classes in _halves(typed()):
+        for _, classes in _halves(labels.pieces(self._typed)):
             numbers = np.searchsorted(self._ids, classes)
             self._classes[at : at + len(numbers)] = numbers
-            self._vertices += np.bincount(numbers, minlength=len(self._ids))
+            np.add.at(self._vertices, numbers, 1)
             at += len(numbers)
             unmap(self._classes)
-        self._at = np.zeros((len(self._ids), 2, 2), np.int64)
-        self._touched = np.empty(len(self._ids), np.int64)
+        room, count = self._memory // 4, len(self._ids)
+        self._at: Ints = vast(self._folder / "pairs", 4 * count, np.uint64, room).view(np.int64).reshape(-1, 2, 2)
+        self._touched: Ints = vast(self._folder / "touched", count, np.uint64, room).view(np.int64)
 
     def _label(self, label: int, pieces: Iterable[Keys]) -> Iterator[Keys]:
         """Pass on the keys of one label, and add up its statistics."""
@@ -126,48 +143,90 @@ class Tally:
                 objects.sort()
                 runs.append(spool.add(objects))
                 count += len(keys)
-                unmap(*vertices)
+                unmap(*vertices, self._at, self._touched)
                 yield keys
             kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
             held = np.zeros(3, np.int64)
             for objects in merged(runs, self._memory // 16):
                 kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
-                unmap(*vertices, self._kinds)
+                unmap(*vertices, self._kinds, self._at, self._touched)
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
-        self._labels.append((label, count, totals[: kernels.CLASSES]))
+        self._add_labels(np.array([[label, count, *totals[: kernels.CLASSES].tolist()]], np.int64))
         direction, bucket = np.nonzero(degrees[:, :, 0])
-        self._degrees.append(_rows(label, direction, bucket, *degrees[direction, bucket].T))
-        touched = np.sort(self._touched[: totals[kernels.CLASSES]])
-        pairs = self._at[touched]
-        self._at[touched] = 0
-        kind, direction = np.nonzero(pairs[:, :, 1])
-        self._add_pairs(_rows(label, self._ids[touched[kind]], direction, *pairs[kind, direction].T))
+        self._degrees.append(self._kept.add(_rows(label, direction, bucket, *degrees[direction, bucket].T)))
+        for begin in range(0, int(totals[kernels.CLASSES]), _PAIRS):
+            touched = self._touched[begin : min(begin + _PAIRS, totals[kernels.CLASSES])]
+            pairs = self._at[touched]
+            self._at[touched] = 0
+            kind, direction = np.nonzero(pairs[:, :, 1])
+            self._add_pairs(_rows(label, self._ids[touched[kind]], direction, *pairs[kind, direction].T))
 
-    def _tables(self) -> dict[str, pa.Table]:
+    def _group(self, group: Group) -> None:
+        """Add up the statistics of several labels."""
+        from graphdb.storage import bulk_kernels as kernels
+
+        count = len(group.keys)
+        objects, numbered = np.empty(count, np.uint32), np.empty(count, np.uint64)
+        kernels.numbered_targets(group.keys, group.ends, numbered)
+        numbered.sort()
+        kernels.targets(numbered, objects)
+        totals, degrees = np.zeros((len(group.labels), 8), np.int64), np.zeros((2, kernels.BUCKETS, 3), np.int64)
+        held, room = np.zeros(3, np.int64), _PAIRS
+        degree_rows, first = np.empty((2 * (count + kernels.BUCKETS), 6), np.int64), 0
+        while first < len(group.labels):
+            pair_rows = np.empty((room, 5), np.int64)
+            last, used, paired = kernels.measure_labels(
+                group.keys, objects, group.ends, first, held, self._starts, self._classes, self._kinds,
+                totals, degrees, self._at, self._touched, degree_rows, pair_rows,
+            )  # fmt: skip
+            room = room if last > first else 2 * room
+            rows, pairs = degree_rows[:used].copy(), pair_rows[:paired]
+            rows[:, 0], pairs[:, 0] = group.labels[rows[:, 0]], group.labels[pairs[:, 0]]
+            pairs[:, 1] = self._ids[pairs[:, 1]]
+            self._degrees.append(self._kept.add(rows))
+            self._add_pairs(pairs)
+            first = last
+        unmap(self._starts, self._classes, self._kinds, self._at, self._touched)
+        self._add_labels(np.column_stack([group.labels, np.diff(group.ends), totals[:, : kernels.CLASSES]]))
+
+    def _tables(self) -> dict[str, pa.RecordBatchReader]:
         """Return the rows by table."""
-        import pyarrow as pa
-
-        labels = np.array([(label, count, *totals.tolist()) for label, count, totals in self._labels], np.int64)
+        self._prune()
+        label, kind, direction, *_ = self._pairs[0].T
+        pairs = self._pairs[0][np.lexsort((direction, kind, label))]
+        vertices = np.column_stack([self._ids, self._vertices])
         names = "id triples resource_triples subjects objects max_out_degree max_in_degree kinds max_values"
-        degrees = np.concatenate([np.empty((0, 6), np.int64), *self._degrees])
         tables = {
-            "edge_label": (names, labels.reshape(-1, 9)),
-            "degree": ("label direction bucket vertices edges squares", degrees),
-            "label_pair": ("label class direction edges vertices", self._pairs),
-            "vertex_label": ("id vertices", np.column_stack([self._ids, self._vertices])),
+            "edge_label": (names, (kept.get() for kept in self._labels)),
+            "degree": ("label direction bucket vertices edges squares", (kept.get() for kept in self._degrees)),
+            "label_pair": ("label class direction edges vertices", iter([pairs])),
+            "vertex_label": ("id vertices", iter([vertices])),
         }
-        return {
-            table: pa.table([numbers(column) for column in rows.T], names.split())
-            for table, (names, rows) in tables.items()
-        }
+        return {table: _reader(columns.split(), pieces) for table, (columns, pieces) in tables.items()}
+
+    def _add_labels(self, rows: Ints) -> None:
+        self._labels.append(self._kept.add(rows))
 
     def _add_pairs(self, pairs: Ints) -> None:
         """Add pairs, and keep those with most edges."""
-        self._pairs = np.concatenate([self._pairs, pairs])
-        if len(self._pairs) > PAIRS:
-            label, kind, direction, edges, _ = self._pairs.T
+        if self._least:
+            enough = pairs[:, 3] >= self._least
+            self._all_pairs = self._all_pairs and bool(enough.all())
+            pairs = pairs[enough]
+        self._pairs.append(pairs)
+        self._pending += len(pairs)
+        if self._pending > 2 * PAIRS:
+            self._prune()
+
+    def _prune(self) -> None:
+        """Keep the pairs with most edges, in one array."""
+        pairs = np.concatenate([np.empty((0, 5), np.int64), *self._pairs])
+        if len(pairs) > PAIRS:
+            label, kind, direction, edges, _ = pairs.T
             self._all_pairs = False
-            self._pairs = self._pairs[np.sort(np.lexsort((direction, kind, label, -edges))[:PAIRS])]
+            pairs = pairs[np.lexsort((direction, kind, label, -edges))[:PAIRS]]
+            self._least = int(pairs[-1, 3])
+        self._pairs, self._pending = [pairs], len(pairs)
 
 
 def recount(connection: duckdb.DuckDBPyConnection, folder: Path, memory: int) -> None:
@@ -219,6 +278,15 @@ def _halves(pieces: Iterable[Keys]) -> Iterator[tuple[Ints, Ints]]:
             objects = (some & np.uint64(0xFFFFFFFF)).astype(np.int64)
             chosen = objects < LITERAL
             yield (some[chosen] >> np.uint64(32)).astype(np.int64), objects[chosen]
+
+
+def _reader(names: list[str], pieces: Iterable[Ints]) -> pa.RecordBatchReader:
+    """Return rows as a stream."""
+    import pyarrow as pa
+
+    schema = pa.schema({name: pa.int64() for name in names})
+    batches = (pa.record_batch([numbers(column) for column in rows.T], schema) for rows in pieces)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _rows(label: int, *columns: Ints) -> Ints:

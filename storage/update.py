@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphdb.storage import few, statistics
-from graphdb.storage.arrow import Windows
+from graphdb.storage.arrow import Windows, strings
 from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
-from graphdb.storage.few import Held
+from graphdb.storage.held import Held
 from graphdb.storage.parsed import execute
 from graphdb.storage.small import Ints, among
 from graphdb.storage.terms import LITERAL_BASE
@@ -111,19 +111,15 @@ class Update:
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
-        import pyarrow as pa
-
-        ids = self._terms.resources(pa.array(iris, pa.string()))
+        ids = self._terms.resources(strings(iris))
         self._terms.store()
         return list(map(int, ids))
 
     def literals(self, literals: Sequence[tuple[str, str | None, str | None]]) -> list[int]:
         """Return the ids of distinct literals (lexical form, datatype, language), adding those that are new."""
-        import pyarrow as pa
-
         columns = list(zip(*literals, strict=True)) or [(), (), ()]
         self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
-        ids = self._terms.literals(*(pa.array(list(column), pa.string()) for column in columns))
+        ids = self._terms.literals(*(strings(column) for column in columns))
         self._terms.store()
         return list(map(int, ids))
 
@@ -158,7 +154,8 @@ class Update:
         """
         if removed is not None or added is not None:
             gone, come = few.listed(removed), few.listed(added)
-            if gone is not None and come is not None and self._apply_few(gone, come):
+            if gone is not None and come is not None:
+                self._apply_few(gone, come)
                 removed = added = None
         with ExitStack() as windows:
 
@@ -203,10 +200,8 @@ class Update:
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: Ints, added: Ints) -> bool:
-        """Do the same with a few triples that Python has, without tables of them; whether that could be done."""
-        if not statistics.few_pairs(self._connection):
-            return False
+    def _apply_few(self, removed: Ints, added: Ints) -> None:
+        """Do the same with a few triples that Python has, without tables of them."""
         asked = np.unique(np.concatenate([removed, added]), axis=0)
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
         lost = np.unique(removed[among(removed, there)], axis=0)
@@ -222,11 +217,10 @@ class Update:
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = few.change(
-                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds
+                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds_of
             )
             self._held = self._held.after(counted)
             self._changed(replace(changes, counted=counted))
-        return True
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""

@@ -28,7 +28,7 @@ from graphdb.values import INT64
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
     from graphdb.storage.changes import Changes
-    from graphdb.storage.few import Held
+    from graphdb.storage.held import Held
 
 LabelTest = Callable[[frozenset[int]], bool]
 Item = TypeVar("Item")
@@ -80,6 +80,7 @@ class Context:
         self.view = View(self)
         self._numbers = 0
         self._keys: dict[ast.KeyName, int] = {}
+        self._keys_of_edges: dict[ast.KeyName, int] = {}
         self._written: dict[int, str] = {}
         self._labels: dict[tuple[ast.Word, ...], frozenset[int]] = {}
         self._resources: dict[str, Vertex | None] = {}
@@ -180,8 +181,21 @@ class Context:
             if found is None:
                 found = self._edge_keys().get(iri)
             if found is None:
-                found = self.names.property(key.words, self.text).id
+                try:
+                    found = self.names.property(key.words, self.text).id
+                except BindError:
+                    found = self.names.key(key.words, self._edge_keys(), self.text)
             self._keys[key] = found
+        return found
+
+    def edge_key(self, key: ast.KeyName) -> int:
+        """Return the key of edges that is written, as :meth:`property_id` does the predicate."""
+        found = self._keys_of_edges.get(key)
+        if found is None:
+            found = self.new_names.get(self.iri_of(key.words, None))
+            if found is None:
+                found = self.names.key(key.words, self._edge_keys(), self.text)
+            self._keys_of_edges[key] = found
         return found
 
     def _edge_keys(self) -> dict[str, int]:
@@ -259,6 +273,7 @@ class Context:
     def forget_names(self) -> None:
         """Forget which names are absent, because some came."""
         self._keys.clear()
+        self._keys_of_edges.clear()
         self._labels.clear()
 
     # --- values

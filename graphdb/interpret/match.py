@@ -30,8 +30,11 @@ from graphdb.storage.terms import LITERAL_BASE
 Rows = list[Row]
 
 _PUSHED = (ast.Comparison, ast.Boolean, ast.Unary, ast.In, ast.StringPredicate, ast.IsNull, ast.Property, ast.Variable,
-           ast.Literal, ast.Parameter, ast.KeyName, ast.Word)  # fmt: skip
+           ast.Literal, ast.IriLiteral, ast.ListLiteral, ast.Parameter, ast.KeyName, ast.Word)  # fmt: skip
 """What a condition on one vertex may consist of for SQL to test it before the match."""
+
+_WHICH = frozenset({"id", "elementid", "iri"})
+"""Functions that say which vertex it is: they may be in it, too."""
 
 
 @dataclass(slots=True)
@@ -184,7 +187,7 @@ class Match:
         for condition in conditions:
             names = variables_in(condition)
             pushable = len(names) == 1 and names <= single and not names & self.known
-            if pushable and all(isinstance(piece, _PUSHED) or self._constant(piece) for piece in walk(condition)):
+            if pushable and all(_is_plain(piece) or self._constant(piece) for piece in walk(condition)):
                 self._pushed.setdefault(next(iter(names)), []).append(condition)
             else:
                 self._residual.append(condition)
@@ -410,6 +413,37 @@ class Match:
             None,
         )
         return bound, make_plan(graph, snapshot.graph, refine=context.executor.refine)
+
+
+def is_looked_up(clause: ast.MatchClause) -> bool:
+    """Whether a clause's vertices are found before its rows are made: no condition is left for which many are tried."""
+    patterns = [variables_in(pattern) for pattern in clause.patterns]
+    names: set[str] = set().union(*patterns)
+    conditions = list(conjuncts(clause.where))
+    for node in walk(clause.patterns):
+        if isinstance(node, ast.NodePattern):
+            subject = node.variable or ast.Variable("#", node.span)
+            names.add(subject.name)
+            conditions += [*property_conditions(subject, node.properties), *conjuncts(node.where)]
+    edges = {node.variable.name for node in walk(clause.patterns)
+             if isinstance(node, ast.EdgePattern) and node.variable is not None}  # fmt: skip
+    for condition in conditions:
+        asked = variables_in(condition)
+        if asked - names or sum(bool(asked & pattern) for pattern in patterns) > 1:
+            return False
+        if len(asked) == 1 and not asked & edges and not all(map(_is_plain_or_constant, walk(condition))):
+            return False
+    return True
+
+
+def _is_plain_or_constant(node: object) -> bool:
+    return _is_plain(node) or (isinstance(node, ast.Binary) and not variables_in(node))
+
+
+def _is_plain(node: object) -> bool:
+    if isinstance(node, ast.FunctionCall):
+        return node.name.lower() in _WHICH and all(isinstance(argument, ast.Variable) for argument in node.arguments)
+    return isinstance(node, _PUSHED)
 
 
 def _path(row: Row, trace: list[str]) -> Path:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.values import Vertex
+from graphdb.storage.arrow import table_of
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.storage.update import Update, facts, incident, there
 
@@ -172,9 +175,6 @@ class Pending:
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> pa.Table | None:
     """Return rows as a table; None where there are none."""
-    import pyarrow as pa
-
-    columns = list(zip(*rows, strict=True))
-    if not columns:
-        return None
-    return pa.table({name: pa.array(column, pa.int64()) for name, column in zip(names, columns, strict=True)})
+    columns = zip(*rows, strict=True)
+    found = {name: np.array(column, np.int64) for name, column in zip(names, columns, strict=False)}
+    return table_of(found) if found else None

@@ -265,7 +265,7 @@ class View:
 
     def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:
         """Return the value of an edge's property; null where there is none."""
-        return _value(self.edge_facts(edge, node).get(self._context.property_id(key)))
+        return _value(self.edge_facts(edge, node).get(self._context.edge_key(key)))
 
     def edge_id(self, edge: Edge) -> int:
         """Return a number that is this edge's alone while the data stays as it is."""

@@ -18,6 +18,7 @@ from graphdb.query import Prepared, QueryRun
 from graphdb.relation import bindings_of
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper
+from graphdb.storage.arrow import numbers
 from graphdb.typed import Typed
 from graphdb.values import CODE_BITS
 
@@ -140,14 +141,15 @@ class PathBase(QueryRun):
         counted = needs.duplicates == "count"
         if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
-            empty = pa.table({column: pa.array([], pa.int64()) for column in names})
+            empty = pa.table({column: numbers(np.empty(0, np.int64)) for column in names})
             kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
             if unasked:
                 return kept
             count = self._count(part.plan, needs, bound, control)
             rows = count if needs.duplicates == "keep" else min(count, 1)
             found = {"one": np.zeros(rows, np.int64)}
-            kept.add(pa.table(found | ({"n": np.full(rows, count)} if counted else {})))
+            columns = found | ({"n": np.full(rows, count)} if counted else {})
+            kept.add(pa.table({column: numbers(values) for column, values in columns.items()}))
             return kept
         kept = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):

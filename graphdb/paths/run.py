@@ -24,6 +24,7 @@ from graphdb.query import Prepared
 from graphdb.relational.program import Program
 from graphdb.relational.searched import apart
 from graphdb.result import Counted
+from graphdb.storage.arrow import table_of
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN
 
@@ -118,7 +119,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         view = self._snapshot.connection.temporary()
         columns = {"id": self._snapshot.store.to_terms(found)}
         self._lazy_stack = self._lazy_stack or ExitStack()
-        self._lazy_stack.enter_context(self._snapshot.connection.view(view, columns))
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
         self._views += 1
         (name,) = variables_in(predicate)
         return Typed(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN)

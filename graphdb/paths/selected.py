@@ -38,6 +38,7 @@ from graphdb.plan.passes import make_plan
 from graphdb.plan.paths import Mode, PathStep
 from graphdb.returns import wanted, window_of
 from graphdb.spelled import Walks
+from graphdb.storage.arrow import numbers
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, PATH
 
@@ -274,7 +275,7 @@ class SelectedRun(AlongRun):
             return found
         if numbered:
             rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
-            table = table.take(pa.array(rows))
+            table = table.take(numbers(rows))
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)
 
@@ -326,13 +327,11 @@ class SelectedRun(AlongRun):
 
 def _columns(prepared: Selected, found: Found) -> dict[str, Callable[[], pa.Array | Walks]]:
     """What makes each column of the step."""
-    import pyarrow as pa
-
     return {
-        f"v{prepared.source}": lambda: pa.array(found.sources),
-        f"v{prepared.target}": lambda: pa.array(found.targets),
-        "length": lambda: pa.array(found.lengths),
-        "n": lambda: pa.array(np.ones(len(found), np.int64) if found.counts is None else found.counts),
+        f"v{prepared.source}": lambda: numbers(found.sources),
+        f"v{prepared.target}": lambda: numbers(found.targets),
+        "length": lambda: numbers(found.lengths),
+        "n": lambda: numbers(np.ones(len(found), np.int64) if found.counts is None else found.counts),
         "path": lambda: Walks(found.starts, found.walks, found.codes),
     }
 

@@ -28,6 +28,7 @@ from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relation import BINDINGS
 from graphdb.returns import wanted, window_of
 from graphdb.rows import Parameters
+from graphdb.storage.arrow import table_of
 from graphdb.typed import Typed
 from graphdb.values import EDGE, INTEGER, PATH, Type, list_of, sql_type
 
@@ -143,7 +144,7 @@ class UnrolledRun(PathBase):
         """Run the versions, and keep their bindings visible to SQL."""
         if prepared.wanted.count_only:
             count = np.array([self.count_unrolled(prepared)], np.int64)
-            with self._snapshot.connection.view(BINDINGS, {"count": count}):
+            with self._snapshot.connection.view(BINDINGS, table_of({"count": count})):
                 yield
             return
         limit, rows = prepared.wanted.limit, 0

@@ -17,7 +17,7 @@ from graphdb.errors import BindError, nearest
 from graphdb.grammar.syntax import Word
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_name
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri, default_name
 
 ABSENT = -1
 """The id of a full IRI that the database does not have: it is in no triple."""
@@ -138,6 +138,26 @@ class Names:
             hint=f"match it as an edge: (a)-[:{self.quoted(edge.iri)}]->(b)",
         )
 
+    def key(self, words: Sequence[Word], keys: Mapping[str, int], text: str) -> int:
+        """Return the key of edges that ``words`` name, of those that edges have (by IRI), or else a property's.
+
+        Raises
+        ------
+        BindError
+            Several have a bare name; or none has it, and the names came with RDF: then it is a mistake.
+        """
+        if len(words) == 2:
+            iri = self.expand(words[0], words[1], text)
+        else:
+            iri = words[0].text if words[0].is_iri else default_iri(words[0].text)
+        found = keys.get(iri)
+        if found is None and len(words) == 1 and not words[0].is_iri:
+            several = [key for key in keys if local_name(key) == words[0].text]
+            if len(several) > 1:
+                raise self._ambiguous(words[0], several, text)
+            found = keys[several[0]] if several else None
+        return self.property(words, text).id if found is None else found
+
     def chains(self, words: Sequence[Word]) -> list[Sequence[Word]]:
         """Split ``A:B:C`` into names: a declared prefix takes the word after it."""
         names: list[Sequence[Word]] = []
@@ -199,14 +219,16 @@ class Names:
                 f"unknown {what} '{word.text}'", text=text, position=position, hint=self._suggest(index, word.text)
             )
         if len(several) > 1:
-            iris = sorted(index.iris[i] for i in several)
-            raise BindError(
-                f"'{word.text}' is ambiguous: {len(iris)} IRIs have that local name",
-                text=text,
-                position=position,
-                hint="write one of " + ", ".join(self.quoted(iri) for iri in iris[:5]),
-            )
+            raise self._ambiguous(word, [index.iris[i] for i in several], text)
         return several[0]
+
+    def _ambiguous(self, word: Word, iris: list[str], text: str) -> BindError:
+        return BindError(
+            f"'{word.text}' is ambiguous: {len(iris)} IRIs have that local name",
+            text=text,
+            position=word.span.start,
+            hint="write one of " + ", ".join(self.quoted(iri) for iri in sorted(iris)[:5]),
+        )
 
     def expand(self, prefix: Word, local: Word, text: str) -> str:
         """Return the IRI of a prefixed name."""

@@ -15,6 +15,7 @@ from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.shape import Shaped
+from graphdb.storage.arrow import numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +143,7 @@ class Searched:
             columns = {"s": found.sources, "t": found.targets, "length": found.lengths, "n": counts}
             columns |= dict(zip(self._cuts, found.cuts, strict=False))
             paths = found.starts, found.walks, found.codes
-        columns = {name: pa.array(np.ascontiguousarray(columns[name])) for name in self.columns if name != "path"}
+        columns = {name: numbers(columns[name]) for name in self.columns if name != "path"}
         return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.spelled else {}))
 
 

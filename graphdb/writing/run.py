@@ -13,6 +13,7 @@ from graphdb.errors import ExecutionError, GraphDBError, NotSupportedError, Quer
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
+from graphdb.interpret.match import is_looked_up
 from graphdb.interpret.naming import Naming
 from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
@@ -254,7 +255,7 @@ class Writing:
                 raise NotSupportedError("a value that SQL does not hold is not written by SQL")
         if stage is not None:
             _CLAUSES[type(stage.write)].check(stage, values, self._text)
-        if stage is self.stages[0] and self._rows(prepared, stage) < LEAST:
+        if stage is self.stages[0] and self._rows(prepared, stage) < LEAST and _are_looked_up(stage):
             raise WritesFew("it writes few rows, which is as quick")
         return prepared, values
 
@@ -336,6 +337,11 @@ def _after(clause: WriteClause, values: Mapping[str, Typed]) -> dict[str, Typed]
     if isinstance(clause, ast.MergeClause):
         return named(creation(clause), known)
     return named(clause, known) if isinstance(clause, ast.CreateClause) else known
+
+
+def _are_looked_up(stage: Stage) -> bool:
+    """Whether the interpreter, too, finds what a stage reads without trying all vertices."""
+    return all(is_looked_up(clause) for clause in stage.reads if isinstance(clause, ast.MatchClause))
 
 
 def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:

@@ -20,8 +20,8 @@ from graphdb.storage.loaders.ntriples import Parsed
 from graphdb.storage.loaders.unify import entries
 from graphdb.storage.spool import Kept, Spool
 
-_PIECE, _TEXTS = 4 << 20, 1 << 17
-"""Bytes and texts of a piece."""
+_PIECE, _TEXTS = 4 << 20, 122_880
+"""Bytes and texts of a piece: as many as are in a row group of DuckDB's, which writes smaller ones anew in the end."""
 
 _SLOTS = 1 << 12
 """Slots of a table at first."""

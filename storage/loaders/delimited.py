@@ -9,6 +9,8 @@ from __future__ import annotations
 import csv
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
@@ -53,18 +55,27 @@ _WIDER = {
 """The type of a column whose values are of two."""
 
 
+@contextmanager
+def mapped(path: str) -> Iterator[mmap.mmap | bytes]:
+    """The bytes of a file, in memory as far as they are looked at."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            yield text
+
+
 def find_nul(path: str, name: str) -> LoadError | None:
     """Return what is to be said of the first NUL byte of a file, if it has one: text tables are made of text."""
-    with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
+    with mapped(path) as text:
+        steps = range(0, len(text), _STEP)  # between which others may work
+        at = next((at for begin in steps if (at := text.find(b"\0", begin, begin + _STEP)) >= 0), -1)
+        if at < 0:
             return None
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            at = text.find(b"\0")
-            if at < 0:
-                return None
-            line = 1 + sum(text[begin : min(begin + _STEP, at)].count(b"\n") for begin in range(0, at, _STEP))
-            start = text.rfind(b"\n", 0, at) + 1
-            before, behind = text[start:at], text[at : at + _STEP].split(b"\n")[0]
+        line = 1 + sum(text[begin : min(begin + _STEP, at)].count(b"\n") for begin in range(0, at, _STEP))
+        start = text.rfind(b"\n", 0, at) + 1
+        before, behind = text[start:at], text[at : at + _STEP].split(b"\n")[0]
     shown = (before + behind).decode(errors="replace")
     column = len(before.decode(errors="replace")) + 1
     return LoadError("a NUL byte is no text", source=name, line=line, column=column, text=shown, hint=_NUL)
@@ -116,17 +127,15 @@ def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[
     """
     with open(path, "rb") as file:
         head = file.read(_HEADER)
-    try:
-        text = head.decode("utf-8-sig", "strict" if len(head) < _HEADER else "ignore")
-    except UnicodeDecodeError as error:
-        line = head.count(b"\n", 0, error.start) + 1
-        raise LoadError("these bytes are not UTF-8", source=name, line=line, hint="convert the file to UTF-8") from None
+    text = head.decode("utf-8-sig", "replace")
     lines = text.splitlines(keepends=True)
     empty = next((number for number, line in enumerate(lines) if line.strip()), None)
     if empty is None:
         raise LoadError("the file is empty: it has no header", source=name)
     delimiter = delimiter or max(_DELIMITERS, key=lines[empty].count)
     names = next(csv.reader(lines[empty:], delimiter=delimiter))
+    if any("\ufffd" in column for column in names):
+        raise LoadError("these bytes are not UTF-8", source=name, line=empty + 1, hint="convert the file to UTF-8")
     return delimiter, [column.strip() or f"column{number}" for number, column in enumerate(names)], empty
 
 
@@ -143,19 +152,6 @@ def in_header(error: LoadError, path: str, name: str) -> LoadError:
 def sizes() -> str:
     """What DuckDB is told of the lengths of rows: at a last one that is longer than its buffer the file just ends."""
     return f", max_line_size = {streams.LONGEST_ROW}, buffer_size = {2 * streams.LONGEST_ROW}"
-
-
-def read_csv(path: str, delimiter: str, columns: dict[str, str], empty: int, skip: bool) -> str:
-    """Return SQL that reads a CSV file whose columns have these types, behind so many empty lines.
-
-    With ``skip`` bad rows become rejects.
-    """
-    types = ", ".join(f"{literal(name)}: {literal(type)}" for name, type in columns.items())
-    said = (
-        f"header = true, skip = {empty}, auto_detect = false, delim = {literal(delimiter)}, quote = '\"', escape = '\"'"
-    )
-    rejects = ", store_rejects = true" if skip else ""
-    return f"read_csv({literal(path)}, {said}, columns = {{{types}}}{sizes()}{rejects})"
 
 
 def literal(value: str) -> str:

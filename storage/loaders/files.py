@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
 
 from graphdb.errors import LoadError, nearest
 from graphdb.storage.loaders.formats import COMPRESSIONS, SUFFIXES, Format, by_suffix, compression, sniff, stated
@@ -19,6 +21,9 @@ STANDARD_INPUT = "-"
 
 _HEAD = 1 << 16
 """Bytes that are looked at where a name does not tell the format."""
+
+_MAGIC = 8
+"""Bytes that tell how a file is compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class DataFile:
     @property
     def iri(self) -> str | None:
         """The IRI that relative ones in it are relative to, where it states none itself."""
-        return None if str(self.path) == STANDARD_INPUT else self.path.absolute().as_uri()
+        return None if str(self.path) == STANDARD_INPUT or self.path.name[:1] == "<" else self.path.absolute().as_uri()
 
     def open(self) -> BinaryIO:
         """Open the file's bytes on disk."""
@@ -69,15 +74,38 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], forma
     return [_data_file(path, wanted) for path in found]
 
 
+def opened(stream: BinaryIO, format: str | None = None) -> DataFile:
+    """Return what is to be read of an open binary file, or of bytes in memory: from where it stands to its end.
+
+    Raises
+    ------
+    LoadError
+        Where it is open as text, or its content does not tell its format.
+    """
+    name = getattr(stream, "name", None)
+    if isinstance(stream, io.TextIOBase):
+        raise LoadError(f"{name or 'this stream'} is open as text", hint="open it as bytes: open(…, 'rb'), io.BytesIO")
+    path = Path(name if isinstance(name, str) else f"<{type(stream).__name__}>")
+    wanted = stated(format) if format is not None else None
+    return _look(path, wanted, _once(stream, ours=False), is_open=True)
+
+
 def _expand(given: str) -> list[Path]:
     if given == STANDARD_INPUT or os.path.exists(given):
         return [Path(given)]
-    if glob.has_magic(given):
+    if glob.has_magic(given) and "://" not in given:
         matches = sorted(path for path in glob.glob(given, recursive=True) if not os.path.isdir(path))
         if not matches:
             raise LoadError(f"no file matches '{given}'", hint=_neighbours(Path(given)))
         return [Path(path) for path in matches]
+    if scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", given):
+        if scheme[1].lower() == "file" and os.path.exists(path := unquote(urlsplit(given).path)):
+            return [Path(path)]
+        raise LoadError(f"'{given}' is no file, and nothing is fetched", hint=_FETCH)
     raise LoadError(f"there is no file '{given}'", hint=_neighbours(Path(given)))
+
+
+_FETCH = "fetch it first, as in: curl … | graphdb load DATABASE -"
 
 
 def _neighbours(path: Path) -> str | None:
@@ -92,9 +120,17 @@ def _neighbours(path: Path) -> str | None:
 
 def _data_file(path: Path, format: Format | None) -> DataFile:
     """Look at one file: at its name, and at its first bytes where the name does not say enough."""
-    stream = _once(sys.stdin.buffer) if str(path) == STANDARD_INPUT else None
+    is_input = str(path) == STANDARD_INPUT
+    return _look(path, format, _once(sys.stdin.buffer, ours=False) if is_input else None)
+
+
+def _look(path: Path, format: Format | None, stream: io.BufferedReader | None, *, is_open: bool = False) -> DataFile:
+    """Look at a file or stream; ``is_open`` says that it is one of the caller's, which has a name at best."""
     try:
-        status = os.fstat(0) if stream else path.stat()
+        if is_open:
+            status = os.stat_result([0] * 10)
+        else:
+            status = os.fstat(0) if stream else path.stat()
         if stat.S_ISDIR(status.st_mode):
             raise LoadError(f"'{path}' is a directory", hint=f"name the files in it: '{path}/*{path.suffix or '.nt'}'")
         suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -103,17 +139,16 @@ def _data_file(path: Path, format: Format | None) -> DataFile:
             suffixes.pop()
         format = format or by_suffix(suffixes[-1] if suffixes else "", str(path))
         regular = not stream and stat.S_ISREG(status.st_mode)
-        if (format is None or packed is None) and not regular:
+        if not regular:
             stream = stream or _once(open(path, "rb"))  # noqa: SIM115  # what can be read only once stays open
-        head = b""
-        if stream:
             head = stream.peek(_HEAD)
-        elif format is None or packed is None:
+        else:
             with open(path, "rb") as raw:
-                head = raw.read(_HEAD)
+                head = raw.read(_HEAD if format is None else _MAGIC)
     except OSError as error:
         raise LoadError(f"cannot read '{path}': {error.strerror}") from error
-    packed = packed or compression(head)
+    # What a file's first bytes say goes before its name: much that is called .gz has been unpacked on its way.
+    packed = compression(head) or (packed if not head and not is_open else None)
     size = status.st_size if regular else 0
     if format is None:
         text = _head_of(path, packed) if regular and packed else _unpacked(io.BytesIO(head), packed)
@@ -130,16 +165,20 @@ def _data_file(path: Path, format: Format | None) -> DataFile:
     return DataFile(path, size, packed, format, stream)
 
 
-def _once(raw: BinaryIO) -> io.BufferedReader:
-    """A reader that can look ahead of what is read; a pipe is waited for until it says something."""
-    return io.BufferedReader(_Filled(raw), _HEAD)
+def _once(raw: BinaryIO, *, ours: bool = True) -> io.BufferedReader:
+    """A reader that can look ahead of what is read; a pipe is waited for until it says something.
+
+    What is ``ours`` is closed with it.
+    """
+    return io.BufferedReader(_Filled(raw, ours), _HEAD)
 
 
 class _Filled(io.RawIOBase):
     """A pipe whose reads fill the buffer as far as there is something to come."""
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, source: BinaryIO, ours: bool) -> None:
         self._source = source
+        self._ours = ours
 
     def readable(self) -> bool:
         return True
@@ -155,7 +194,7 @@ class _Filled(io.RawIOBase):
         return done
 
     def close(self) -> None:
-        if self._source is not sys.stdin.buffer:
+        if self._ours:
             self._source.close()
         super().close()
 

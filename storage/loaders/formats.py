@@ -142,6 +142,8 @@ def mistaken(head: bytes, format: Format) -> str | None:
     >>> mistaken(b'<?xml version="1.0"?><rdf:RDF ', N_TRIPLES)
     'this looks like RDF/XML: name the file .rdf, or state FORMAT rdf'
     """
+    if re.match(rb"(?i)\s*<(?:!doctype\s+)?html\b", head):
+        return "this is a web page; perhaps the server's answer that it has no such file"
     found = sniff(head)
     if found is None or found is format or {found, format} in ({N_TRIPLES, N_QUADS}, {TURTLE, TRIG}):
         return None

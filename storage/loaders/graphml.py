@@ -135,12 +135,14 @@ class _Reader:
         self._parser.CharacterDataHandler = self._hear
         self._length = 0
         self._lines: list[str] = []
+        self._chunk, self._before = b"", 0
 
     def read(self) -> None:
         """Read the file."""
         try:
             read = 0
             for chunk, consumed in chunks(self._file, 1 << 20):
+                self._chunk, self._before = chunk, read
                 self._parser.Parse(chunk, False)
                 read += len(chunk)
                 if read - self._parser.CurrentByteIndex > streams.LONGEST_TOKEN:
@@ -152,7 +154,12 @@ class _Reader:
             message = expat.ErrorString(error.code)
             hint = "is it UTF-8, as XML is that says nothing else?" if "invalid token" in message else None
             raise LoadError(
-                message, source=self._file.name, line=error.lineno, column=error.offset + 1, hint=hint
+                message,
+                source=self._file.name,
+                line=error.lineno,
+                column=error.offset + 1,
+                text=self._line(self._parser.ErrorByteIndex),
+                hint=hint,
             ) from None
 
     def _hear(self, text: str) -> None:
@@ -169,10 +176,18 @@ class _Reader:
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""
         place = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        bad = BadLine(self._file.name, *place, message, hint, None)
+        bad = BadLine(self._file.name, *place, message, hint, self._line(self._parser.CurrentByteIndex))
         if not self._skip:
             raise bad.error()
         self._put(Block(b"", 0, [bad]))
+
+    def _line(self, at: int) -> str | None:
+        """Return the line of a byte of the file, if all of it is at hand."""
+        at -= self._before
+        start, end = self._chunk.rfind(b"\n", 0, max(at, 0)) + 1, self._chunk.find(b"\n", max(at, 0))
+        if at < 0 or (self._before and not start):
+            return None
+        return self._chunk[start : end if end >= 0 else None].rstrip(b"\r").decode("utf-8", "replace")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         element = name.rpartition(" ")[2]
@@ -183,8 +198,8 @@ class _Reader:
             case "key":
                 self._declare(attributes)
             case "node":
-                made = [VERTEX] if attributes.get(f"{OURS} vertex") == "true" else []
-                self._rows.append({":ID": self._needed(attributes, "id"), ":LABEL": made, RDF: _told(attributes)})
+                made = {":LABEL": [VERTEX]} if attributes.get(f"{OURS} vertex") == "true" else {}
+                self._rows.append({":ID": self._needed(attributes, "id"), RDF: _told(attributes), **made})
             case "edge":
                 ends = (self._needed(attributes, end) for end in ("source", "target"))
                 self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)) | {RDF: _told(attributes)})
@@ -231,17 +246,18 @@ class _Reader:
                 else:
                     self._bad(f"no key '{self._key}' is declared", "keys stand before the graph")
             case "node":
-                row = self._defaults["node"] | (own := self._rows.pop())
                 label = [self._mapping.label] if self._mapping.label else []
-                row[":LABEL"] = own[":LABEL"] or self._defaults["node"].get(":LABEL", label)
-                if not row.pop(RDF):
-                    self.nodes.add(row)
+                self._add(self.nodes, {":LABEL": label, **self._defaults["node"]})
             case "edge":
-                row = {":TYPE": self._mapping.type or "edge", **self._defaults["edge"], **self._rows.pop()}
-                if not row.pop(RDF):
-                    self.edges.add(row)
+                self._add(self.edges, {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]})
         if element in ("data", "default"):
             self._text = None
+
+    def _add(self, table: _Table, row: dict[str, Any]) -> None:
+        """Take the row of an element that ends; one without its identifiers was told, one that RDF tells is."""
+        row |= self._rows.pop()
+        if not row.pop(RDF) and None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
+            table.add(row)
 
     def _set(self, row: dict[str, Any], element: str, name: str, word: str) -> None:
         """Put the text that was read where it belongs."""
@@ -276,10 +292,12 @@ def _value(text: str, word: str) -> Any:
     match word:
         case "int":
             number = int(text)
-            if not -(1 << 63) <= number < 1 << 63:
+            if "_" in text or not -(1 << 63) <= number < 1 << 63:
                 raise ValueError(text)
             return number
         case "double":
+            if "_" in text:  # which is fine with Python alone
+                raise ValueError(text)
             return float(text)
         case "boolean":
             if text.strip().lower() not in _BOOLEANS:

@@ -36,7 +36,7 @@ BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
 _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
           "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
-          "localtime": "TIME", "duration": "VARCHAR", "point": "VARCHAR"}  # fmt: skip
+          "localtime": "TIME", "duration": "INTERVAL", "point": "VARCHAR"}  # fmt: skip
 _ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
           "LANGUAGE"}  # fmt: skip
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
@@ -55,6 +55,17 @@ class Mapping:
     type: str | None = None
     known: set[str] = field(default_factory=set, compare=False)
     """The names of the columns that were read so far: one mapping may be for several tables."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no mapping: a `LoadError`."""
+        for what, name in (("label", self.label), ("type", self.type)):
+            if name is not None and not (isinstance(name, str) and name):
+                raise LoadError(f"{what} is {name!r}", hint=f"it is a name: {what}='Person'")
+        texts = isinstance(self.columns, MappingABC) and all(
+            isinstance(text, str) for pair in self.columns.items() for text in pair
+        )
+        if not texts:
+            raise LoadError(f"columns is {self.columns!r}", hint="it says headers by names: columns={'person': ':ID'}")
 
     def read(self, names: Sequence[str]) -> list[Column]:
         """Return what the columns of these names are.

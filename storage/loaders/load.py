@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Mapping as Mapped
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -36,18 +37,20 @@ from graphdb.storage.batch import LITERAL
 from graphdb.storage.catalog import Catalog, in_transaction
 from graphdb.storage.changes import MOST
 from graphdb.storage.dictionary import term_counts
-from graphdb.storage.loaders.files import find
+from graphdb.storage.loaders.files import find, opened
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
 from graphdb.storage.scratch import SPILLED, scratch
+from graphdb.storage.texts import LONG, compressing
 
 if TYPE_CHECKING:
     import duckdb
 
     from graphdb.storage.batch import Batch, Terms
     from graphdb.storage.changes import Changes
+    from graphdb.storage.held import Held
     from graphdb.storage.loaders.ntriples import Parsed, Parser
 
 T = TypeVar("T")
@@ -60,6 +63,9 @@ _LANES = 4
 
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel``."""
+
+_LONGEST = 20 << 10
+"""Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
 _WIDEST = 10_000
 """Characters of a bad line that are kept."""
@@ -137,6 +143,7 @@ def load(
     options: Options | None = None,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
+    held: Held | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
 
@@ -149,6 +156,8 @@ def load(
         Called from this thread, at least five times a second.
     cancel
         Set it from another thread to end the load.
+    held
+        What is known of the database already, and need not be asked.
 
     Raises
     ------
@@ -169,11 +178,11 @@ def load(
     started = time.perf_counter()
     if in_transaction(connection):
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
-    with _spill(options.spill) as folder:
+    with _spill(options.spill) as folder, compressing(connection) as long:
         sources = list(_sources(data, options, folder))
         catalog.begin_work(_described(sources))
         connection.begin()
-        loading = _Load(connection, catalog, sources, options, folder, progress, cancel)
+        loading = _Load(connection, catalog, sources, options, folder, long, progress, cancel, held)
         try:
             try:
                 new = loading.run()
@@ -190,7 +199,8 @@ def load(
             if isinstance(error, duckdb.OutOfMemoryException):
                 raise MemoryLimitError(
                     f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
-                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size",
+                    hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size,"
+                    f" where texts have less than {_LONGEST >> 10} KiB each",
                 ) from None
             raise
     seconds = time.perf_counter() - started
@@ -235,17 +245,18 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
         return _Source(name, size, True, True, partial(_put_to, read))
 
     numbers = count()
-    several = isinstance(data, Iterable) and not (is_object(data) or isinstance(data, str | bytes | os.PathLike))
-    things = list(data) if several else [data]
+    one = is_object(data) or isinstance(data, str | bytes | os.PathLike | Mapped) or hasattr(data, "read")
+    things = [data] if one or not isinstance(data, Iterable) else list(data)
     for thing in things:
-        if not (is_object(thing) or isinstance(thing, str | os.PathLike)):
+        if not (is_object(thing) or isinstance(thing, str | os.PathLike) or hasattr(thing, "read")):
             what = f"{type(thing).__module__}.{type(thing).__name__}".removeprefix("builtins.")
             raise LoadError(
                 f"an object of type {what} cannot be loaded",
-                hint="paths, data frames, Arrow tables and NetworkX graphs can",
+                hint="paths, open files, data frames, Arrow tables and NetworkX graphs can",
             )
-    paths = [thing for thing in things if not is_object(thing)]
-    for file in find(paths, options.format) if paths or not things else ():
+    paths = [thing for thing in things if isinstance(thing, str | os.PathLike)]
+    files = find(paths, options.format) if paths or not things else []
+    for file in [*files, *(opened(thing, options.format) for thing in things if hasattr(thing, "read"))]:
         match file.format.family:
             case Family.LINES:
                 yield _Source(
@@ -265,7 +276,7 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     for thing in things:
         if is_object(thing):
             for name, made, columns in tables(thing, options.mapping):
-                yield table((made, columns), name, made.nbytes)
+                yield table((made, columns), name, getattr(made, "nbytes", 0))
 
 
 def _put_to(read: Callable[..., None], put: Put) -> None:
@@ -299,8 +310,10 @@ class _Load:
         sources: list[_Source],
         options: Options,
         folder: str,
+        long: Callable[[], None],
         progress: Progress | None,
         cancel: threading.Event | None,
+        held: Held | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.collect import Collector, secret
@@ -309,6 +322,7 @@ class _Load:
         self._connection = connection
         self._catalog = catalog
         self._sources = sources
+        self._long = long
         self._skip = options.on_error == "skip"
         self._progress = progress
         self._cancel = cancel
@@ -327,7 +341,7 @@ class _Load:
         self._collector = Collector(folder, self._memory)
         self._batches: list[Batch] = []
         self._first = bulk.is_empty(connection)
-        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1))
+        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), held)
         self._stored: Future[Any] | None = None
         self.triples = 0
         self.errors = 0
@@ -353,17 +367,23 @@ class _Load:
         """Load everything and return how many triples are new."""
         first = self._catalog.next_source()
         before = 0
+        read: list[int] = []
         for number, source in enumerate(self._sources, first):
             for lane in self._lanes:
                 # The blank nodes of tables belong to the load: edge tables name those of node tables.
                 lane.parser.open(source.name, first if source.table else number, quads=source.quads)
             in_source = self.triples
             self._read(source, before)
-            self._catalog.add_source(number, source.name, self.triples - in_source)
+            read.append(self.triples - in_source)
             before += source.size
             self._bytes = before
+        if read:
+            self._catalog.add_sources(first, [source.name for source in self._sources], read)
         large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
         self._batches.append(self._collector.cut() if large else self._collector.take())
+        texts = [texts for batch in self._batches for texts in batch.literals]
+        if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
+            self._long()
         new = self._write(self._work("storing terms", self._whole)) if self._first else self._append(large=bool(large))
         self._report("done", force=True)
         return new
@@ -430,7 +450,7 @@ class _Load:
     def _parsed(self, block: Block, future: Future[Parsed], source: _Source, before: int, lines: int) -> int:
         """Collect what a lane has made of a block, which comes after ``lines`` lines; return how many it has."""
         parsed = self._wait("parsing", future)
-        self._bytes = before + min(block.consumed, source.size)
+        self._bytes = max(self._bytes, before + min(block.consumed, source.size))
         self.triples += len(parsed.rows)
         if parsed.bad:
             # Of what another reader has written anew as lines, the places would be those of its text.

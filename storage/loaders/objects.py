@@ -6,7 +6,8 @@ it was read from.  Attributes of NetworkX are no headers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_INDEX = re.compile(r"__index_level_\d+__")
+"""How pandas' index is called where it has no name."""
+
+
 def is_object(thing: object) -> bool:
     """Whether this is data, and no path."""
-    return hasattr(thing, "__arrow_c_stream__") or _is_network(thing) or _is_lazy(thing)
+    streams = hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "to_reader") or hasattr(thing, "scanner")
+    return streams or _is_network(thing) or _is_lazy(thing)
 
 
-def tables(thing: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Column]]]:
+def tables(thing: Any, mapping: Mapping) -> list[tuple[str, pa.Table | pa.RecordBatchReader, list[Column]]]:
     """Return the tables that an object is, each with what messages call it and what its columns are."""
     import pyarrow as pa
 
@@ -30,13 +36,56 @@ def tables(thing: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Colum
         return _network(thing, mapping)
     name = type(thing).__name__
     try:
-        table = pa.table(thing.collect() if _is_lazy(thing) else thing)
+        table = _arrow(thing, mapping)
     except (ValueError, TypeError, NotImplementedError) as error:  # Arrow's are among them; pandas has some of its own
         hint = "a frame is needed, whose columns have one type each: frame['…'].astype(str)"
         typed = isinstance(error, pa.ArrowException)
         raise LoadError(", ".join(map(str, error.args)), source=name, hint=hint if typed else None) from None
-    columns = mapping.read(table.column_names)
-    return [(name, table.rename_columns([column.column for column in columns]), columns)]
+    columns = mapping.read(table.schema.names)
+    schema = pa.schema([field.with_name(column.column) for field, column in zip(table.schema, columns, strict=True)])
+    for column, field in zip(table.schema.names, schema, strict=True):
+        if not _is_readable(field.type):
+            raise LoadError(
+                f"column '{column}' has the type {field.type}, which no literal has",
+                source=name,
+                hint="make it texts or numbers: of pandas, frame['…'].astype(str)",
+            )
+    if isinstance(table, pa.Table):
+        return [(name, table.rename_columns(schema.names), columns)]
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in table)
+    return [(name, pa.RecordBatchReader.from_batches(schema, batches), columns)]
+
+
+def _arrow(thing: Any, mapping: Mapping) -> pa.Table | pa.RecordBatchReader:
+    """What is in memory as a table, all else as a stream that is read once."""
+    import pyarrow as pa
+
+    if _is_lazy(thing):
+        thing = thing.collect()
+    if hasattr(thing, "to_batches") and hasattr(thing, "scanner"):  # a data set of Arrow's
+        thing = thing.scanner()
+    if hasattr(thing, "to_reader") and not isinstance(thing, pa.Table):
+        return thing.to_reader()
+    if hasattr(thing, "__arrow_c_stream__") and not hasattr(thing, "columns"):  # no frame, which is in memory
+        return pa.RecordBatchReader.from_stream(thing)
+    table = pa.table(thing)
+    for field in table.schema:  # pandas' numbers of rows, where some were left out
+        if _INDEX.fullmatch(field.name) and pa.types.is_integer(field.type) and field.name not in mapping.columns:
+            table = table.drop_columns([field.name])
+    floats = {field.name: pa.float32() for field in table.schema if field.type == pa.float16()}
+    for column in floats:  # which DuckDB does not read
+        at = table.column_names.index(column)
+        table = table.set_column(at, column, table.column(at).cast(floats[column]))
+    return table
+
+
+def _is_readable(type: pa.DataType) -> bool:
+    """Whether DuckDB reads a type of Arrow's as what it is."""
+    import pyarrow as pa
+
+    if isinstance(type, pa.BaseExtensionType):
+        return str(type.extension_name).startswith("arrow.")
+    return not pa.types.is_decimal256(type)
 
 
 def _is_network(thing: object) -> bool:
@@ -58,7 +107,14 @@ def _network(graph: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Col
     NetworkX names first.
     """
     nodes, edges = [], []
+    names: dict[str, Any] = {}
     for node, attributes in graph.nodes(data=True):
+        if names.setdefault(str(node), node) != node:
+            raise LoadError(
+                f"the vertices {names[str(node)]!r} and {node!r} would be one, '{node}'",
+                source=type(graph).__name__,
+                hint="give them other names: networkx.relabel_nodes",
+            )
         row = {str(key): value for key, value in attributes.items()}
         labels = row.pop("labels", row.pop("label", mapping.label))
         nodes.append((row, (str(node), _texts(labels))))
@@ -74,15 +130,31 @@ def _network(graph: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Col
     ]
 
 
-def _is_wide(value: object) -> bool:
-    """Whether the widest integers of DuckDB hold a value."""
-    return value is None or (type(value) is int and abs(value) < 1 << 127)
+def _plain(value: Any) -> Any:
+    """A value of an attribute as Arrow takes it: sets are lists, and what is no value (NaT, NA) is None."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return None if type(value).__name__ in ("NaTType", "NAType") else value
 
 
-def _as_texts(values: Sequence[Any]) -> pa.Array:
+def _arrays(values: list[Any]) -> Iterator[tuple[pa.Array, str | None]]:
+    """Yield values as arrays, and the type that their texts have: one where they have a type in common, else several.
+
+    What Arrow has no type for is its text.
+    """
     import pyarrow as pa
 
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    try:
+        yield pa.array(values), None
+        return
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):  # Arrow calls what values have themselves
+        kinds = list(dict.fromkeys(type(value) for value in values if value is not None))
+    if len(kinds) > 1:
+        for kind in kinds:
+            yield from _arrays([value if type(value) is kind else None for value in values])
+        return
+    wide = kinds == [int] and all(value is None or abs(value) < 1 << 127 for value in values)
+    yield pa.array([None if value is None else str(value) for value in values]), "HUGEINT" if wide else None
 
 
 def _texts(labels: object) -> list[str]:
@@ -96,30 +168,17 @@ def _texts(labels: object) -> list[str]:
 def _table(
     rows: Sequence[tuple[dict[str, Any], tuple[Any, ...]]], roles: tuple[str, ...], mapping: Mapping
 ) -> tuple[pa.Table, list[Column]]:
-    """Attributes and roles as columns; one whose values have no type in common is a column for each type."""
+    """Attributes and roles as columns; an attribute whose values have no type in common is several."""
     import pyarrow as pa
 
     arrays = [pa.array([held[at] for _, held in rows]) for at in range(len(roles))]
     columns = [Column(f":{role}", role) for role in roles]
-    for number, name in enumerate(dict.fromkeys(name for row, _ in rows for name in row)):
+    for name in dict.fromkeys(name for row, _ in rows for name in row):
         mapping.known.add(name)
         stated = mapping.columns.get(name)
-        unique = f"{number}:{name}"
-        column = Column.read(unique, stated) if stated else Column(unique, "", name)
-        values = [row.get(name) for row, _ in rows]
-        try:
-            arrays.append(pa.array(values))
-            columns.append(column)
-        except OverflowError:
-            columns.append(replace(column, type="HUGEINT") if all(map(_is_wide, values)) else column)
-            arrays.append(_as_texts(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            kinds = dict.fromkeys(type(value) for value in values if value is not None) if stated is None else [object]
-            for kind in kinds:
-                some = [value if kind in (object, type(value)) else None for value in values]
-                try:
-                    arrays.append(pa.array(some))
-                except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-                    arrays.append(_as_texts(some))
-                columns.append(replace(column, column=f"{unique}:{kind.__name__}:{len(columns)}"))
+        for values, type in _arrays([_plain(row.get(name)) for row, _ in rows]):
+            unique = f"{len(columns)}:{name}"
+            column = Column.read(unique, stated) if stated else Column(unique, "", name)
+            arrays.append(values)
+            columns.append(replace(column, type=column.type or type))
     return pa.table(arrays, names=[column.column for column in columns]), columns

@@ -11,7 +11,7 @@ import queue
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -69,8 +69,47 @@ class Stopped(Exception):
     """Nobody waits for more blocks."""
 
 
-Put = Callable[[Block], None]
-"""Hands a block on; raises :class:`Stopped` where nobody waits for it."""
+class Put:
+    """Hands blocks on to whoever waits for them, up to ``ahead`` of them in advance.
+
+    Raises :class:`Stopped` where nobody waits any more.
+    """
+
+    def __init__(self, ahead: int) -> None:
+        self._ready: queue.Queue[Block | BaseException | None] = queue.Queue(ahead)
+        self._stopped = threading.Event()
+        self._interrupt: Callable[[], object] | None = None
+
+    def __call__(self, item: Block | BaseException | None) -> None:
+        """Hand on a block, an error in the place of one, or None: there are no more."""
+        while not self._stopped.is_set():
+            try:
+                self._ready.put(item, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+        raise Stopped
+
+    def get(self) -> Block | BaseException | None:
+        """Wait for what comes next."""
+        return self._ready.get()
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
+        """Have ``interrupt`` called, again and again, once nobody waits: for work that hands nothing on meanwhile."""
+        self._interrupt = interrupt
+        try:
+            yield
+        finally:
+            self._interrupt = None
+
+    def stop(self, thread: threading.Thread) -> None:
+        """Wait for no more blocks, but for the thread that hands them on."""
+        self._stopped.set()
+        while thread.is_alive():
+            if (interrupt := self._interrupt) is not None:
+                interrupt()
+            thread.join(0.05)
 
 
 def blocks(produce: Callable[[Put], None], ahead: int = 4) -> Iterator[Block]:
@@ -78,17 +117,7 @@ def blocks(produce: Callable[[Put], None], ahead: int = 4) -> Iterator[Block]:
 
     Raises what ``produce`` raises.
     """
-    ready: queue.Queue[Block | BaseException | None] = queue.Queue(ahead)
-    stopped = threading.Event()
-
-    def put(item: Block | BaseException | None) -> None:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-        raise Stopped
+    put = Put(ahead)
 
     def read() -> None:
         try:
@@ -102,13 +131,12 @@ def blocks(produce: Callable[[Put], None], ahead: int = 4) -> Iterator[Block]:
     thread = threading.Thread(target=read, name="graphdb-read", daemon=True)
     thread.start()
     try:
-        while (item := ready.get()) is not None:
+        while (item := put.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
     finally:
-        stopped.set()
-        thread.join()
+        put.stop(thread)
 
 
 def read_lines(file: DataFile, put: Put, size: int | None = None) -> None:

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from graphdb.connection import quoted
 from graphdb.errors import LoadError
 from graphdb.storage.arrow import string_bytes
-from graphdb.storage.loaders import delimited
+from graphdb.storage.loaders import delimited, values
 from graphdb.storage.loaders.delimited import literal as _text
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
 from graphdb.storage.loaders.headers import BLANK, IRI, Column, Mapping, name_iri
+from graphdb.storage.loaders.places import CsvFile
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, XSD, escaped
+from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, escaped
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,7 +35,7 @@ ROWS = 20_000
 """Rows whose triples become one block."""
 
 _BAD = 4096
-"""Bad rows that are told at most."""
+"""Bad rows that are told at a time."""
 
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
@@ -43,12 +46,9 @@ _SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "GRAPH", "
 _END = "' .\n'"
 """SQL for the end of a line in the default graph."""
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-             "UHUGEINT"}  # fmt: skip
-
 
 def read_table(
-    source: DataFile | tuple[pa.Table, list[Column]],
+    source: DataFile | tuple[pa.Table | pa.RecordBatchReader, list[Column]],
     name: str,
     number: int,
     mapping: Mapping,
@@ -62,7 +62,7 @@ def read_table(
     Parameters
     ----------
     source
-        A file, or an Arrow table and what its columns are.
+        A file, or an Arrow table (or a stream of one) and what its columns are.
     name
         What messages call it.
     number
@@ -86,19 +86,23 @@ def read_table(
     }
     with duckdb.connect(config=config) as connection:
         connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is the same wherever it is read
         try:
-            if isinstance(source, DataFile):
-                with _on_disk(source, folder) as path:
-                    _Table(connection, source, name, number, mapping, skip, put).read(path)
-            else:
-                table, columns = source
-                connection.register("frame", table)
-                _Table(connection, None, name, number, mapping, skip, put).write(columns)
+            with put.interrupting(connection.interrupt):
+                if isinstance(source, DataFile):
+                    with _on_disk(source, folder, put) as path:
+                        _Table(connection, source, name, number, mapping, skip, put).read(path)
+                else:
+                    table, columns = source
+                    connection.register("given", table)
+                    once = not hasattr(table, "num_rows")  # what streams is read once, and spilled
+                    connection.execute(f"CREATE {'TABLE' if once else 'VIEW'} frame AS FROM given")
+                    _Table(connection, None, name, number, mapping, skip, put).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
 
 
-def _on_disk(file: DataFile, folder: str) -> Any:
+def _on_disk(file: DataFile, folder: str, put: Put) -> Any:
     """A path under which DuckDB finds the file's text: packed files and pipes are copied, and checked on the way."""
     from contextlib import contextmanager
     from tempfile import NamedTemporaryFile
@@ -109,8 +113,9 @@ def _on_disk(file: DataFile, folder: str) -> Any:
             yield str(file.path)
             return
         with NamedTemporaryFile(dir=folder, suffix=".part") as copy:
-            for chunk, _ in chunks(file):
+            for chunk, consumed in chunks(file):
                 copy.write(chunk)
+                put(Block(b"", consumed // 2))  # the other half of the work comes after
             copy.flush()
             yield copy.name
 
@@ -140,6 +145,7 @@ class _Table:
         self._parameters: dict[str, str] = {}
         self._end = _END
         self._nul = False
+        self._csv: CsvFile | None = None
         self._size = file.size if file else 0
 
     def read(self, path: str) -> None:
@@ -173,32 +179,35 @@ class _Table:
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
         """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
+        import duckdb
+
         known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
         delimiter, names, empty = delimited.read_header(path, self._name, known)
         try:
             columns = self._mapping.read(names)
         except LoadError as error:
             raise delimited.in_header(error, path, self._name) from None
-        stated = {c.column: "VARCHAR" if c.list or not c.type else c.type for c in columns}
-        sql = delimited.read_csv(glob.escape(path), delimiter, stated, empty, self._skip)
-        self._connection.execute(f"CREATE TABLE kept AS FROM {sql}")
+        csv = self._csv = CsvFile(path, self._name, delimiter, empty, [column.column for column in columns])
+        try:
+            csv.read(self._connection, "kept", rejects=self._skip)
+        except duckdb.InvalidInputException:  # once more, for the place
+            csv.read(self._connection, "kept", rejects=True)
+            for bad in csv.rejected(self._connection):
+                raise bad.error() from None
+            raise
         if self._skip:
-            rows = self._connection.execute(
-                f"SELECT line, error_message, csv_line FROM reject_errors ORDER BY line ASC LIMIT {_BAD}"
-            ).fetchall()
-            bad = [BadLine(self._name, int(line), None, said.split("\n")[0], None, text) for line, said, text in rows]
-            self._put(Block(b"", 0, bad))
+            self._tell(csv.rejected(self._connection))
         shown = delimited.types(self._connection, "kept", [c for c in columns if not c.role and not c.type])
         casts = ", ".join(f"{quoted(name)}::{type} AS {quoted(name)}" for name, type in shown.items())
         replaced = f" REPLACE ({casts})" if casts else ""
         self._connection.execute(f"CREATE VIEW frame AS SELECT *{replaced} FROM kept")
-        return [(column, shown.get(column.column, stated[column.column])) for column in columns]
+        return [(column, shown.get(column.column, "VARCHAR")) for column in columns]
 
     def _read_lines(self, path: str, labelled: bool) -> None:
         """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
         self._connection.execute(
-            "CREATE VIEW split AS SELECT number, string_split_regex(text, '[ \t,]+') AS words FROM ("
-            "SELECT row_number() OVER () AS number, trim(line, ' \t') AS text FROM "
+            "CREATE TABLE split AS SELECT number, line, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "SELECT row_number() OVER () AS number, line, trim(line, ' \t') AS text FROM "
             f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
             f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
             ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
@@ -206,24 +215,28 @@ class _Table:
         if labelled:
             wrong = "NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)"
             said = _text("expected 't …', 'v vertex label' or 'e from to [label]'")
+            most = "if(words[1] IN ('v', 'e'), 2, 0)"
         else:
             wrong = "len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL"
             said = _text("expected two vertices, and at most a weight")
+            most = "if(len(words) > 3, 3, 2)"
+        # What is wrong is behind so many words, or at the line's end.
+        ahead = f"regexp_extract(line, '^[ \t]*(?:[^ \t,]+(?:[ \t,]+|$)){{' || least(len(words), {most}) || '}}')"
+        place = f"len({ahead}) + 1"
         if self._nul:
-            nul = "contains(array_to_string(words, ' '), chr(0))"
+            nul = "contains(line, chr(0))"
             wrong, said = f"{nul} OR {wrong}", f"CASE WHEN {nul} THEN 'this line has a NUL byte' ELSE {said} END"
-        self._check(f"SELECT number, array_to_string(words, ' '), {said} FROM split WHERE {wrong}")
-        self._connection.execute(f"CREATE VIEW line AS FROM split WHERE NOT ({wrong})")
+            place = f"CASE WHEN {nul} THEN instr(line, chr(0)) ELSE {place} END"
+        self._check(f"SELECT number, line, {said}, {place} FROM split WHERE {wrong} ORDER BY number ASC")
+        self._connection.execute(f"CREATE TABLE line AS SELECT number, words FROM split WHERE NOT ({wrong})")
+        self._connection.execute("DROP TABLE split")
         edge = _text(self._mapping.type or "edge")
         if labelled:
             graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
             group = ""
             if graphs > 1:
-                self._connection.execute(
-                    "CREATE TABLE numbered AS SELECT *, count(*) FILTER (words[1] = 't') OVER (ORDER BY number ASC) - 1"
-                    " AS graph FROM line"
-                )
-                self._connection.execute("CREATE OR REPLACE VIEW line AS FROM numbered")
+                number = "count(*) FILTER (words[1] = 't') OVER (ORDER BY number ASC) - 1 AS graph"
+                self._connection.execute(f"CREATE OR REPLACE TABLE line AS SELECT words, {number} FROM line")
                 group = "graph || '/' || "
             self._connection.execute(
                 f"CREATE VIEW frame AS SELECT {group}words[2] AS id, 'L' || words[3] AS label FROM line"
@@ -276,48 +289,55 @@ class _Table:
                 hint="name columns :ID, or :START_ID and :END_ID, or state columns={'…': ':ID'}",
             )
         bad = self._bad(columns, needed)
-        header = 0 if self._file is None or self._file.format is not CSV else 1
         self._check(
-            f"SELECT {_NUMBER} + {header}, NULL, CASE {bad} END AS said"
-            f" FROM (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame) WHERE said IS NOT NULL"
+            f"SELECT {_NUMBER}, NULL, said.text, said.place FROM (SELECT {_NUMBER}, CASE {bad} END AS said FROM"
+            f" (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame)) WHERE said IS NOT NULL ORDER BY {_NUMBER} ASC"
         )
+        [(total,)] = self._connection.execute("SELECT count(*) FROM frame").fetchall()
         sql = f"SELECT {_LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {_LINE} IS NOT NULL"
         reader = self._connection.sql(sql, params=self._parameters).to_arrow_reader(ROWS)
+        done, half = 0, self._size // 2
         for batch in reader:
-            self._put(Block(string_bytes(batch.column(0)), 0))
+            done += batch.num_rows
+            self._put(Block(string_bytes(batch.column(0)), half + half * done // max(total, 1)))
         self._put(Block(b"", self._size))
         self._parameters = {}
 
     def _bad(self, columns: list[tuple[Column, str]], needed: list[Column]) -> str:
         """SQL for the cases in which a row cannot be read, and what to say of each."""
-        missing = " OR ".join(f"{quoted(column.column)} IS NULL" for column in needed)
-        cases = [f"WHEN {missing} THEN 'this row has no {' or no '.join(f':{column.role}' for column in needed)}'"]
+        place = {column.column: number for number, (column, _) in enumerate(columns)}
+
+        def case(wrong: str, text: str, column: Column) -> str:
+            return f"WHEN {wrong} THEN {{'text': {text}, 'place': {place[column.column]}}}"
+
+        cases = [case(f"{quoted(c.column)} IS NULL", f"'this row has no :{c.role}'", c) for c in needed]
         if self._nul:
-            texts = " OR ".join(f"contains({quoted(column.column)}::VARCHAR, chr(0))" for column, _ in columns)
-            cases.append(f"WHEN {texts} THEN 'this row has a NUL byte'")
+            for column, _ in columns:
+                cases.append(
+                    case(f"contains({quoted(column.column)}::VARCHAR, chr(0))", "'this row has a NUL byte'", column)
+                )
         for column, type in columns:
-            stated = column.type
-            if stated is None or stated in (type, "VARCHAR") or column.role:
+            if not column.type or column.type == "VARCHAR" or column.role:
                 continue
             value = quoted(column.column)
-            values = f"[{value}]" if not column.list else _values(value, type)
-            word = f"'this row has a value of ' || {_text(column.name)} || ' that is no {stated}'"
-            wrong = f"list_filter({values}, lambda x: x IS NOT NULL AND TRY_CAST(x AS {stated}) IS NULL)"
-            cases.append(f"WHEN len({wrong}) > 0 THEN {word} || ': ' || left({wrong}[1]::VARCHAR, 100)")
+            several = column.list or type.endswith("]")
+            given = values.values(value, type) if several else f"[{value}]"
+            wrong = f"list_filter({given}, lambda x: {values.wrong('x', _element(column, type), column.type)})"
+            word = f"'this row has a value of ' || {_text(column.name)} || ' that is no {column.type}: '"
+            cases.append(case(f"len({wrong}) > 0", f"{word} || left({wrong}[1]::VARCHAR, 100)", column))
         return " ".join(cases)
 
     def _nodes(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
         """SQL for the lines of vertices: their labels and properties; one without either is a vertex all the same."""
-        ((identifier, _), *_) = by_role["ID"]
+        ((identifier, type_of_id), *_) = by_role["ID"]
         parts = []
         labels = [label for label in (self._mapping.label,) if label and "LABEL" not in by_role]
         typed = self._parameter(RDF_TYPE)
         for label in labels:
             parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
-            some = f"list_filter({quoted(column.column)}, lambda x: trim(x::VARCHAR) <> '')"
-            named = some if type.endswith("]") else quoted(column.column)
-            parts.append(_each(named, type, f"{_ID} || {typed} || {_name('trim(x)')} || {self._end}"))
+            line = f"if(trim(x::VARCHAR) = '', '', {_ID} || {typed} || {_name('trim(x::VARCHAR)')} || {self._end})"
+            parts.append(values.each(quoted(column.column), type, line))
         properties = [*by_role.get("", [])]
         if identifier.name:
             properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
@@ -325,12 +345,12 @@ class _Table:
         body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
         lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
         line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
-        inner = f"SELECT *, {_vertex(identifier)} AS {_ID} FROM frame"
+        inner = f"SELECT *, {_vertex(identifier, type_of_id)} AS {_ID} FROM frame"
         return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
 
     def _edges(self, by_role: dict[str, list[tuple[Column, str]]], distinct: bool) -> tuple[str, list[Column]]:
         """SQL for the lines of edges, and of those that are reified."""
-        ((start, _), *_), ((end, _), *_) = by_role["START_ID"], by_role["END_ID"]
+        ((start, type_of_start), *_), ((end, type_of_end), *_) = by_role["START_ID"], by_role["END_ID"]
         if "TYPE" in by_role:
             ((kind, _), *_) = by_role["TYPE"]
             label, needed = _name(quoted(kind.column)), [start, end, kind]
@@ -342,7 +362,7 @@ class _Table:
                 source=self._name,
                 hint="name a column :TYPE, or state type='…'",
             )
-        edge = f"{_vertex(start)} || ' ' || {label} || ' ' || {_vertex(end)}"
+        edge = f"{_vertex(start, type_of_start)} || ' ' || {label} || ' ' || {_vertex(end, type_of_end)}"
         rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
         properties = by_role.get("", [])
         named = by_role.get("REIFIER", [])
@@ -388,13 +408,10 @@ class _Table:
     def _property(self, subject: str, column: Column, type: str, end: str = _END) -> str:
         """SQL for the lines of a property, NULL where it has none."""
         key = self._parameter(name_iri(column.name))
-        scalar = column.type or type.removesuffix("[]")
         several = column.list or type.endswith("]")
         value = "x" if several else quoted(column.column)
-        if column.type not in (None, type.removesuffix("[]")):
-            value = f"TRY_CAST({value} AS {scalar})"  # rows where it fails are told and left out
-        line = f"{subject} || {key} || {_literal(value, scalar)} || {end}"
-        return _each(quoted(column.column), type, line) if several else line
+        line = f"{subject} || {key} || {values.stated_literal(value, _element(column, type), column.type)} || {end}"
+        return values.each(quoted(column.column), type, line) if several else line
 
     def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
         """Return SQL for an IRI of ours: a parameter."""
@@ -404,15 +421,31 @@ class _Table:
 
     def _check(self, sql: str) -> None:
         """Tell the rows that ``sql`` finds: number, text and message of bad ones."""
-        rows = self._connection.execute(f"{sql} LIMIT {_BAD}").fetchall()
-        bad = [BadLine(self._name, int(number), None, message, None, text) for number, text, message in rows]
-        if bad and not self._skip:
-            raise bad[0].error()
-        if bad:
-            self._put(Block(b"", 0, bad))
+        found = self._connection.execute(sql)
+        rows = iter(lambda: found.fetchone(), None)
+        if self._csv is not None:
+            self._tell(self._csv.bad((number, field, message) for number, _, message, field in rows))
+        else:
+            # Of lines the last is the column; what is no text has rows.
+            self._tell(
+                BadLine(self._name, number, place if text else None, message, None, text)
+                for number, text, message, place in rows
+            )
+
+    def _tell(self, bad: Iterator[BadLine]) -> None:
+        """Hand on what is to be said of bad rows, or stop at the first."""
+        while some := list(islice(bad, _BAD if self._skip else 1)):
+            if not self._skip:
+                raise some[0].error()
+            self._put(Block(b"", 0, some))
 
 
 # --- SQL -------------------------------------------------------------------------------------------------------
+
+
+def _element(column: Column, type: str) -> str:
+    """DuckDB's type of a column's values: the parts of a text are texts."""
+    return values.element(type) if type.endswith("]") or not column.list else "VARCHAR"
 
 
 def bare(iri: str) -> str:
@@ -444,9 +477,16 @@ def _ended(by_role: dict[str, list[tuple[Column, str]]]) -> str:
     return f"coalesce(' ' || {_name(name)}, '') || {_END}"
 
 
-def _vertex(column: Column) -> str:
-    """SQL for the vertex that a column identifies: an IRI, a blank node, or a name in our namespace."""
-    value = f"{quoted(column.column)}::VARCHAR"
+def _vertex(column: Column, type: str = "VARCHAR") -> str:
+    """SQL for the vertex that a column identifies: an IRI, a blank node, or a name in our namespace.
+
+    An integer is called the same where its column became one of floats, as pandas makes it for one missing value.
+    """
+    given = quoted(column.column)
+    value = f"{given}::VARCHAR"
+    if type in ("DOUBLE", "FLOAT"):
+        whole = f"{given} = trunc({given}) AND abs({given}) < 1e15"
+        value = f"(CASE WHEN {whole} THEN {given}::BIGINT::VARCHAR ELSE {value} END)"
     group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
     return (
         f"CASE WHEN regexp_full_match({value}, {_text(BLANK)}) THEN {value} "
@@ -462,65 +502,6 @@ def _name(value: str) -> str:
         f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
         f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
     )
-
-
-def _values(column: str, type: str) -> str:
-    """SQL for the values of a column: those of a list, or the parts of a text between ``;`` that are not blank."""
-    if type.endswith("]"):
-        return f"list_filter({column}, lambda x: x IS NOT NULL)"
-    return f"list_filter(string_split({column}::VARCHAR, ';'), lambda x: trim(x) <> '')"
-
-
-def _each(column: str, type: str, line: str) -> str:
-    """SQL for the lines of all values ``x`` of a column."""
-    return f"array_to_string(list_transform({_values(column, type)}, lambda x: {line}), '')"
-
-
-def _literal(value: str, type: str) -> str:
-    """SQL for a value of one of DuckDB's types as a literal of N-Triples."""
-    text = f"{value}::VARCHAR"
-    base = type.split("(")[0]
-    if base in _INTEGERS:
-        return _as(text, "integer")
-    match base:
-        case "DECIMAL":
-            return _as(text, "decimal")
-        case "DOUBLE" | "FLOAT":
-            named = f"CASE {text} WHEN 'inf' THEN 'INF' WHEN '-inf' THEN '-INF' WHEN 'nan' THEN 'NaN' ELSE {text} END"
-            return _as(named, "double")
-        case "BOOLEAN":
-            return _as(text, "boolean")
-        case "DATE":
-            return _as(text, "date")
-        case "TIME":
-            return _as(text, "time")
-        case "TIMESTAMP" | "TIMESTAMP_S" | "TIMESTAMP_MS" | "TIMESTAMP_NS":
-            return _as(f"replace({value}::TIMESTAMP::VARCHAR, ' ', 'T')", "dateTime")
-        case "TIMESTAMP WITH TIME ZONE" | "TIMESTAMPTZ":
-            return _as(f"replace(({value} AT TIME ZONE 'UTC')::VARCHAR, ' ', 'T') || 'Z'", "dateTime")
-        case "INTERVAL":
-            return _duration(value)
-        case "BLOB":
-            return _as(f"base64({value})", "base64Binary")
-    if base.startswith(("STRUCT", "MAP", "JSON", "UNION")):
-        return f"'\"' || {escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
-    return f"'\"' || {escaped(text)} || '\"'"
-
-
-def _duration(value: str) -> str:
-    """SQL for an interval as a literal; one whose parts go both ways is no duration of XML Schema's, but a text."""
-    months = f"(12 * datepart('year', {value}) + datepart('month', {value}))"
-    days = f"datepart('day', {value})"
-    micros = f"(60000000 * (60 * datepart('hour', {value}) + datepart('minute', {value})) + datepart('us', {value}))"
-    signs = f"[sign({months}), sign({days}), sign({micros})]"
-    seconds = f"(abs({micros})::DECIMAL(38, 0) / 1000000)::DECIMAL(38, 6)::VARCHAR"
-    text = f"if(-1 IN {signs}, '-', '') || 'P' || abs({months}) || 'M' || abs({days}) || 'DT' || {seconds} || 'S'"
-    plain = f"'\"' || {value}::VARCHAR || '\"'"
-    return f"CASE WHEN -1 IN {signs} AND 1 IN {signs} THEN {plain} ELSE {_as(text, 'duration')} END"
-
-
-def _as(text: str, datatype: str) -> str:
-    return f"'\"' || {text} || '\"^^<{XSD}{datatype}>'"
 
 
 def _failure(error: Exception, name: str, folder: str) -> LoadError:

@@ -1,9 +1,11 @@
 """Appending: what new triples cost, by how many there are and how many are there already.
 
 Run as ``python -m tests.benchmarks.appending --there 0.1,1,5``.  For each size of the database, on disk and warm: a load
-of 1, 1,000, 10,000 and 100,000 triples (new people, who know people that are there), the first query after it (two hops and a
-property, counted), the same query again, and statements that create, merge and set.  Medians; pyoxigraph's store gets
-the same triples, by ``load`` and ``update``.  ``--processor``: processor time, which other work on the machine disturbs less.
+of 1, 1,000, 10,000 and 100,000 triples, the first query after it (two hops and a property, counted), the same query again,
+and statements that create, merge and set.  ``new``: new people with all that people have, who know old ones; ``edges``:
+old people get to know others, all over the graph.  Medians after the first :data:`WARM` rounds, which make what later ones
+use (``first`` is the first round, in a new process); pyoxigraph's store gets the same triples, by ``load`` and ``update``.
+``--processor``: processor time, which other work on the machine disturbs less.
 
 ``--large 10 --there 10 --limit 1GB``: as many millions of people's triples as that onto others, in a fresh process.
 """
@@ -13,12 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from tests.benchmarks.bulk import R, S, generate
 
 QUERY = "MATCH (a)-[:knows]->(b)-[:livesIn]->(c) WHERE a.age = 30 RETURN count(*)"
 SIZES = (1, 1000, 10_000, 100_000)
+KINDS = ("new", "edges")
 STATEMENTS = {
     "CREATE": "CREATE (:Person {name: 'n$'})-[:knows]->(:Person {name: 'm$'})",
     "MERGE": "MERGE (a:Person {name: 'merged $'})",
@@ -33,10 +38,18 @@ STATEMENTS = {
 }
 
 
-def lines(number: int, size: int) -> Iterator[str]:
-    """That many triples of people who are new, who know people that are not."""
-    for i in range(size):
-        yield f"<{R}new/{number}_{i}> <{S}knows> <{R}person/{i * 7919 % 12_000}> .\n"
+WARM = 4
+"""Rounds that are not among those that medians are of."""
+
+
+def write(file: Path, kind: str, number: int, size: int, people: int) -> None:
+    """Write triples of the ``number``-th round."""
+    if kind == "new" and size >= 8:
+        generate(file, size, 1_000_000_000 + number * 1_000_000, people)
+        return
+    given = random.Random(f"{kind} {number} {size}")
+    one = f"<{R}person/{{}}> <{S}knows> <{R}person/{{}}> .\n".format
+    file.write_text("".join(one(*given.choices(range(people), k=2)) for _ in range(size)))
 
 
 clock = time.perf_counter
@@ -49,7 +62,7 @@ def milliseconds(work: Callable[[], Any]) -> float:
     return (clock() - start) * 1000
 
 
-def ours(data: Path, folder: Path, repeat: int) -> dict[str, float]:
+def ours(data: Path, folder: Path, repeat: int, people: int) -> dict[str, float]:
     """Medians in milliseconds, by what was done."""
     import graphdb
 
@@ -61,20 +74,20 @@ def ours(data: Path, folder: Path, repeat: int) -> dict[str, float]:
     file = folder / "part.nt"
     with graphdb.connect(folder / "db.duckdb") as db:
         db.load(data)
-        for number in range(repeat + 1):
-            if number == 1:
-                found.clear()  # the first one compiles, and makes what later ones use
-            for size in SIZES:
-                file.write_text("".join(lines(number * 10 + len(str(size)), size)))
-                note(f"append {size:,}", lambda: db.load(file))
-                note(f"first query after {size:,}", lambda: db.query(QUERY).scalar())
+    with graphdb.connect(folder / "db.duckdb") as db:
+        for number in range(repeat + WARM):
+            for size, kind in product(SIZES, KINDS):
+                write(file, kind, number, size, people)
+                note(f"{kind} {size:,}", lambda: db.load(file))
+                note(f"query after {kind} {size:,}", lambda: db.query(QUERY).scalar())
             note("query again", lambda: db.query(QUERY).scalar())
             for name, text in STATEMENTS.items():
                 note(name, lambda text=text, number=number: db.query(text.replace("$", str(number))))
-    return {what: statistics.median(times) for what, times in found.items()}
+    first = {f"first {what}": times[0] for what, times in found.items() if what.split()[0] in KINDS}
+    return {what: statistics.median(times[WARM:]) for what, times in found.items()} | first
 
 
-def theirs(data: Path, folder: Path, repeat: int) -> dict[str, float]:
+def theirs(data: Path, folder: Path, repeat: int, people: int) -> dict[str, float]:
     """pyoxigraph's medians in milliseconds."""
     import pyoxigraph
 
@@ -82,10 +95,11 @@ def theirs(data: Path, folder: Path, repeat: int) -> dict[str, float]:
     store.bulk_load(path=str(data), format=pyoxigraph.RdfFormat.N_TRIPLES)
     found: dict[str, list[float]] = {}
     for number in range(repeat):
-        for size in SIZES:
-            text = "".join(lines(number * 10 + len(str(size)), size)).encode()
+        for size, kind in product(SIZES, KINDS):
+            write(folder / "part.nt", kind, number, size, people)
+            text = (folder / "part.nt").read_bytes()
             took = milliseconds(lambda text=text: store.load(text, pyoxigraph.RdfFormat.N_TRIPLES))
-            found.setdefault(f"append {size:,}", []).append(took)
+            found.setdefault(f"{kind} {size:,}", []).append(took)
         insert = f"INSERT DATA {{ _:a a <urn:P> ; <urn:name> 'n{number}' ; <urn:knows> _:b . _:b a <urn:P> ; <urn:name> 'm' }}"
         found.setdefault("CREATE", []).append(milliseconds(lambda insert=insert: store.update(insert)))
     return {what: statistics.median(times) for what, times in found.items()}
@@ -137,10 +151,11 @@ def main() -> None:
     for there in given.there.split(","):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            generate(folder / "data.nt", int(float(there) * 1e6) // 8 * 8)
-            tables[f"{there} M"] = ours(folder / "data.nt", folder, given.repeat)
+            people = int(float(there) * 1e6) // 8
+            generate(folder / "data.nt", people * 8)
+            tables[f"{there} M"] = ours(folder / "data.nt", folder, given.repeat, people)
             if given.peers:
-                tables[f"{there} M oxigraph"] = theirs(folder / "data.nt", folder, given.repeat)
+                tables[f"{there} M oxigraph"] = theirs(folder / "data.nt", folder, given.repeat, people)
     print(f"{'ms':26}" + "".join(f"{name:>14}" for name in tables))
     for what in next(iter(tables.values())):
         cells = (table.get(what) for table in tables.values())

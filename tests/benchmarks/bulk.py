@@ -26,8 +26,11 @@ R, S = "http://example.org/resource/", "http://example.org/schema#"
 X, TYPE = "http://www.w3.org/2001/XMLSchema#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def generate(path: Path, triples: int, first: int = 0) -> None:
-    """Write that many triples (a multiple of 8), of people numbered from ``first`` on; as quads where the name says so."""
+def generate(path: Path, triples: int, first: int = 0, others: int | None = None) -> None:
+    """Write that many triples (a multiple of 8), of people numbered from ``first`` on; as quads where the name says so.
+
+    They know people of numbers from 0 to below ``others``, as many as they are themselves unless it is said.
+    """
     import duckdb
 
     people = triples // 8
@@ -39,7 +42,7 @@ def generate(path: Path, triples: int, first: int = 0) -> None:
         return f"lpad(({least} + hash(i, {seed}) % {count})::VARCHAR, 2, '0')"
 
     def person(seed: int) -> str:
-        return f"'<{R}person/' || hash(i, {seed}) % {people} || '>'"
+        return f"'<{R}person/' || hash(i, {seed}) % {others or people} || '>'"
 
     names = ["Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Émile", "Łukasz"]
     parts = [

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-from graphdb.storage import keys
 from graphdb.storage.append import Appender
-from graphdb.storage.arrow import Windows
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary import Numbering, is_short, short_literals, typed_literals
+from graphdb.storage.dictionary import is_short, short_literals, typed_literals
 from graphdb.storage.migrations import MIGRATIONS
 from graphdb.storage.terms import RDF, XSD
 
@@ -164,31 +162,3 @@ def test_old_files_are_migrated(tmp_path: pathlib.Path) -> None:
 
 def test_every_version_has_its_migration() -> None:
     assert sorted(MIGRATIONS) == list(range(1, SCHEMA_VERSION))
-
-
-def test_few_terms_are_found_by_their_hashes(connection: duckdb.DuckDBPyConnection, monkeypatch: Any) -> None:
-    """Small appends to a dictionary with runs of hashes number as large ones do: known terms stay, new ones come."""
-    monkeypatch.setattr(keys, "RUN", 10)
-    known: dict[Any, int] = {}
-    dice = np.random.default_rng(5)
-    for size in (25, 3, 4, 3, 11, 1, 2, 40, 40, 3, 70, 70, 3):
-        connection.begin()
-        numbering = Numbering(connection, Windows(connection))
-        iris = [f"ex:{i}" for i in np.unique(dice.integers(0, 80, size)).tolist()]
-        literals = [(f"{i}", *((None, None), (XSD + "integer", None), (None, "en"))[i % 3]) for i in range(size)]
-        found = dict(zip(iris, numbering.resources(pa.array(iris)).tolist(), strict=True))
-        columns = (pa.array(column, pa.string()) for column in zip(*literals, strict=True))
-        found |= dict(zip(literals, numbering.literals(*columns).tolist(), strict=True))
-        numbering.store()
-        connection.commit()
-        assert {term: found[term] for term in found.keys() & known.keys()} == {
-            term: known[term] for term in found.keys() & known.keys()
-        }
-        known |= found
-        assert len(set(known.values())) == len(known)
-    connection.execute("UPDATE _graphdb.meta SET value = 'older 5' WHERE key = 'resource_key'")
-    connection.begin()
-    assert Numbering(connection, Windows(connection)).resources(pa.array(["ex:x"])).tolist() == [
-        sum(isinstance(term, str) for term in known)
-    ]
-    assert connection.execute("SELECT count(*) FROM _graphdb.resource_key").fetchall()[0][0] > 10

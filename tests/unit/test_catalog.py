@@ -152,3 +152,20 @@ def test_reading_imports_neither_sqlalchemy_nor_numba(tmp_path: pathlib.Path) ->
     )
     run = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_what_is_done_daily_does_not_import_pandas(tmp_path: pathlib.Path) -> None:
+    """It takes longer than a query, and may be installed for others."""
+    pytest.importorskip("pandas")
+    (tmp_path / "a.nt").write_text('<urn:a> <urn:p> <urn:b> .\n<urn:a> <urn:name> "A" .\n<urn:a> <urn:name> "B"@en .\n')
+    program = (
+        "import sys, graphdb\n"
+        "with graphdb.connect('db') as db:\n"
+        "    db.load('a.nt')\n"
+        "    assert db.query('MATCH (a)-[:p]->(b) RETURN a.name, b').fetchall()\n"
+        "    db.query('MATCH (a)-[:p]->(b) CREATE (b)-[:q]->(:New {x: 1})')\n"
+        "    db.load('a.nt')\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert run.stdout.strip() == "False"

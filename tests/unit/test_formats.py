@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import datetime
+import decimal
 import gzip
 import io
 import lzma
 import os
 import pathlib
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -23,6 +26,7 @@ from graphdb.storage.loaders.formats import sniff
 
 OWN = "urn:graphdb:"
 XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 RDF_HEAD = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://x/">\n'
@@ -120,6 +124,18 @@ def test_marks_and_line_ends_of_other_systems(db: Any, name: str) -> None:
         assert rows(other) == ROWS
 
 
+def test_names_that_say_otherwise(db: Any) -> None:
+    """The first bytes say how a file is packed, whatever it is called; what is elsewhere is not fetched."""
+    text = b"<e:a> <e:b> <e:c> .\n"
+    for number, pack in enumerate((bytes, gzip.compress, zstandard.compress, bz2.compress, lzma.compress)):
+        for suffix in ("", ".gz", ".zst", ".bz2", ".xz"):
+            assert db.load(write(f"{number}.nt{suffix}", pack(text))).triples == 1
+    assert db.load(pathlib.Path("0.nt").absolute().as_uri()).triples == 1
+    with graphdb.connect() as empty:
+        refused(empty, "https://e/x.nt", "nothing is fetched")
+        refused(empty, write("a.nt", "<!DOCTYPE html><html>404</html>"), "this is a web page", (1, 10))
+
+
 def test_standard_input_and_pipes(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (SAME["a.ttl"].encode(), gzip.compress(NT.encode())):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -165,6 +181,13 @@ def test_annotations_are_edge_properties(db: Any) -> None:
     properties = "SELECT k.iri, v.lexical FROM _graphdb.edge_property JOIN _graphdb.resource AS k ON k.id = key"
     assert db.sql(properties + " JOIN _graphdb.literal AS v ON v.id = value").fetchall() == [("e:since", "2020")]
     assert rows(db) == {("e:a", "e:knows", "e:b", None, None), ("e:second", "e:by", "e:c", None, None)}
+    assert db.query("MATCH ()-[e:knows]->() RETURN e.since, e.e:since ORDER BY e.since").fetchall() == [
+        (2020, 2020), (None, None)
+    ]  # fmt: skip
+    # Interpreted, row by row:
+    assert db.query("MATCH ()-[e:knows {since: 2020}]->() SET e.since = 7 RETURN e.since, keys(e)").fetchall() == [
+        (7, ["e:since"])
+    ]
     db.load(write("b.ttl", "@prefix e: <e:> . e:second e:note 'later' ."))
     assert db.sql("SELECT count(*) FROM _graphdb.edge_property").scalar() == 2, "a reifier that is known"
 
@@ -268,6 +291,23 @@ def test_networkx(db: Any) -> None:
     assert db.sql("SELECT count(*) FROM _graphdb.edge").scalar() == 2
 
 
+def test_attributes_of_any_type(db: Any) -> None:
+    """Several types are several, what is no value is none, and vertices whose names are one text are refused."""
+    networkx, pandas = pytest.importorskip("networkx"), pytest.importorskip("pandas")
+    graph = networkx.Graph()
+    for node, value in enumerate([1, "1", True, {"x"}, pandas.NaT, pandas.NA, None, 2**70, 1 + 2j]):
+        graph.add_node(node, v=value)
+    graph.add_node(9, v=pandas.Timestamp("2020-01-01", tz="Europe/Berlin"))
+    db.load(graph)
+    assert {row[2:4] for row in rows(db) if row[1] == OWN + "v"} == {
+        ("1", XSD + "integer"), ("1", XSD + "string"), ("true", XSD + "boolean"), ("x", XSD + "string"),
+        (str(2**70), XSD + "integer"), ("(1+2j)", XSD + "string"), ("2019-12-31T23:00:00Z", XSD + "dateTime"),
+    }  # fmt: skip
+    graph.add_node("9")
+    with graphdb.connect() as empty:
+        refused(empty, graph, "the vertices 9 and '9' would be one")
+
+
 def test_attributes_of_networks_are_no_headers(db: Any) -> None:
     """Only tables say types and roles in names; in a network a name is a name."""
     networkx = pytest.importorskip("networkx")
@@ -347,6 +387,77 @@ def test_one_mapping_for_several_tables(db: Any) -> None:
         refused(other, "people.csv", "no column 'persn'", columns={"persn": ":ID"})
 
 
+def test_what_is_stated_is_read_as_it_is(db: Any) -> None:
+    """Casts that would change a value are errors; what text says is kept: zones, digits, clocks in UTC."""
+    head = ":ID,i:int,b:boolean,t:time,at:datetime,local:localdatetime,d:duration,f:float\n"
+    write("a.csv", head + "1, 7 , TRUE ,10:00+02,2020-01-01T10:00:00,2020-01-01 10:00:00.123456789,P1Y2M,1e3\n")
+    db.load("a.csv")
+    assert {row[1:4] for row in rows(db)} == {
+        (OWN + "i", "7", XSD + "integer"), (OWN + "b", "true", XSD + "boolean"), (OWN + "t", "10:00:00+02:00", XSD + "time"),
+        (OWN + "at", "2020-01-01T10:00:00Z", XSD + "dateTime"), (OWN + "f", "1000.0", XSD + "double"),
+        (OWN + "local", "2020-01-01T10:00:00.123456789", XSD + "dateTime"), (OWN + "d", "P1Y2M", XSD + "duration"),
+    }  # fmt: skip
+    for header, value in {"i:int": "0x10", "i:long": "1_000", "i:byte": "1e3", "f:float": "1_0", "d:date": "2020-01-01T10:00",
+                          "b:boolean": "ja", "t:time": "25:00", "d:duration": "1 year", "l:int[]": "1;2.5"}.items():  # fmt: skip
+        with graphdb.connect() as empty:
+            refused(empty, write("b.csv", f":ID,{header}\n1,{value}\n"), "that is no", (2, 3))
+    program = (
+        "import graphdb; db = graphdb.connect(); db.load('a.csv'); print(db.query('MATCH (n) RETURN n.at').scalar())"
+    )
+    elsewhere = {**os.environ, "TZ": "America/New_York"}
+    assert subprocess.check_output([sys.executable, "-c", program], env=elsewhere, text=True).startswith(
+        "2020-01-01 10:00"
+    )
+
+
+def test_types_of_frames(db: Any) -> None:
+    """Whatever Arrow's types are: nothing is rounded, and years before our era count."""
+    pa = pytest.importorskip("pyarrow")
+    day = datetime.date(2020, 1, 1)
+    table = {
+        ":ID": pa.array([1.0, None, 2.5]).cast(pa.float64()),
+        "ns": pa.array([1577836800123456789] * 3, pa.timestamp("ns")),
+        "zoned": pa.array([1577836800123456789] * 3, pa.timestamp("ns", "Asia/Tokyo")),
+        "early": pa.array([-100_000_000_000] * 3, pa.timestamp("s")),
+        "day": pa.array([-800_000] * 3, pa.date32()), "clock": pa.array([3723000000001] * 3, pa.time64("ns")),
+        "pair": pa.array([[1, 2]] * 3, pa.list_(pa.int64(), 2)), "nested": pa.array([[[1], [2, 3]]] * 3),
+        "texts": pa.array([["", " x", None]] * 3), "half": pa.array([1.5] * 3, pa.float32()).cast(pa.float16()),
+        "whole:int": pa.array([3.0] * 3), "date:date": pa.array([datetime.datetime(2020, 1, 1)] * 3),
+    }  # fmt: skip
+    assert db.load(pa.table(table), on_error="skip").errors == 1
+    assert {row[1:4] for row in rows(db) if row[0] == OWN + "1"} == {
+        (OWN + "ns", "2020-01-01T00:00:00.123456789", XSD + "dateTime"),
+        (OWN + "zoned", "2020-01-01T00:00:00.123456789Z", XSD + "dateTime"),
+        (OWN + "early", "-1199-02-15T14:13:20", XSD + "dateTime"), (OWN + "day", "-0221-09-04", XSD + "date"),
+        (OWN + "clock", "01:02:03.000000001", XSD + "time"), (OWN + "pair", "1", XSD + "integer"),
+        (OWN + "pair", "2", XSD + "integer"), (OWN + "nested", "[1]", RDF + "JSON"), (OWN + "nested", "[2,3]", RDF + "JSON"),
+        (OWN + "texts", "", XSD + "string"), (OWN + "texts", " x", XSD + "string"), (OWN + "half", "1.5", XSD + "double"),
+        (OWN + "whole", "3", XSD + "integer"), (OWN + "date", "2020-01-01", XSD + "date"),
+    }  # fmt: skip
+    assert {row[0] for row in rows(db)} == {OWN + "1", OWN + "2.5"}
+    pandas = pytest.importorskip("pandas")
+    with graphdb.connect() as empty:
+        refused(empty, pa.table({":ID": [1], "n:int": [4.7]}), "that is no BIGINT: 4.7", (1, None))
+        refused(empty, pa.table({":ID": [1], "d:date": [datetime.datetime(2020, 1, 1, 10)]}), "no DATE", (1, None))
+        wide = pa.array([decimal.Decimal(1)], pa.decimal256(50))
+        refused(empty, pa.table({":ID": [1], "d": wide}), "column 'd' has the type")
+        months = pandas.period_range("2020", periods=1, freq="M")
+        refused(empty, pandas.DataFrame({":ID": [1], "p": months}), "column 'p' has the type")
+    frame = pandas.DataFrame({":ID": [7, 8, 9], "day": [day] * 3})
+    assert db.load(frame[frame[":ID"] != 8]).new_triples == 2, "the numbers of rows are no property"
+
+
+def test_streams_of_tables(db: Any) -> None:
+    """What can be read once, or is read as it is needed: readers, data sets, lazy frames, relations of DuckDB."""
+    pa, dataset, duckdb = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.dataset", "duckdb"))
+    table = pa.table({":ID": ["a", "b", "b"], "n:int": [1, 2, 3]})
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(1))
+    for thing in (reader, dataset.dataset(table), dataset.dataset(table).scanner(), duckdb.from_arrow(table)):
+        with graphdb.connect() as other:
+            assert other.load(thing).new_triples == 3
+            assert {row[2] for row in rows(other)} == {"1", "2", "3"}
+
+
 def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     db.load(write("a.txt", "# from to\n0\t1\n1 2\n\n0,2\n"), type="cites")
     assert rows(db) == {(OWN + s, OWN + "cites", OWN + o, None, None) for s, o in ("01", "12", "02")}
@@ -372,14 +483,23 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.ttl", "<e:a> <e:b> <e:c> .".encode("utf-16-be"), "UTF-16", (None, None)),
     ("a.rdf", "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:a></rdf:b>", "ill-formed", (1, 75)),
+    ("a.rdf", RDF_HEAD + "<rdf:Description rdf:about='e:a'><n>1</n></rdf:Description>\n <rdf:Description rdf:ID='1 2'/></rdf:RDF>",
+     "not a valid rdf:ID", (3, 2)),
+    ("a.rdf.gz", gzip.compress((RDF_HEAD + "<n rdf:about='http://[' /></rdf:RDF>").encode(), mtime=0), "IRI", (2, 1)),
+    ("a.jsonld", '[{"@id": "e:a"},\n {"@id": 5}]', "must be a string", (2, 10)),
+    ("a.graphml", '<graphml><graph>\n <node/></graph></graphml>', "has no id", (2, 2)),
+    ("a.graphml", '<graphml><graph>\n <node id="a"></graph></graphml>', "mismatched tag", (2, 17)),
     ("a.jsonld", '{"@id": "e:a", }', "comma", (1, 16)),
     ("a.jsonld", '{"@context": "http://x/"}', "not fetched", (None, None)),
-    ("a.csv", ":ID,n:int\n1,2\n3,x\n", "Could not convert", (3, None)),
-    ("a.csv", ":ID,n:int\n1,2\n,3\n", "this row has no :ID", (3, None)),
+    ("a.csv", ":ID,n:int\n1,2\n3,x\n", "a value of n that is no BIGINT: x", (3, 3)),
+    ("a.csv", '\n:ID,n:int,m\n1,2,"a\nb"\n\n3,4.0,\n', "no BIGINT: 4.0", (6, 3)),
+    ("a.csv", "\ufeff:ID|n:date\r\n1|2020-01-01\r\n\r\n3|2020-01-01 10:00\r\n", "no DATE: 2020-01-01 10:00", (4, 3)),
+    ("a.csv", ":ID,n\n1,2\n\n3,4,5\n", "Expected Number of Columns: 2 Found: 3", (4, 4)),
+    ("a.csv", ":ID,n:int\n1,2\n,3\n", "this row has no :ID", (3, 1)),
     ("a.csv", "x,y\n1,2\n", "no column says", (None, None)),
     ("a.csv", ":START_ID,:END_ID\n1,2\n", "which edge label", (None, None)),
     ("a.csv", "a:ID,b:ID\n1,2\n", "two columns are :ID: 'a:ID' and 'b:ID'", (None, None)),
-    ("a.csv", ':ID,n\n1,"x\n2,y\n', "unterminated quote", (2, None)),
+    ("a.csv", ':ID,n\n1,"x\n2,y\n', "unterminated quote", (2, 3)),
     ("a.csv", "", "no header", (None, None)),
     ("a.csv", "\n:ID,n,a:intt\n1,2,3\n", "unknown type 'intt' of a column", (2, 9)),
     ("a.csv", ":ID,:LABBEL\n1,2\n", "unknown role 'LABBEL' of a column", (1, 6)),
@@ -388,18 +508,19 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
     ("a.edges", "1 2\n3 4\x00\n", "a NUL byte is no text", (2, 4)),
     ("a.graph", "t 1 0\nv 0 \x00\n", "a NUL byte is no text", (2, 5)),
     ("a.rdf", RDF_HEAD + "<rdf:Description rdf:about='x:1'><n>\x00</n></rdf:Description></rdf:RDF>", "in XML", (2, 37)),
-    ("a.csv", b":ID,n\n1,\xff\xfe\n", "", (2, None)),
+    ("a.csv", b":ID,n\n1,\xff\xfe\n", "convert the file to UTF-8", (2, 3)),
     ("a.parquet", "PAR1 not at all", "a.parquet", (None, None)),
-    ("a.edges", "1 2\n3\n", "expected two vertices", (2, None)),
-    ("a.edges", "# a comment\n \n1 2\n\n1 2 friend\n", "at most a weight", (5, None)),
-    ("a.edges", "1 2 3 4\n", "at most a weight", (1, None)),
+    ("a.edges", "1 2\n3\n", "expected two vertices", (2, 2)),
+    ("a.edges", "# a comment\n \n1 2\n\n1 2 friend\n", "at most a weight", (5, 5)),
+    ("a.edges", " 1 2,3\t4\n", "at most a weight", (1, 8)),
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16"), "UTF-16", (None, None)),
     ("a.csv", ":ID,n\n1,2\n".encode("utf-16-le"), "UTF-16", (None, None)),
     ("a.edges", "1 2\n".encode("utf-16"), "UTF-16", (None, None)),
     ("a.nt", "<e:a> <e:b> <e:c> .".encode("utf-32"), "UTF-32", (None, None)),
     ("a.nt.gz", b"", "cut short", (None, None)),
     ("a.csv.xz", b"", "cut short", (None, None)),
-    ("a.graph", "t 1 0\nx\n", "expected 't", (2, None)),
+    ("a.graph", "t 1 0\nx\n", "expected 't", (2, 1)),
+    ("a.graph", "t 1 0\nv 0\n", "expected 't", (2, 4)),
 ])  # fmt: skip
 def test_bad_files(db: Any, name: str, text: Any, message: str, place: tuple[int | None, int | None]) -> None:
     """Told with its place; nothing is kept."""
@@ -426,11 +547,20 @@ def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
 @pytest.mark.parametrize(("name", "text", "kept", "bad"), [
     ("a.ttl", "@prefix e: <e:> .\ne:a e:b e:c .\ne:a e:b f:c .\ne:a e:b e:d .", 2, [(3, 9)]),
     ("a.nq", "<e:a> <e:b> <e:c> <e:g> .\noops\n<e:a> <e:b> <e:d> .", 2, [(2, 1)]),
-    ("a.csv", ":ID,n:int\n1,2\n3,x\n4,5\n", 2, [(3, None)]),
-    ("a.csv", ":ID,n:int\n1,2\n,3\n4,5\n", 2, [(3, None)]),
-    ("a.edges", "1 2\n3\n4 5\n", 2, [(2, None)]),
-    ("a.edges", "1 2\n3 4 5 6\n7 8\x00\n9 10\n", 2, [(2, None), (3, None)]),
-    ("a.csv", ":ID,n\n1,2\n3,x\x00\n4,5\n", 2, [(3, None)]),
+    ("a.rdf", RDF_HEAD + "<rdf:Description rdf:ID='1 2'><n>lost</n></rdf:Description>\n<rdf:Description rdf:about='e:a'><n>"
+     "1</n></rdf:Description>\n<n rdf:about='e:b'><n><n rdf:about='http://['/></n></n><n rdf:about='e:c'/></rdf:RDF>",
+     3, [(2, 1), (4, 23)]),
+    ("a.rdf", RDF_HEAD + "<n rdf:about='e:a'/>\n<n rdf:about='e:b'></rdf:RDF>", 2, [(3, 22)]),
+    ("a.jsonld", '[{"@id": "e:a", "e:p": 1},\n{"@id": 5},\n{"@id": "e:b", "e:p": 2}]', 2, [(2, 9)]),
+    ("a.graphml", '<graphml><graph>\n<node id="a"/><edge source="a"/>\n<node/></graph></graphml>', 1, [(2, 15), (3, 1)]),
+    ("a.csv", ":ID,n:int\n1,2\n3,x\n4,5\n", 2, [(3, 3)]),
+    ("a.csv", ':ID,n:int\n1,2\n"3\n",x\n4\n\n5,"6""7"\n8,9\n\n,1\n', 2, [(5, 2), (4, 3), (7, 3), (10, 1)]),
+    ("a.csv", b":ID,n\n1,2\n3,\xff\n4,5\n", 2, [(3, 3)]),
+    pytest.param("a.csv", ":ID,n:int\n1,2\n" + "3,x\n" * 5_000, 1, [(i, 3) for i in range(3, 5_003)], id="many"),
+    ("a.csv", ":ID,n:int\n1,2\n,3\n4,5\n", 2, [(3, 1)]),
+    ("a.edges", "1 2\n3\n4 5\n", 2, [(2, 2)]),
+    ("a.edges", "1 2\n3 4 5 6\n7 8\x00\n9 10\n", 2, [(2, 7), (3, 4)]),
+    ("a.csv", ":ID,n\n1,2\n3,x\x00\n4,5\n", 2, [(3, 3)]),
 ])  # fmt: skip
 def test_bad_lines_are_skipped(db: Any, name: str, text: str, kept: int, bad: list[Any]) -> None:
     report = db.load(write(name, text), on_error="skip")
@@ -506,14 +636,28 @@ def test_values_that_are_not_of_their_type() -> None:
     write("a.csv", ":ID,x:int[],y:float\n1,1;zwei,\n2,3;4,1.5\n3,,2\n")
     frame = polars.read_csv("a.csv", schema_overrides={"y:float": polars.String})
     frame.write_parquet("a.parquet")
-    for data, line in (("a.csv", 2), (frame, 1), ("a.parquet", 1)):
+    for data, line, column in (("a.csv", 2, 3), (frame, 1, None), ("a.parquet", 1, None)):
         with graphdb.connect() as db:
-            refused(db, data, "a value of x that is no BIGINT: zwei", (line, None))
+            refused(db, data, "a value of x that is no BIGINT: zwei", (line, column))
             assert db.load(data, on_error="skip").errors == 1
             assert {row[1:4] for row in rows(db)} == {
                 (OWN + "x", "3", XSD + "integer"), (OWN + "x", "4", XSD + "integer"), (OWN + "y", "1.5", XSD + "double"),
                 (OWN + "y", "2.0", XSD + "double"),
             }  # fmt: skip
+
+
+def test_open_files(db: Any) -> None:
+    """What is open as bytes is read from where it stands, and stays open; its content tells what it is."""
+    with open(write("a.data", "oops\n<e:a> <e:b> <e:c> .\n"), "rb") as file:
+        file.readline()
+        read = db.load([file, io.BytesIO(gzip.compress(b":ID,n\n1,2\n")), write("a.nt", "<e:a> <e:b> <e:d> .")])
+        assert (read.triples, read.files, file.closed) == (3, 3, False)
+    with graphdb.connect() as empty:
+        refused(empty, io.StringIO("<e:a> <e:b> <e:c> ."), "open as text")
+        refused(empty, io.BytesIO(b"<a> <e:b> <e:c> ."), "relative IRIs need a base", (1, 1), format="ttl")
+        refused(empty, {":ID": [1]}, "an object of type dict")
+        for columns in ({"a": 5}, [":ID"]):
+            refused(empty, "a.nt", "columns is", columns=columns)
 
 
 def test_long_pipes(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:

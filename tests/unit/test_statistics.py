@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.storage import few, small, statistics
+from graphdb.storage import held as held_of_file
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.changes import Changes
+from graphdb.storage.degrees import Degrees
+from graphdb.storage.held import Held
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
@@ -48,7 +51,12 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, data: Triples) -> 
 
 
 def change(
-    connection: duckdb.DuckDBPyConnection, added: Triples, removed: Triples = frozenset(), *, by_few: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    added: Triples,
+    removed: Triples = frozenset(),
+    *,
+    by_few: bool = False,
+    degrees: Degrees | None = None,
 ) -> None:
     """Remove triples, then append others, as loads and updates do."""
     for name, data in (("added", added), ("removed", removed)):
@@ -64,9 +72,13 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        few.change(connection, of, fresh, max(literals, LITERAL_BASE))
+        few.change(connection, of, fresh, max(literals, LITERAL_BASE), Held(degrees=degrees))
+        if degrees is not None:
+            degrees.follow([of])
         return
     statistics.change(connection, "added", "removed")
+    if degrees is not None:
+        degrees.follow([None])
 
 
 def tables(connection: duckdb.DuckDBPyConnection, *names: str) -> dict[str, list[Any]]:
@@ -95,16 +107,24 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(triples, triples, st.sampled_from([None, small.FEW, 1])), min_size=1, max_size=3))
-def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]]) -> None:
-    """Whether SQL or NumPy finds the difference, looking for one vertex after the other or for all of a label."""
+@given(
+    st.lists(st.tuples(triples, triples, st.sampled_from([None, small.FEW, 1])), min_size=1, max_size=4), st.booleans()
+)
+def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]], hold: bool) -> None:
+    """Whether SQL or NumPy finds the difference, looking for one vertex after the other or for all of a label.
+
+    Degrees that are held were counted in the change before, or in one before that and followed.
+    """
     changed, known = empty(), set[tuple[int, int, int]]()
+    degrees = Degrees(1 << 20) if hold else None
     for wanted, unwanted, apart in changes:
         removed = known & unwanted
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(small, "FEW", apart or small.FEW)
-            patch.setattr(few, "_GROUPS", 2)
-            change(changed, wanted - (known - removed), removed, by_few=apart is not None)
+            patch.setattr(held_of_file, "_GROUPS", 2)
+            patch.setattr("graphdb.storage.degrees.LOOKS", 1)
+            patch.setattr("graphdb.storage.degrees._SEVERAL", 1)
+            change(changed, wanted - (known - removed), removed, by_few=apart is not None, degrees=degrees)
         known = (known - removed) | wanted
         fresh = empty()
         insert(fresh, "_graphdb.triple", known)
@@ -118,20 +138,29 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
     changed.close()
 
 
-def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_few", [False, True])
+def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch, by_few: bool) -> None:
     monkeypatch.setattr(statistics, "PAIRS", 4)
     data = {(TYPE, v, 1 + v % 3) for v in range(1, 9)} | {(1 + v % 3, v, o) for v in range(1, 9) for o in range(1, v)}
     every = counted(data)[1]
     most = sorted(every, key=lambda row: (-row[3], row[0], row[1], row[2]))[:4]
     assert len(every) > 4
     connection, before = empty(), {triple for triple in data if triple[1] % 2}
-    change(connection, before)
-    change(connection, data - before)  # so much that all are counted again: what the first let go is not missed
+    change(connection, before, by_few=by_few)
+    change(
+        connection, data - before, by_few=by_few
+    )  # so much that all are counted again: what the first let go is not missed
     assert tables(connection)["label_pair"] == sorted(most)
     one = next(row for row in data if row[0] == most[0][0])
-    change(connection, set(), {one})  # a little: what is kept is brought up to date, and stays
+    change(connection, set(), {one}, by_few=by_few)  # a little: what is kept is brought up to date, and stays
     left = {row[:3]: row[3:] for row in counted(data - {one})[1]}
     assert tables(connection)["label_pair"] == sorted((*row[:3], *left.get(row[:3], (0, 0))) for row in most)
+    gone = {triple for triple in data - {one} if triple[1] % 4}  # much: the largest degrees are others, too
+    change(connection, set(), gone, by_few=by_few)
+    fresh = empty()
+    insert(fresh, "_graphdb.triple", data - {one} - gone)
+    statistics.refresh(fresh, np.arange(10))
+    assert tables(connection) == tables(fresh)
 
 
 def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> None:

@@ -160,10 +160,12 @@ def test_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert connection.execute("SELECT triples, max_in_degree FROM _graphdb.edge_label").fetchall() == [(198, 198)]
 
 
-@pytest.mark.parametrize("run", [keys.RUN, 3])
-def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, run: int) -> None:
+@pytest.mark.parametrize("small", [keys.SMALL, 3])
+def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, small: int) -> None:
     """Known literals keep their ids, new ones get the next ones, one each, with their values."""
-    monkeypatch.setattr(keys, "RUN", run)
+    monkeypatch.setattr(keys, "SMALL", small)
+    monkeypatch.setattr(keys, "RUN", small)
+    monkeypatch.setattr(keys, "SHARE", 0)
     connection = opened()
     writer = Update(connection)
     connection.execute(

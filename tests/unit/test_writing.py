@@ -16,6 +16,7 @@ import graphdb
 from graphdb.elements import Node, Relationship
 from graphdb.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
 from graphdb.grammar.parser import parse_script
+from graphdb.interpret.match import Match
 
 START = (
     "CREATE (a:A {x: 1, y: 'one'}), (b:A:B {x: 2}), (c:B {x: 2, y: 2.5}), (:C), "
@@ -132,6 +133,8 @@ KNOWN = [
     "MATCH (n:Dec) SET n = n",
     "MATCH ()-[r:S]->() REMOVE r.d, r.v",
     "MATCH (n:B) REMOVE n.e",
+    "MATCH (n) WHERE id(n) IN [3, 7, 'x'] OR n = <urn:no> SET n.w = id(n) RETURN n.w",
+    "MATCH (n), (m) WHERE id(n) = 7 AND elementId(m) = '8' AND iri(m) <> 'urn:no' SET n.v = id(m)",
     "CREATE (:One {x: 1, y: true, z: 1.0})",
     "MATCH (n:One) SET n.a = 1, n.b = true, n.c = 1.0 CREATE (n)-[r:R]->(n) SET r.q = n.x REMOVE n:One RETURN n, r",
 ]
@@ -268,6 +271,41 @@ def test_few_rows_are_found_by_worked_out_keys(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(QueryTimeout):
             db._statements()._interpreted(*parse_script(text), text, {}, 0.2)
         assert time.monotonic() - started < 1
+
+
+def test_few_rows_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row by row, nothing is left to be tried for all vertices; where it were, the statement is written by sets."""
+    monkeypatch.setattr("graphdb.writing.run.LEAST", 64)
+    with graphdb.connect() as db:
+        db.query("UNWIND range(1, 300) AS i CREATE (:P {id: i})")
+        id, iri = db.query("MATCH (n:P {id: 9}) RETURN id(n), iri(n)").fetchall()[0]
+        left: list[int] = []
+        run = Match.run
+
+        def noted(match: Match, rows: Any, limit: int | None = None) -> Any:
+            left.append(len(match._residual))
+            return run(match, rows, limit)
+
+        monkeypatch.setattr(Match, "run", noted)
+        for which in (
+            f"id(n) = {id}",
+            f"elementId(n) = '{id}'",
+            f"'{iri}' = iri(n)",
+            "n.id IN [9]",
+            f"id(n) IN [{id}]",
+        ):
+            text = f"MATCH (n) WHERE {which} SET n.x = coalesce(n.x, 0) + 1"
+            assert db.explain(text).startswith("interpreted"), text
+            db.query(text)
+        assert left == [0] * 5
+        for text in (
+            "MATCH (n:P) WHERE toString(n.id) = '9' SET n.x = n.x + 1",
+            "MATCH (m:P {id: 8}), (n:P) WHERE n.id = m.id + 1 SET n.x = n.x + 1",
+            "UNWIND [9] AS i MATCH (n:P {id: i}) SET n.x = n.x + 1",
+        ):
+            assert db.explain(text).startswith("written by sets"), text
+            db.query(text)
+        assert db.query("MATCH (n) WHERE n.x IS NOT NULL RETURN n.id, n.x").fetchall() == [(9, 8)]
 
 
 def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Database, graphdb.Database]) -> None:

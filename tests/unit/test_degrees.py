@@ -1,0 +1,124 @@
+"""Degrees that are held between changes: what they say is what the file says, whoever changes it."""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.storage import degrees
+from graphdb.storage.changes import Changes
+from graphdb.storage.degrees import Degrees, Table
+from graphdb.storage.sketch import IN, OUT
+from graphdb.storage.terms import LITERAL_BASE
+
+ends = st.one_of(st.integers(0, 300), st.integers(1 << 33, (1 << 33) + 3), st.integers(LITERAL_BASE, LITERAL_BASE + 3))
+pairs = st.sets(st.tuples(ends, ends), max_size=30)
+
+
+LABEL = 7
+
+Pairs = set[tuple[int, int]]
+
+
+def triples(pairs: Pairs) -> np.ndarray:
+    return np.array([(LABEL, *pair) for pair in sorted(pairs)], np.int64).reshape(-1, 3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(pairs, st.lists(st.tuples(pairs, pairs), min_size=1, max_size=5), st.sampled_from([OUT, IN]))
+def test_a_table_is_what_the_file_says(known: Pairs, changes: list[tuple[Pairs, Pairs]], direction: int) -> None:
+    """Counted once, while a change is under way, and followed ever since."""
+    held = Degrees(1 << 20)
+    for wanted, unwanted in changes:
+        removed, added = unwanted & known, wanted - (known - unwanted)
+        before, known = known, (known - removed) | added
+        change = Changes(triples(removed), triples(added))
+        if held.table(direction, LABEL) is None:
+            with duckdb.connect() as connection:
+                connection.execute("CREATE SCHEMA _graphdb")
+                connection.execute("CREATE TABLE _graphdb.triple (label BIGINT, subject BIGINT, object BIGINT)")
+                rows = [*triples(known).tolist(), [LABEL + 1, 5, 5]]
+                connection.execute(
+                    "INSERT INTO _graphdb.triple SELECT t[1], t[2], t[3] FROM (SELECT unnest($1::BIGINT[][]) AS t)",
+                    [rows],
+                )
+                held.count(connection, direction, LABEL, *degrees.changed(change, direction, LABEL))
+        table = held.table(direction, LABEL)
+        assert table is not None
+        for there in (before, known):
+            degrees_of = collections.Counter(pair[direction] for pair in there)
+            literals = collections.Counter(s for s, o in there if o >= LITERAL_BASE and direction == OUT)
+            asked = sorted({*degrees_of, 0, 5, 77, 1 << 33, LITERAL_BASE, LITERAL_BASE + 9, 1 << 50})
+            assert table.look(np.array(asked)).tolist() == [[degrees_of[v], literals[v]] for v in asked]
+            if there is before:
+                held.follow([change])
+
+
+def test_only_what_is_asked_for_again_and_fits_is_counted() -> None:
+    held = Degrees(1000)
+    assert [held.wanted(IN, 1, 1, 10, 10) for _ in range(4)] == [False, False, False, True]
+    assert not any(held.wanted(OUT, 1, 1, 10, 10) for _ in range(4))
+    assert [held.wanted(OUT, 1, 20, 10, 10) for _ in range(4)] == [False, False, False, True]
+    assert not held.wanted(OUT, 1, 20, 100, 100)
+    assert not held.wanted(OUT, 1, 20, 1, 1000)
+
+
+def load(db: graphdb.Database, folder: pathlib.Path, lines: list[tuple[int, str, str]]) -> None:
+    file = folder / "part.nt"
+    file.write_text("".join(f"<ex:{s}> <ex:{p}> {o} .\n" for s, p, o in lines))
+    db.load(file)
+
+
+def test_loads_and_statements_in_turns(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a database that holds degrees keeps is what one that never does keeps: rollbacks and SQL between them."""
+    monkeypatch.setattr(degrees, "LOOKS", 1)
+    monkeypatch.setattr(degrees, "_SEVERAL", 1)
+    looked: list[int] = []
+    look = Table.look
+
+    def noted(table: Table, vertices: np.ndarray) -> np.ndarray:
+        looked.append(len(vertices))
+        return look(table, vertices)
+
+    monkeypatch.setattr(Table, "look", noted)
+    tables = ("edge_label", "vertex_label", "degree", "label_pair")
+    sums = {"degree": ("label, direction, bucket", "vertices, edges, squares"),
+            "label_pair": ("label, class, direction", "edges, vertices")}  # fmt: skip
+
+    def kept(path: str) -> list[list[tuple[object, ...]]]:
+        with duckdb.connect(path, read_only=True) as connection:
+            found = []
+            for table in tables:
+                sql = f"FROM _graphdb.{table}"
+                if table in sums:
+                    keys, values = sums[table]
+                    added = ", ".join(f"sum({name})::BIGINT AS {name}" for name in values.split(", "))
+                    sql = f"SELECT {keys}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum(vertices) <> 0"
+                found.append(connection.execute(f"FROM ({sql}) ORDER BY ALL").fetchall())
+            return found
+
+    for name in ("held", "asked"):
+        with graphdb.connect(tmp_path / name) as db:
+            for step in range(8):
+                load(db, tmp_path, [(i, "knows", f"<ex:{i * step % 7}>") for i in range(step, step + 5)])
+                load(db, tmp_path, [(i, "age", f'"{i % 3}"') for i in range(step, step + 3)])
+                if step % 3 == 1:
+                    db.query("MATCH (a)-[e:knows]->(b) WHERE a = b DELETE e")
+                if step % 3 == 2:
+                    db.query("BEGIN")
+                    db.query(f"CREATE (a:New {{age: {step}}})-[:knows]->(a)")
+                    db.query("ROLLBACK" if step % 2 else "COMMIT")
+                if name == "asked":
+                    db.query("SET threads = 1")
+                    db._state.forget()
+                if step == 5:
+                    db.query("MATCH (a {age: '1'}) SET a.age = '2'")
+    assert looked
+    assert kept(str(tmp_path / "held")) == kept(str(tmp_path / "asked"))
