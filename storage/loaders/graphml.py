@@ -134,8 +134,8 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._hear
         self._length = 0
-        self._chunk, self._before = b"", 0
         self._lines: list[str] = []
+        self._chunk, self._before = b"", 0
 
     def read(self) -> None:
         """Read the file."""
@@ -198,8 +198,8 @@ class _Reader:
             case "key":
                 self._declare(attributes)
             case "node":
-                made = [VERTEX] if attributes.get(f"{OURS} vertex") == "true" else []
-                self._rows.append({":ID": self._needed(attributes, "id"), ":LABEL": made, RDF: _told(attributes)})
+                made = {":LABEL": [VERTEX]} if attributes.get(f"{OURS} vertex") == "true" else {}
+                self._rows.append({":ID": self._needed(attributes, "id"), RDF: _told(attributes), **made})
             case "edge":
                 ends = (self._needed(attributes, end) for end in ("source", "target"))
                 self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)) | {RDF: _told(attributes)})
@@ -246,18 +246,16 @@ class _Reader:
                 else:
                     self._bad(f"no key '{self._key}' is declared", "keys stand before the graph")
             case "node":
-                row = self._defaults["node"] | (own := self._rows.pop())
                 label = [self._mapping.label] if self._mapping.label else []
-                row[":LABEL"] = own[":LABEL"] or self._defaults["node"].get(":LABEL", label)
-                self._add(self.nodes, row)
+                self._add(self.nodes, {":LABEL": label, **self._defaults["node"]})
             case "edge":
-                row = {":TYPE": self._mapping.type or "edge", **self._defaults["edge"], **self._rows.pop()}
-                self._add(self.edges, row)
+                self._add(self.edges, {":TYPE": self._mapping.type or "edge", **self._defaults["edge"]})
         if element in ("data", "default"):
             self._text = None
 
     def _add(self, table: _Table, row: dict[str, Any]) -> None:
-        """Take the row of an element that ends, unless RDF tells it; one without its identifiers was told of."""
+        """Take the row of an element that ends; one without its identifiers was told, one that RDF tells is."""
+        row |= self._rows.pop()
         if not row.pop(RDF) and None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
             table.add(row)
 
