@@ -26,12 +26,10 @@ from __future__ import annotations
     UTF8,
     DIRECTIVE,
     FOURTH,
-    REIFIES,
-    NESTED,
     TERM_END,
     LONG_TAG,
     NO_TAG,
-) = range(28)
+) = range(26)
 """What is wrong with a line."""
 
 MESSAGES: dict[int, tuple[str, str | None]] = {
@@ -76,11 +74,6 @@ MESSAGES: dict[int, tuple[str, str | None]] = {
     DATATYPE_IRI: ("expected a datatype: ^^ and an IRI <…>", None),
     LABEL: ("expected a blank node label after '_:'", "it begins with a letter, a digit or _"),
     FOURTH: ("expected '.' after the object", "a fourth term names a graph: this may be an N-Quads file (.nq)"),
-    REIFIES: (
-        "a triple term can only be the object of rdf:reifies here",
-        "say it as <reifier> <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( … )>>",
-    ),
-    NESTED: ("a triple term within a triple term is not supported", None),
     TERM_END: ("expected ')>>' after the triple term", None),
     UTF8: ("these bytes are not UTF-8", "convert the file to UTF-8"),
 }

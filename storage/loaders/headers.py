@@ -32,6 +32,9 @@ from graphdb.storage.terms import DEFAULT_NAMESPACE, default_iri, default_name
 
 IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
 BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
+TERM = r"<<\( (<[^<>]*>|_:\S+) <[^<>]*> .+ \)>>"
+RDF_TEXT = f"{BLANK}|{TERM}"
+"""What stands for a vertex as it does in RDF: blank nodes and triple terms."""
 
 _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",

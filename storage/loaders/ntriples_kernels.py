@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.jit import copy, entry, kernel, load, mix, store, word
+from graphdb.storage.jit import entry, kernel, load, mix, store, word
 from graphdb.storage.loaders.faults import OK
+from graphdb.storage.loaders.kept_kernels import decode, keep_blank, keep_tag, keep_term
 from graphdb.storage.loaders.scan_kernels import (
     AGAIN,
     GRAPH_AT,
@@ -21,9 +22,10 @@ from graphdb.storage.loaders.scan_kernels import (
     PREDICATE_AT,
     SUBJECT_AT,
     TERM_AT,
+    WITHIN,
     scan_line,
 )
-from graphdb.storage.loaders.terminal_kernels import ECHAR, byte, line_end, uchar
+from graphdb.storage.loaders.terminal_kernels import byte, line_end
 from graphdb.storage.terms import BLANK, DATATYPE, IRI, LANGUAGE, PLAIN, TYPED
 
 Bytes = NDArray[np.uint8]
@@ -53,32 +55,10 @@ RECENT = 1 << 14
 REIFIED = -2
 """What stands for the predicate of a row whose subject reifies the triple of the row behind it."""
 
-_LF, _CR, _BACKSLASH, _LOWER_U, _UPPER_U = 10, 13, 92, 117, 85
+_LF, _CR = 10, 13
 
 _U8, _I32, _I64 = np.uint8(0), np.int32(0), np.int64(0)
 _LENGTH = 0xFFFFFFFF
-
-
-@kernel
-def _put(pool: int, at: int, point: int) -> int:
-    """Write the character ``point`` as UTF-8 and return the position behind it."""
-    if point < 0x80:
-        store(pool, at, point, _U8)
-        return at + 1
-    if point < 0x800:
-        store(pool, at, 0xC0 | point >> 6, _U8)
-        store(pool, at + 1, 0x80 | point & 0x3F, _U8)
-        return at + 2
-    if point < 0x10000:
-        store(pool, at, 0xE0 | point >> 12, _U8)
-        store(pool, at + 1, 0x80 | point >> 6 & 0x3F, _U8)
-        store(pool, at + 2, 0x80 | point & 0x3F, _U8)
-        return at + 3
-    store(pool, at, 0xF0 | point >> 18, _U8)
-    store(pool, at + 1, 0x80 | point >> 12 & 0x3F, _U8)
-    store(pool, at + 2, 0x80 | point >> 6 & 0x3F, _U8)
-    store(pool, at + 3, 0x80 | point & 0x3F, _U8)
-    return at + 4
 
 
 @entry
@@ -109,26 +89,6 @@ def fingerprint(source: int, length: int, first: int, second: int, key: int) -> 
 
 
 @kernel
-def _decode(text: int, i: int, end: int, pool: int, at: int) -> int:
-    """Write ``text[i:end]`` with its escapes replaced to ``pool[at:]`` and return the position behind it."""
-    while i < end:
-        found = byte(text, i)
-        if found != _BACKSLASH:
-            store(pool, at, found, _U8)
-            i += 1
-            at += 1
-        elif byte(text, i + 1) == _LOWER_U or byte(text, i + 1) == _UPPER_U:
-            point, width, _ = uchar(text, i, end)
-            at = _put(pool, at, point)
-            i += width
-        else:
-            store(pool, at, ECHAR[byte(text, i + 1)], _U8)
-            i += 2
-            at += 1
-    return at
-
-
-@kernel
 def _find(
     text: int, spans: int, at: int, guess: int, guessed: int, note: int, prefix: int, width: int, state: int,
     beside: int, terms: int, habits: int, recent: int, key: int,
@@ -144,16 +104,14 @@ def _find(
     if what in (BLANK, LANGUAGE) or load(spans, at + 3, _I64):
         # What is not kept as it is written goes beside the text.
         place, aside = load(state, BESIDE, _I64), ASIDE
-        behind = place
-        if what == BLANK:
-            copy(beside + behind, prefix, width)
-            behind += width
-        behind = _decode(text, start, end, beside, behind)
-        if what == LANGUAGE:
-            for k in range(place, behind):
-                found = byte(beside, k)
-                if 65 <= found <= 90:
-                    store(beside, k, found | 0x20, _U8)
+        if load(spans, at + 3, _I64) == WITHIN:
+            behind = keep_term(text, start, end, spans, guess, prefix, width, beside, place)
+        elif what == BLANK:
+            behind = keep_blank(text, start, end, prefix, width, beside, place)
+        elif what == LANGUAGE:
+            behind = keep_tag(text, start, end, beside, place)
+        else:
+            behind = decode(text, start, end, beside, place)
         source, length = beside + place, behind - place
     if what == TYPED and note == 0:  # "x"^^xsd:string is "x" (RDF 1.1 Concepts, §3.3)
         what, note = PLAIN, -1

@@ -1,8 +1,9 @@
 """The grammar of N-Triples and N-Quads as machine code: a line of text to the places of its terms.
 
 The grammar is the one of W3C RDF 1.1 N-Triples (§7) and N-Quads (§5), with the erratum that a colon does not belong in
-a blank node label, and of RDF 1.2's additions: a triple term as the object of ``rdf:reifies``, and the base direction
-of a language-tagged string (which stays part of its tag).
+a blank node label, and of RDF 1.2's additions: triple terms as objects, and the base direction of a language-tagged
+string (which stays part of its tag).  The triple that ``rdf:reifies`` names is scanned into spans of its own; any other
+triple term is one span, to be written by :mod:`.kept_kernels`.
 
 Arrays come as addresses: one that is handed to a function is a counted reference, which costs as much as scanning a
 term.  Whoever passes an address keeps its array alive.  Positions are byte offsets into ``text``.
@@ -20,13 +21,11 @@ from graphdb.storage.loaders.faults import (
     FOURTH,
     LINE_END,
     LITERAL_SUBJECT,
-    NESTED,
     NO_TAG,
     OBJECT,
     OK,
     PREDICATE,
     PREDICATE_NOT_IRI,
-    REIFIES,
     SUBJECT,
     TERM_END,
     UTF8,
@@ -42,17 +41,20 @@ from graphdb.storage.loaders.terminal_kernels import (
     span,
     utf8,
 )
-from graphdb.storage.terms import BLANK, DATATYPE, RDF, RDF_REIFIES, TAGGED, TYPED
+from graphdb.storage.terms import BLANK, DATATYPE, IRI, RDF, RDF_REIFIES, TAGGED, TYPED
 
 SUBJECT_AT, PREDICATE_AT, OBJECT_AT, NOTE_AT, GRAPH_AT, TERM_AT = 0, 4, 8, 12, 16, 20
 """Where the spans of a line's terms stand: each is (start, end, what, escaped); a note is a literal's datatype or
 language.  From TERM_AT on, the subject, predicate, object and note of a triple term."""
 
-SPANS = 36
+INNER_AT = 36
+"""Where the spans of a triple term are noted that has no place of its own, one within the other's."""
+
+SPANS = 52
 """Numbers that the spans of a line take."""
 
-AGAIN = 2
-"""In place of ``escaped``: the term that was guessed."""
+AGAIN, WITHIN = 2, 3
+"""In place of ``escaped``: the term that was guessed; a triple term, with its brackets."""
 
 _TAB, _LF, _CR, _SPACE, _QUOTE, _HASH = 9, 10, 13, 32, 34, 35
 _DOT, _LESS, _GREATER, _AT, _CARET, _UNDERSCORE, _OPEN, _CLOSE = 46, 60, 62, 64, 94, 95, 40, 41
@@ -122,7 +124,7 @@ def _again(i: int, spans: int, at: int, guess: int, guessed: int) -> int:
 
 
 @kernel
-def _scan_object(text: int, start: int, end: int, spans: int, at: int, guess: int) -> tuple[int, int]:
+def scan_object(text: int, start: int, end: int, spans: int, at: int, guess: int) -> tuple[int, int]:
     """An IRI, a blank node or a literal; the span of its note follows its own."""
     store(spans, at + 6, -1, _I64)
     first = byte(text, start) if start < end else _LF
@@ -163,7 +165,7 @@ def _scan_object(text: int, start: int, end: int, spans: int, at: int, guess: in
 
 
 @kernel
-def _scan_subject(text: int, i: int, end: int, spans: int, at: int) -> tuple[int, int]:
+def scan_subject(text: int, i: int, end: int, spans: int, at: int) -> tuple[int, int]:
     """An IRI or a blank node."""
     first = byte(text, i) if i < end else _LF
     if first == _LESS:
@@ -174,7 +176,7 @@ def _scan_subject(text: int, i: int, end: int, spans: int, at: int) -> tuple[int
 
 
 @kernel
-def _scan_predicate(text: int, i: int, end: int, spans: int, at: int) -> tuple[int, int]:
+def scan_predicate(text: int, i: int, end: int, spans: int, at: int) -> tuple[int, int]:
     """An IRI."""
     first = byte(text, i) if i < end else _LF
     if first == _LESS:
@@ -183,30 +185,60 @@ def _scan_predicate(text: int, i: int, end: int, spans: int, at: int) -> tuple[i
 
 
 @kernel
-def _opens_term(text: int, i: int, end: int) -> bool:
+def opens_term(text: int, i: int, end: int) -> bool:
     """Does a triple term begin at ``i``: ``<<(``?"""
     return i + 2 < end and byte(text, i) == _LESS and byte(text, i + 1) == _LESS and byte(text, i + 2) == _OPEN
 
 
 @kernel
-def _scan_term(text: int, start: int, end: int, spans: int, guess: int) -> tuple[int, int]:
-    """A triple term (RDF 1.2 N-Triples, §2.4) whose ``<<(`` stands at ``start``, behind the predicate rdf:reifies."""
-    if not names(text, load(spans, PREDICATE_AT, _I64), load(spans, PREDICATE_AT + 1, _I64), _REIFIES):
-        return start, REIFIES
-    i, error = _scan_subject(text, blanks(text, start + 3, end), end, spans, TERM_AT)
+def _closes_term(text: int, i: int, end: int) -> bool:
+    """Does a triple term end at ``i``: ``)>>``?"""
+    return i + 2 < end and byte(text, i) == _CLOSE and byte(text, i + 1) == _GREATER and byte(text, i + 2) == _GREATER
+
+
+@kernel
+def _scan_ends(text: int, start: int, end: int, spans: int, at: int) -> tuple[int, int]:
+    """The subject and the predicate of a triple term (RDF 1.2 N-Triples, §2.4) whose ``<<(`` stands at ``start``."""
+    i, error = scan_subject(text, blanks(text, start + 3, end), end, spans, at)
     if error == OK:
-        i, error = _scan_predicate(text, blanks(text, i, end), end, spans, TERM_AT + PREDICATE_AT)
-    if error == OK:
+        i, error = scan_predicate(text, blanks(text, i, end), end, spans, at + PREDICATE_AT)
+    return (blanks(text, i, end) if error == OK else i), error
+
+
+@kernel
+def _scan_value(text: int, start: int, end: int, spans: int, at: int, guess: int) -> tuple[int, int]:
+    """What any object can be; a triple term is one span, with those that are its object within."""
+    if not opens_term(text, start, end):
+        return scan_object(text, start, end, spans, at, guess)
+    i, depth = start, 0
+    while opens_term(text, i, end):
+        depth += 1
+        i, error = _scan_ends(text, i, end, spans, INNER_AT)
+        if error != OK:
+            return i, error
+    i, error = scan_object(text, i, end, spans, INNER_AT + OBJECT_AT, guess)
+    if error != OK:
+        return i, error
+    for _ in range(depth):
         i = blanks(text, i, end)
-        if _opens_term(text, i, end):
-            return i, NESTED
-        i, error = _scan_object(text, i, end, spans, TERM_AT + OBJECT_AT, guess)
+        if not _closes_term(text, i, end):
+            return i, TERM_END
+        i += 3
+    store(spans, at + 6, -1, _I64)
+    span(spans, at, start, i, IRI, WITHIN)
+    return i, OK
+
+
+@kernel
+def _scan_reified(text: int, start: int, end: int, spans: int, guess: int) -> tuple[int, int]:
+    """The triple term whose ``<<(`` stands at ``start``, behind the predicate rdf:reifies."""
+    i, error = _scan_ends(text, start, end, spans, TERM_AT)
+    if error == OK:
+        i, error = _scan_value(text, i, end, spans, TERM_AT + OBJECT_AT, guess)
     if error != OK:
         return i, error
     i = blanks(text, i, end)
-    if i + 2 >= end or byte(text, i) != _CLOSE or byte(text, i + 1) != _GREATER or byte(text, i + 2) != _GREATER:
-        return i, TERM_END
-    return i + 3, OK
+    return (i + 3, OK) if _closes_term(text, i, end) else (i, TERM_END)
 
 
 @kernel
@@ -227,28 +259,31 @@ def scan_line(text: int, start: int, end: int, spans: int, guess: int, quads: in
         if _repeats(text, i, end, guess, SUBJECT_AT):
             i = _again(i, spans, SUBJECT_AT, guess, SUBJECT_AT)
         else:
-            i, error = _scan_subject(text, i, end, spans, SUBJECT_AT)
+            i, error = scan_subject(text, i, end, spans, SUBJECT_AT)
             if error != OK:
                 return i, error
         i = blanks(text, i, end)
         if _repeats(text, i, end, guess, PREDICATE_AT):
             i = _again(i, spans, PREDICATE_AT, guess, PREDICATE_AT)
         else:
-            i, error = _scan_predicate(text, i, end, spans, PREDICATE_AT)
+            i, error = scan_predicate(text, i, end, spans, PREDICATE_AT)
             if error != OK:
                 return i, error
         i = blanks(text, i, end)
-        if _opens_term(text, i, end):
-            i, error = _scan_term(text, i, end, spans, guess)
+        if opens_term(text, i, end):
+            if names(text, load(spans, PREDICATE_AT, _I64), load(spans, PREDICATE_AT + 1, _I64), _REIFIES):
+                i, error = _scan_reified(text, i, end, spans, guess)
+            else:
+                i, error = _scan_value(text, i, end, spans, OBJECT_AT, guess)
         else:
-            i, error = _scan_object(text, i, end, spans, OBJECT_AT, guess)
+            i, error = scan_object(text, i, end, spans, OBJECT_AT, guess)
         if error != OK:
             return i, error
         i = blanks(text, i, end)
         if i < end and (byte(text, i) == _LESS or byte(text, i) == _UNDERSCORE):
             if not quads:
                 return i, FOURTH
-            i, error = _scan_subject(text, i, end, spans, GRAPH_AT)
+            i, error = scan_subject(text, i, end, spans, GRAPH_AT)
             if error != OK:
                 return i, error
             i = blanks(text, i, end)

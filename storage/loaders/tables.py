@@ -22,7 +22,7 @@ from graphdb.storage.loaders import delimited, values
 from graphdb.storage.loaders.delimited import literal as _text
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
-from graphdb.storage.loaders.headers import BLANK, IRI, Column, Mapping, name_iri
+from graphdb.storage.loaders.headers import IRI, RDF_TEXT, Column, Mapping, name_iri
 from graphdb.storage.loaders.places import CsvFile
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
 from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, escaped
@@ -478,7 +478,7 @@ def _ended(by_role: dict[str, list[tuple[Column, str]]]) -> str:
 
 
 def _vertex(column: Column, type: str = "VARCHAR") -> str:
-    """SQL for the vertex that a column identifies: an IRI, a blank node, or a name in our namespace.
+    """SQL for the vertex that a column identifies: an IRI, a blank node, a triple term, or a name in our namespace.
 
     An integer is called the same where its column became one of floats, as pandas makes it for one missing value.
     """
@@ -489,16 +489,16 @@ def _vertex(column: Column, type: str = "VARCHAR") -> str:
         value = f"(CASE WHEN {whole} THEN {given}::BIGINT::VARCHAR ELSE {value} END)"
     group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
     return (
-        f"CASE WHEN regexp_full_match({value}, {_text(BLANK)}) THEN {value} "
+        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
         f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
         f"ELSE {_text('<' + group)} || {_encoded(value)} || '>' END"
     )
 
 
 def _name(value: str) -> str:
-    """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node too."""
+    """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node or a triple term too."""
     return (
-        f"CASE WHEN regexp_full_match({value}, {_text(BLANK)}) THEN {value} "
+        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
         f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
         f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
     )

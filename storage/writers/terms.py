@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-RESOURCE = "CASE WHEN starts_with(iri, '_:') THEN iri ELSE '<' || iri || '>' END"
-"""SQL for a row of the table ``resource``."""
+RESOURCE = "CASE WHEN starts_with(iri, '_:') OR starts_with(iri, '<<(') THEN iri ELSE '<' || iri || '>' END"
+"""SQL for a row of the table ``resource``: blank nodes and triple terms are RDF text."""
 
 LITERAL = (
     f"""'"' || {escaped("lexical")} || '"' || CASE WHEN language IS NOT NULL THEN '@' || language """

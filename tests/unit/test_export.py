@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import graphdb
@@ -33,13 +33,15 @@ literals = st.builds(
     st.sampled_from(["", "", "@en", "@de-at", *(f"^^<{XSD}{name}>" for name in
                      ("integer", "double", "decimal", "boolean", "date", "dateTime", "anyURI"))]),
 )  # fmt: skip
-triples = st.builds(" ".join, st.tuples(nodes, keys, nodes | literals))
+terms = st.builds("<<( {} {} {} )>>".format, nodes, keys, nodes | literals)
+terms |= st.builds("<<( {} {} {} )>>".format, nodes, keys, terms)
+triples = st.builds(" ".join, st.tuples(nodes, keys, nodes | literals | terms))
 reified = st.builds(
     lambda asserted, name, triple, more: [
         *([f"{triple} ."] if asserted else []), f"{name} {REIFIES} <<( {triple} )>> .", *(f"{name} {m} ." for m in more)
     ],
     st.booleans(), st.sampled_from(["_:r", "<e:r>", "_:s"]),
-    st.builds(" ".join, st.tuples(nodes, st.sampled_from(["<e:p>", TYPE]), nodes | literals)),
+    st.builds(" ".join, st.tuples(nodes, st.sampled_from(["<e:p>", TYPE]), nodes | literals | terms)),
     st.lists(st.builds(" ".join, st.tuples(st.sampled_from(["<e:since>", "<urn:graphdb:w>"]), literals)), max_size=2),
 )  # fmt: skip
 graphs = st.builds(
@@ -69,6 +71,14 @@ def canonical(db: Any, quads: bool) -> Any:
 
 @settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(graphs)
+@example(
+    f"""_:x <e:p> <<( _:x <e:p> <<( <e:a> <e:p> "; \\n"@en )>> )>> .
+<e:a> {TYPE} <<( _:x <e:p> "; \\"" )>> .
+<e:a> {TYPE} <<( _:x <e:p> <e:a> )>> <e:g> .
+<e:r> {REIFIES} <<( _:x <e:p> <<( <e:a> <e:p> <e:b> )>> )>> .
+<e:r> <e:since> "2020" .
+"""
+)
 def test_round_trip(written: str) -> None:
     folder = pathlib.Path(tempfile.mkdtemp())
     try:

@@ -192,22 +192,29 @@ def test_annotations_are_edge_properties(db: Any) -> None:
     assert db.sql("SELECT count(*) FROM _graphdb.edge_property").scalar() == 2, "a reifier that is known"
 
 
-@pytest.mark.parametrize("line", ["<e:a> <e:p> <<( <e:a> <e:b> <e:c> )>> .", f"<e:a> <{TYPE[:-4]}reifies> "
-                                  "<<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> )>> ."])  # fmt: skip
-def test_other_triple_terms_are_refused(db: Any, line: str) -> None:
-    refused(db, write("a.nt", line), "triple term", (1, line.rindex("<<(") + 1))
+def test_triple_terms_are_vertices(db: Any) -> None:
+    """But for what rdf:reifies says: that is an edge, which may lead to one."""
+    a = "<<( <e:a> <e:b> <e:c> )>>"
+    lines = (f"_:x <e:says> <<(_:x<e:b>\"c\\u000a\"@EN)>> .\n<e:a> <e:says> <<(<e:a> <e:b> {a} )>> .\n_:x <e:thinks> {a} .\n"
+             f"<e:r> <{RDF}reifies> <<( <e:a> <e:says> {a} )>> .\n<e:r> <e:since> 'now' .\n")  # fmt: skip
+    db.load([write("a.nt", lines.replace("'", '"')), write("b.nt", lines.splitlines()[1])])
+    says = db.query("MATCH (a)-[:says]->(x) RETURN iri(a), x ORDER BY iri(x)").fetchall()
+    first, second = '<<( _:f0_x <e:b> "c\\n"@en )>>', f"<<( <e:a> <e:b> {a} )>>"
+    assert {(start, str(end)) for start, end in says} == {("_:f0_x", first), ("e:a", second)}
+    assert db.query("MATCH (x) WHERE iri(x) = $a MATCH (y)-[:thinks]->(x) RETURN iri(y)", a=a).scalar() == "_:f0_x"
+    edge = "SELECT iri FROM _graphdb.edge_property JOIN _graphdb.resource ON id = object"
+    assert db.sql(edge).fetchall() == [(a,)]
+    assert db.sql("SELECT object FROM triples WHERE predicate = 'e:thinks'").scalar() == a
 
 
-def test_what_holds_other_triple_terms_is_skipped(db: Any) -> None:
-    """The rest is kept; a place is told where the line is the file's own."""
-    nested = f"<e:r> <{TYPE[:-4]}reifies> <<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> )>> ."
-    write("a.nt", f"<e:a> <e:b> <e:c> .\n{nested}\n")
-    write("a.ttl", f"@prefix e: <e:> .\ne:a e:b e:c .\n{nested}\n")
-    assert db.load(["a.nt", "a.ttl"], on_error="skip").errors == 2
+def test_bad_triple_terms_are_skipped(db: Any) -> None:
+    """The rest is kept, and the place is told."""
+    line = f"<e:r> <{RDF}reifies> <<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> ."
+    refused(db, write("a.nt", line), "after the triple term", (1, len(line)))
+    write("a.nt", f"<e:a> <e:b> <e:c> .\n{line}\n<e:a> <e:p> <<( <e:a> 'b' <e:c> )>> .\n")
+    assert db.load("a.nt", on_error="skip").errors == 2
     assert rows(db) == {("e:a", "e:b", "e:c", None, None)}
-    assert db.sql('SELECT line, "column" FROM load_errors ORDER BY ALL').fetchall() == [
-        (2, nested.rindex("<<(") + 1), (None, None),
-    ]  # fmt: skip
+    assert db.sql('SELECT line, "column" FROM load_errors ORDER BY ALL').fetchall() == [(2, len(line)), (3, 23)]
 
 
 def test_entities_that_grow_are_refused(db: Any) -> None:
