@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from graphdb.elements import Node
 from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, Walks, distinct, relationships
+from graphdb.storage.arrow import numbers
+from graphdb.storage.arrow import values as plain
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import Duration
 from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
@@ -158,24 +160,21 @@ class _Terms:
 
     def places(self, ids: pa.Array) -> Ints:
         """Which of all terms some are; -1, the last one, for null."""
-        return self._hashed(ids.cast("int64")) if ids.null_count else self.at(ids.to_numpy())
+        return self._hashed(ids.cast("int64")) if ids.null_count else self.at(plain(ids))
 
     def at(self, ids: Ints) -> Ints:
         """Which of all terms some are."""
         if ids is self._flat:
             return self._at
         if len(ids) >= _FEW:
-            import pyarrow as pa
-
-            return self._hashed(pa.array(ids))
+            return self._hashed(numbers(ids))
         found: Ints = np.searchsorted(self.ids, ids)
         return found
 
     def _hashed(self, ids: pa.Array) -> Ints:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        found: Ints = pc.index_in(ids, pa.array(self.ids)).fill_null(-1).to_numpy()
+        found: Ints = plain(_filled(pc.index_in(ids, numbers(self.ids)), -1))
         return found
 
     def of(self, ids: pa.Array) -> list[Any]:
@@ -183,9 +182,14 @@ class _Terms:
         return list(map(self.all.__getitem__, self.places(ids).tolist()))
 
 
+def _filled(array: pa.Array, value: int) -> pa.Array:
+    """Put a value in the place of NULL, where there is one: that imports pandas."""
+    return array.fill_null(value) if array.null_count else array
+
+
 def _numbers(ids: pa.Array) -> Ints:
     """The ids of a column that are there."""
-    found: Ints = (ids.drop_null() if ids.null_count else ids).to_numpy()
+    found: Ints = plain(ids.drop_null() if ids.null_count else ids)
     return found
 
 
@@ -259,14 +263,14 @@ def _with_nulls(column: pa.Array, values: Callable[[pa.Array], list[Any]]) -> li
 
 def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
     label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
-    parts = [label.to_numpy(), terms.places(start), terms.places(end), ordinal.to_numpy()]
+    parts = [plain(label), terms.places(start), terms.places(end), plain(ordinal)]
     return _made(known, terms, parts)
 
 
 def _shared_edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
     """The edges of lists, in which the same ones come again and again: each is made once."""
     label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
-    kinds, which = distinct(label.to_numpy() | ordinal.to_numpy() << (CODE_BITS - 1))
+    kinds, which = distinct(plain(label) | plain(ordinal) << (CODE_BITS - 1))
     count = len(terms.ids)
     keys, at = distinct((which * count + terms.places(start)) * count + terms.places(end))
     kind = kinds[keys // count // count]
@@ -300,7 +304,7 @@ def _lists(column: pa.Array, values: list[Any]) -> list[Any]:
     """Return the lists of a column whose values, one list after the other, are given."""
     import pyarrow.compute as pc
 
-    ends = np.cumsum(pc.list_value_length(column).fill_null(0).to_numpy())
+    ends = np.cumsum(plain(_filled(pc.list_value_length(column), 0)))
     starts = np.append(0, ends[:-1]) if len(ends) else ends
     found: list[Any] = list(map(values.__getitem__, map(slice, starts.tolist(), ends.tolist())))
     if column.null_count:

@@ -18,6 +18,7 @@ from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
 from graphdb.storage.arrow import numbers as numbers_of
 from graphdb.storage.arrow import strings
+from graphdb.storage.arrow import values as plain
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.values import AS_WRITTEN, MEMBERS, UNION, VALUE, Base, Column, Type, literal_sql, tidied
 
@@ -84,8 +85,8 @@ def _read(snapshot: Snapshot, resources: Ids) -> Made:
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
             f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC"
         )
-    classed = classes.column(0).to_numpy(), pylist(classes.column(1))
-    subjects, labels = (values.column(i).to_numpy() for i in range(2))
+    classed = plain(classes.column(0)), pylist(classes.column(1))
+    subjects, labels = (plain(values.column(i)) for i in range(2))
     properties = subjects, labels, _values(values, 2)
     return lambda: _nodes(snapshot.names, resources, iris, classed, properties)
 
@@ -172,7 +173,7 @@ def facts(snapshot: Snapshot, edges: Sequence[Ids]) -> list[dict[str, Any]]:
             f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
             "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
         )
-    owners, keys = (found.column(i).to_numpy() for i in range(2))
+    owners, keys = (plain(found.column(i)) for i in range(2))
     values = _values(found, 2)
 
     def name(key: int) -> str:
@@ -292,13 +293,13 @@ def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
         case Base.NODE:
             return lookup.iris(column)
         case Base.TERM:
-            ids = column.to_numpy()
+            ids = plain(column)
             is_literal = ids >= LITERAL_BASE
             iris = lookup.iris(numbers_of(ids, ~is_literal))
             return pc.coalesce(iris, lookup.lexical(numbers_of(ids - LITERAL_BASE, is_literal)))
         case Base.EDGE:
             flat = column.combine_chunks()
-            labels, which = np.unique(flat.field("label").to_numpy(), return_inverse=True)
+            labels, which = np.unique(plain(flat.field("label")), return_inverse=True)
             written = strings([names.edge_name(label) for label in labels.tolist()])
             ends = [_shown(snapshot, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
             return pa.StructArray.from_arrays([written.take(numbers_of(which)), *ends], ["type", "start", "end"])

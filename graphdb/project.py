@@ -41,7 +41,7 @@ def project(bindings: pa.Table, wanted: tuple[Direct, ...], properties: Properti
 
     columns = {}
     for i, direct in enumerate(wanted):
-        ids = values_of(bindings.column(direct.column).combine_chunks())
+        ids = values_of(bindings.column(direct.column))
         if direct.kind is not None:
             columns[f"c{i}"] = lookup.typed(direct.kind, ids)
             continue

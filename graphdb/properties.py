@@ -112,7 +112,7 @@ class Properties:
             table = self._connection.arrow(
                 f"SELECT subject, value FROM {self.column(label).relation} ORDER BY subject ASC"
             )
-            found = values(table.column("subject").combine_chunks()), table.column("value").combine_chunks()
+            found = values(table.column("subject")), table.column("value").combine_chunks()
             self._arrays[label.id] = found
         return found
 

@@ -187,7 +187,7 @@ class QueryRun(MatchRun):
             found = None
             if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
                 vertices = self._snapshot.graph.vertices
-                columns = [values(gathered.column(i).combine_chunks()) for i in range(3)]
+                columns = [values(gathered.column(i)) for i in range(3)]
                 if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
                     found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
             if found is None:
@@ -276,7 +276,7 @@ class QueryRun(MatchRun):
     def _given(self, given: Given) -> Ids:
         rows = self._numbered.get(given.column[0]) if given.column is not None else None
         if rows is not None and given.column is not None:
-            found = values(rows.column(given.column[1]).combine_chunks())
+            found = values(rows.column(given.column[1]))
         else:
             found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)

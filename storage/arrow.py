@@ -109,13 +109,15 @@ def strings(texts: Iterable[str | None]) -> pa.Array:
     return builder.finish()
 
 
-def values(array: pa.Array) -> NDArray[Any]:
+def values(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     """Return integers, none of which is NULL, as they lie in memory; unlike ``to_numpy`` without importing pandas."""
-    buffers: Any = array.buffers()
     dtype = array.type.to_pandas_dtype()
-    return (
-        np.frombuffer(buffers[1], dtype)[array.offset : array.offset + len(array)] if len(array) else np.empty(0, dtype)
-    )
+    chunks = [
+        np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
+        for chunk in getattr(array, "chunks", (array,))
+        if len(chunk)
+    ]
+    return chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0, dtype), *chunks])
 
 
 def string_bytes(array: pa.Array) -> memoryview:

@@ -34,8 +34,10 @@ def test_a_load_in_a_new_process_imports_no_numba(tmp_path: Path, monkeypatch: p
 
 
 def test_entries_return_what_numba_returns() -> None:
-    kernel: object = bulk_kernels.distinct
-    assert kernel.made(KEYS.copy()) == bulk_kernels.distinct(KEYS.copy()) == 3  # type: ignore[attr-defined]
+    kernel: object = bulk_kernels.histogram
+    triples, labels = np.array([[0, 3, 0], [1, 5, 1], [2, 3, 2]], np.uint32), np.full((8, 2), -1, np.int64)
+    found = kernel.made(triples, 0, labels.copy(), 0)  # type: ignore[attr-defined]
+    assert found == bulk_kernels.histogram(triples, 0, labels.copy(), 0) == (3, 2)
     for keys in (KEYS, KEYS[:0], np.repeat(KEYS, 2)[::2]):  # the last is no array in C order, and goes through Numba
         objects = np.full(len(keys), 9, np.uint32)
         bulk_kernels.targets(keys, objects)
