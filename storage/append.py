@@ -9,7 +9,7 @@ statistics up to date.  Until then nothing is seen; a transaction that is rolled
 Edges with identity.  The triples of a graph are a set.  An edge that has properties, or that there is more than once,
 is *reified*, as RDF 1.2 does it: a resource, its reifier, stands for it.  Each reifier of a triple becomes a row of the
 table ``edge`` with an ordinal of its own, the reifier's literals become the edge's properties (``edge_property``), and
-the table ``reifier`` keeps which resource it was.
+the table ``reifier`` keeps which resource it was, and ``edge_graph`` in which named graphs.
 """
 
 from __future__ import annotations
@@ -71,6 +71,24 @@ SELECT reifier, label, subject, object, coalesce(last.ordinal, -1)
     + row_number() OVER (PARTITION BY label, subject, object ORDER BY reifier ASC) AS ordinal
 FROM fresh LEFT JOIN last USING (label, subject, object)
 """
+_PLACES = """
+INSERT INTO _graphdb.edge_graph BY NAME
+WITH staged AS (
+    SELECT DISTINCT edge.label, edge.subject, edge.object, ordinal, graph
+    FROM temp._graphdb_reifier JOIN _graphdb.reifier AS edge USING (reifier, label, subject, object)
+),
+placed AS (
+    FROM staged UNION SELECT label, subject, object, ordinal, $default::BIGINT FROM staged
+    ANTI JOIN temp._graphdb_edge USING (label, subject, object, ordinal)
+    ANTI JOIN _graphdb.edge_graph USING (label, subject, object, ordinal)
+),
+named AS (
+    SELECT label, subject, object, ordinal FROM placed WHERE graph <> $default
+    UNION SELECT label, subject, object, ordinal FROM _graphdb.edge_graph
+)
+FROM placed SEMI JOIN named USING (label, subject, object, ordinal)
+EXCEPT SELECT label, subject, object, ordinal, graph FROM _graphdb.edge_graph
+"""
 _PROPERTIES = f"""
 INSERT INTO _graphdb.edge_property BY NAME
 SELECT DISTINCT edge.label, edge.subject, edge.object, edge.ordinal, row.label AS key, row.object AS value
@@ -85,7 +103,7 @@ DEFAULT_GRAPH = -1
 _COLUMNS = {
     "triple": ("subject", "label", "object"),
     "quad": ("subject", "label", "object", "graph"),
-    "reifier": ("reifier", "subject", "label", "object"),
+    "reifier": ("reifier", "subject", "label", "object", "graph"),
 }
 """Tables of staged rows."""
 
@@ -142,6 +160,7 @@ class Appender:
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
+        self._named = False  # whether staged reifiers are in named graphs
         self._new: int | None = None  # rows of temp._graphdb_new, where there is one
         self.changes: Changes | None = None
         """What :meth:`count` found to be new; None where that is too much to follow, or everything."""
@@ -167,7 +186,10 @@ class Appender:
         """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``of`` gives the ids of codes."""
         reified = others[:, 4] >= 0
         self.add_quads(*map(of, others[~reified, :4].T))
-        self.add_reifiers(*map(of, others[reified][:, [4, 0, 1, 2]].T))
+        graphs = others[reified, 3]
+        graphs[graphs >= 0] = of(graphs[graphs >= 0])  # -1 is the default graph's number, too
+        reifiers, subjects, labels, objects = map(of, others[reified][:, [4, 0, 1, 2]].T)
+        self.add_reifiers(reifiers, subjects, labels, objects, graphs)
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
@@ -179,9 +201,13 @@ class Appender:
         self._labels = np.union1d(self._labels, labels)
         self._stage("quad", [subjects, labels, objects, graphs])
 
-    def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids) -> None:
-        """Stage that resources stand for edges (int64[edges] each); the edges' triples are added by themselves."""
-        self._stage("reifier", [reifiers, subjects, labels, objects])
+    def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:
+        """Stage that resources stand for edges, and in which graph they do (int64[edges] each).
+
+        The edges' triples are added by themselves.
+        """
+        self._named = self._named or bool((graphs != DEFAULT_GRAPH).any())
+        self._stage("reifier", [reifiers, subjects, labels, objects, graphs])
 
     def add_rows(self, rows: pa.Table) -> None:
         """Stage triples as text.
@@ -298,6 +324,9 @@ class Appender:
         self._connection.execute(
             "INSERT INTO _graphdb.edge BY NAME SELECT label, subject, object, ordinal FROM temp._graphdb_edge"
         )
+        if self._named or self._has("edge_graph"):
+            self._connection.execute(_PLACES, {"default": DEFAULT_GRAPH})
+            self._named = False
         self._connection.execute("DROP TABLE temp._graphdb_edge")
         self._connection.execute("DROP TABLE temp._graphdb_reifier")
         if "triple" in self._staged:

@@ -28,6 +28,8 @@ CREATE TABLE _graphdb.edge_property (label BIGINT NOT NULL, subject BIGINT NOT N
     ordinal BIGINT NOT NULL, key BIGINT NOT NULL, value BIGINT NOT NULL);
 CREATE TABLE _graphdb.reifier (reifier BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL,
     object BIGINT NOT NULL, ordinal BIGINT NOT NULL);
+CREATE TABLE _graphdb.edge_graph (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL, graph BIGINT NOT NULL);
 CREATE TABLE _graphdb.degree (label BIGINT NOT NULL, direction UTINYINT NOT NULL, bucket UTINYINT NOT NULL,
     vertices BIGINT NOT NULL, edges BIGINT NOT NULL, squares HUGEINT NOT NULL);
 CREATE TABLE _graphdb.label_pair (label BIGINT NOT NULL, class BIGINT NOT NULL, direction UTINYINT NOT NULL,

@@ -38,6 +38,11 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "DROP TABLE IF EXISTS _graphdb.literal_key",
         "DELETE FROM _graphdb.meta WHERE key IN ('resource_key', 'literal_key')",
     ),
+    # The graphs in which edges are spoken of.
+    5: (
+        "CREATE TABLE _graphdb.edge_graph (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
+        "ordinal BIGINT NOT NULL, graph BIGINT NOT NULL)",
+    ),
 }
 """By the version that they start from: what leads to the next one."""
 

@@ -134,6 +134,18 @@ reifier = Table(
 )
 """The resources that stand for rows of :data:`edge` in RDF 1.2; the edge's triple need not be in the graph."""
 
+edge_graph = Table(
+    "edge_graph",
+    metadata,
+    Column("label", BigInteger, nullable=False),
+    Column("subject", BigInteger, nullable=False),
+    Column("object", BigInteger, nullable=False),
+    Column("ordinal", BigInteger, nullable=False),
+    Column("graph", BigInteger, nullable=False),
+)
+"""The graphs in which resources stand for edges, as :data:`quad` has those of triples: an edge without rows is spoken
+of in the default graph only."""
+
 degree = Table(
     "degree",
     metadata,

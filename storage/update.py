@@ -37,7 +37,7 @@ Relation: TypeAlias = "str | pa.Table"
 _TRIPLE = "label, subject, object"
 _EDGE = f"{_TRIPLE}, ordinal"
 _PROPERTY = f"{_EDGE}, key, value"
-_BESIDE = ("quad", "reifier")
+_BESIDE = ("quad", "reifier", "edge_graph")
 """Tables whose rows go with their triples."""
 
 
@@ -240,7 +240,8 @@ class Update:
                 self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}")
         if touched is not None:
             same = " AND ".join(f"e.{name} = t.{name}" for name in _EDGE.split(", "))
-            self._delete("reifier", touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
+            for table in ("reifier", "edge_graph"):
+                self._delete(table, touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
 
     def _delete(
         self, table: str, triples: str, condition: str = "", given: Mapping[str, list[int]] | None = None

@@ -7,6 +7,7 @@
     :START_ID  :END_ID               the ends of the row's edge, which may name a group too
     :TYPE                            its edge label
     :REIFIER                         the resource that the edge is called by, if it has one
+    :REIFIER_GRAPH                   the named graph in which that resource stands for the edge
     :ASSERTED                        false where the edge is only spoken of (reified), and not in the graph
     :GRAPH                           the named graph that the row's triples are in; the default graph where it is empty
     :VALUE  :DATATYPE  :LANGUAGE     instead of an :END_ID: a literal, which is a property of :START_ID
@@ -40,8 +41,8 @@ _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGI
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
           "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
           "localtime": "TIME", "duration": "INTERVAL", "point": "VARCHAR"}  # fmt: skip
-_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
-          "LANGUAGE"}  # fmt: skip
+_ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH",
+          "VALUE", "DATATYPE", "LANGUAGE"}  # fmt: skip
 _HEADER = re.compile(r"(?P<name>.*?):(?P<word>\w+)(?P<list>\[\])?(?:\((?P<group>[^()]*)\))?(?:\{.*\})?", re.DOTALL)
 
 

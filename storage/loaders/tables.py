@@ -40,7 +40,8 @@ _BAD = 4096
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
 _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
-_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "ASSERTED", "GRAPH", "VALUE", "DATATYPE", "LANGUAGE"}
+_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
+           "LANGUAGE"}  # fmt: skip
 """What only one column can be."""
 
 _END = "' .\n'"
@@ -381,7 +382,8 @@ class _Table:
         rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
         told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
         rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
-        reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n' || {_BODY}"
+        spoken = _ended(by_role, "REIFIER_GRAPH")
+        reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken} || {_BODY}"
         condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
         line = f"{asserted} || CASE WHEN {condition} THEN {reified} ELSE '' END"
         return f"SELECT *, {line} AS {_LINE} FROM ({rows})", needed
@@ -402,7 +404,8 @@ class _Table:
         line = _asserted(by_role, f"{_ID} || {self._end}")
         if "REIFIER" in columns:
             reifier = _vertex(columns["REIFIER"])
-            line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>> .\n', '')"
+            spoken = _ended(by_role, "REIFIER_GRAPH")
+            line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken}, '')"
         return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
 
     def _property(self, subject: str, column: Column, type: str, end: str = _END) -> str:
@@ -468,11 +471,11 @@ def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
     return f"CASE WHEN coalesce({quoted(column.column)}::BOOLEAN, true) THEN {line} ELSE '' END"
 
 
-def _ended(by_role: dict[str, list[tuple[Column, str]]]) -> str:
+def _ended(by_role: dict[str, list[tuple[Column, str]]], role: str = "GRAPH") -> str:
     """SQL for the end of the lines of triples: the graph that they are in, if they are in one, and a full stop."""
-    if "GRAPH" not in by_role:
+    if role not in by_role:
         return _END
-    ((column, _), *_) = by_role["GRAPH"]
+    ((column, _), *_) = by_role[role]
     name = f"nullif({quoted(column.column)}::VARCHAR, '')"
     return f"coalesce(' ' || {_name(name)}, '') || {_END}"
 

@@ -1,7 +1,7 @@
 """Which graphs are written: all of them, apart or as one, or some; to be said where a format cannot tell them apart.
 
-Writers read :data:`TRIPLES`, :data:`QUADS` and :data:`EDGES`: the tables ``triple``, ``quad`` and ``edge``, or what of
-them is in the graphs that were chosen.
+Writers read :data:`TRIPLES`, :data:`QUADS`, :data:`EDGES` and :data:`PLACES`: the tables ``triple``, ``quad``, ``edge``
+and ``edge_graph``, or what of them is in the graphs that were chosen.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 Graphs = str | Sequence[str]
 """``"union"``: all graphs as one, without names; else ``"default"`` and IRIs, prefixed or not, one or several."""
 
-TRIPLES, QUADS, EDGES = (f"temp._graphdb_chosen_{table}" for table in ("triple", "quad", "edge"))
-"""Views to read.  A triple without a quad is in the default graph, as one with the quad of the default graph is."""
+TRIPLES, QUADS, EDGES, PLACES = (f"temp._graphdb_chosen_{table}" for table in ("triple", "quad", "edge", "edge_graph"))
+"""Views to read.  A triple without a quad is in the default graph, as one with the quad of the default graph is; an
+edge without a place is spoken of there."""
 
 UNION, DEFAULT = "union", "default"
 
 _KEY = "label, subject, object"
+_GRAPHS = "SELECT graph FROM _graphdb.quad UNION ALL SELECT graph FROM _graphdb.edge_graph"
 _UNNAMED = f"SELECT {_KEY} FROM _graphdb.triple ANTI JOIN _graphdb.quad USING ({_KEY})"
 
 
@@ -58,16 +60,19 @@ def chosen(
     names = [graphs] if isinstance(graphs, str) else list(graphs or ())
     if graphs is None or UNION in names:
         triples, edges = "FROM _graphdb.triple", "FROM _graphdb.edge"
-        quads = "FROM _graphdb.quad" + (" WHERE false" if names else "")
+        quads, places = (f"FROM _graphdb.{table}{' WHERE false' if names else ''}" for table in ("quad", "edge_graph"))
     else:
         found = [_number(connection, name, prefixes) for name in names]
-        quads = f"FROM _graphdb.quad WHERE graph IN ({', '.join(map(str, found)) or 'NULL'})"
+        within = f"graph IN ({', '.join(map(str, found)) or 'NULL'})"
+        quads, places = (f"FROM _graphdb.{table} WHERE {within}" for table in ("quad", "edge_graph"))
         triples = f"SELECT DISTINCT {_KEY} {quads}"
         edges = f"FROM _graphdb.edge SEMI JOIN {TRIPLES} USING ({_KEY})"
-        if DEFAULT_GRAPH in found:  # with it come the edges that are only spoken of
+        spoken = f"FROM _graphdb.edge ANTI JOIN _graphdb.triple USING ({_KEY})"
+        edges += f" UNION ALL {spoken} SEMI JOIN {PLACES} USING ({_KEY}, ordinal)"
+        if DEFAULT_GRAPH in found:
             triples += f" UNION ALL {_UNNAMED}"
-            edges += f" UNION ALL FROM _graphdb.edge ANTI JOIN _graphdb.triple USING ({_KEY})"
-    views = {TRIPLES: triples, QUADS: quads, EDGES: edges}
+            edges += f" UNION ALL {spoken} ANTI JOIN _graphdb.edge_graph USING ({_KEY}, ordinal)"
+    views = {TRIPLES: triples, QUADS: quads, PLACES: places, EDGES: edges}
     for name, sql in views.items():
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {name.removeprefix('temp.')} AS {sql}")
     try:
@@ -80,7 +85,7 @@ def chosen(
 def _refuse_named(connection: duckdb.DuckDBPyConnection, format: str) -> None:
     """Refuse to write a graph whose triples stand in named graphs, which the format cannot say."""
     [(triples, graphs)] = connection.execute(
-        f"SELECT count(*), count(DISTINCT graph) FROM _graphdb.quad WHERE graph <> {DEFAULT_GRAPH}"
+        f"SELECT count(*), count(DISTINCT graph) FROM ({_GRAPHS}) WHERE graph <> {DEFAULT_GRAPH}"
     ).fetchall()
     if triples:
         they = "1 triple is" if triples == 1 else f"{triples:,} triples are"
@@ -97,7 +102,7 @@ def _number(connection: duckdb.DuckDBPyConnection, name: str, prefixes: Mapping[
     if name == DEFAULT:
         return DEFAULT_GRAPH
     prefix, _, local = name.partition(":")
-    sql = "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT graph FROM _graphdb.quad)"
+    sql = f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({_GRAPHS})"
     for iri in (name, prefixes.get(prefix, prefix + ":") + local):
         if found := connection.execute(f"{sql} AND iri = $iri", {"iri": iri}).fetchall():
             return int(found[0][0])

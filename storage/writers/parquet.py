@@ -5,8 +5,8 @@ datatype, without language, written as DuckDB writes them.  ``edges.parquet`` ha
 ``:REIFIER`` (the edge's own identity, where it has one), ``:ASSERTED`` (false where an edge is spoken of, but not in
 the graph) and such columns too.  ``literals.parquet`` has all other literals: ``:START_ID``, ``:TYPE``, ``:VALUE``,
 ``:DATATYPE``, ``:LANGUAGE``, and ``:REIFIER`` and ``:ASSERTED`` where somebody speaks of them.  Where there are named
-graphs, all three have ``:GRAPH``, and a row for each graph that says something: NULL is the default graph.  Loaded
-together they are the same graph.
+graphs, all three have ``:GRAPH``, and a row for each graph that says something: NULL is the default graph.  Where edges
+are spoken of in such, the latter two have ``:REIFIER_GRAPH``.  Loaded together they are the same graph.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphdb.connection import quoted
 from graphdb.storage.append import DEFAULT_GRAPH
 from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
-from graphdb.storage.writers.graphs import EDGES, QUADS, TRIPLES
+from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
 from graphdb.storage.writers.pace import Pace, ranges
 from graphdb.storage.writers.terms import HELD
 
@@ -93,7 +93,9 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most
 
     for view in (_PLACED, _NAMED):
         connection.execute(view)
-    type, where = _type(connection), _where(connection)
+    type = _type(connection)
+    where, spoken = _place(connection, QUADS, "graph", "GRAPH"), _place(connection, PLACES, "spoken", "REIFIER_GRAPH")
+    unspoken = ', NULL::VARCHAR AS ":REIFIER_GRAPH"' if spoken else ""
     source = f"(FROM _graphdb_placed WHERE object >= {LITERAL_BASE} AND label <> {type})"
     connection.execute(
         _VALUES.format(
@@ -111,7 +113,8 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most
     resources = "JOIN _graphdb.resource AS name ON name.id = subject"
     columns, aggregates, keys = _held(connection, "_graphdb_values")
     edge_columns, edge_aggregates, edge_keys = _held(connection, "_graphdb_edge_values")
-    edges = "_graphdb_edges LEFT JOIN _graphdb_placed USING (label, subject, object)"
+    edges = f"""_graphdb_edges LEFT JOIN _graphdb_placed USING (label, subject, object)
+        LEFT JOIN (SELECT * RENAME (graph AS spoken) FROM {PLACES}) USING (label, subject, object, ordinal)"""
 
     def nodes(within: str) -> str:
         return f"""
@@ -133,12 +136,12 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most
             SELECT name{edge_aggregates} FROM _graphdb_edge_values WHERE key IN ({edge_keys}) AND {within} GROUP BY name
         )
         SELECT start.iri AS ":START_ID", type.iri AS ":TYPE", stop.iri AS ":END_ID", name AS ":REIFIER",
-            asserted AS ":ASSERTED"{where}{edge_columns}
+            asserted AS ":ASSERTED"{where}{spoken}{edge_columns}
         FROM (
-            SELECT label, subject, object, graph, NULL AS name, true AS asserted FROM _graphdb_placed
+            SELECT label, subject, object, graph, NULL AS spoken, NULL AS name, true AS asserted FROM _graphdb_placed
             ANTI JOIN _graphdb_edges USING (label, subject, object)
             WHERE object < {LITERAL_BASE} AND label <> {type} AND {within}
-            UNION ALL SELECT label, subject, object, graph, name, asserted FROM {edges} WHERE {within}
+            UNION ALL SELECT label, subject, object, graph, spoken, name, asserted FROM {edges} WHERE {within}
         ) LEFT JOIN valued USING (name)
         JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
         JOIN _graphdb.resource AS stop ON stop.id = object
@@ -147,19 +150,19 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most
     def literals(within: str) -> str:
         return f"""
         SELECT name.iri AS ":START_ID", key.iri AS ":TYPE", lexical AS ":VALUE", datatype AS ":DATATYPE",
-            language AS ":LANGUAGE"{where}, NULL::VARCHAR AS ":REIFIER", true AS ":ASSERTED"
+            language AS ":LANGUAGE"{where}, NULL::VARCHAR AS ":REIFIER", true AS ":ASSERTED"{unspoken}
         FROM _graphdb_values {resources} JOIN _graphdb.resource AS key ON key.id = _graphdb_values.key
         WHERE _graphdb_values.key NOT IN ({keys}) AND {within}
         UNION ALL
-        SELECT name.iri, '{RDF_TYPE}', lexical, datatype, language{where}, NULL, true
+        SELECT name.iri, '{RDF_TYPE}', lexical, datatype, language{where}, NULL, true{unspoken}
         FROM _graphdb_placed JOIN _graphdb.literal AS literal ON literal.id = object {resources}
         WHERE label = {type} AND {within}
         UNION ALL
-        SELECT name, key.iri, lexical, datatype, language{where}, NULL, true
+        SELECT name, key.iri, lexical, datatype, language{where}, NULL, true{unspoken}
         FROM _graphdb_edge_values JOIN _graphdb.resource AS key ON key.id = _graphdb_edge_values.key
         WHERE _graphdb_edge_values.key NOT IN ({edge_keys}) AND {within}
         UNION ALL
-        SELECT start.iri, type.iri, lexical, datatype, language{where}, name, asserted
+        SELECT start.iri, type.iri, lexical, datatype, language{where}, name, asserted{spoken}
         FROM {edges} JOIN _graphdb.literal AS literal ON literal.id = object
         JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
         WHERE {within}
@@ -184,10 +187,10 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most
     return rows
 
 
-def _where(connection: duckdb.DuckDBPyConnection) -> str:
-    """SQL of the column that says in which graph a row is, where there are named graphs."""
-    named = connection.execute(f"SELECT 1 FROM {QUADS} WHERE graph <> {DEFAULT_GRAPH} LIMIT 1").fetchall()
-    return ', (SELECT iri FROM _graphdb.resource AS place WHERE place.id = graph) AS ":GRAPH"' if named else ""
+def _place(connection: duckdb.DuckDBPyConnection, table: str, graph: str, role: str) -> str:
+    """SQL of the column that says in which graph something of a row is, where a table has named graphs."""
+    named = connection.execute(f"SELECT 1 FROM {table} WHERE graph <> {DEFAULT_GRAPH} LIMIT 1").fetchall()
+    return f', (SELECT iri FROM _graphdb.resource AS place WHERE place.id = {graph}) AS ":{role}"' if named else ""
 
 
 def _type(connection: duckdb.DuckDBPyConnection) -> int:

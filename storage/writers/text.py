@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from graphdb.storage.append import DEFAULT_GRAPH
 from graphdb.storage.arrow import string_bytes, values
 from graphdb.storage.terms import RDF_REIFIES
-from graphdb.storage.writers.graphs import EDGES, QUADS, TRIPLES
+from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
 from graphdb.storage.writers.terms import LITERAL, RESOURCE, Terms
 
 if TYPE_CHECKING:
@@ -42,16 +42,23 @@ named AS (
     FROM {EDGES} AS edge LEFT JOIN _graphdb.reifier USING (label, subject, object, ordinal)
     LEFT JOIN resource ON resource.id = reifier
 )
-SELECT name || ' <{RDF_REIFIES}> <<( ' || subject.text || ' ' || label.text || ' ' || object.text || ' )>> .' || chr(10)
-    AS line
+SELECT name || ' <{RDF_REIFIES}> <<( ' || subject.text || ' ' || label.text || ' ' || object.text || ' )>>'
+    || {{graph}} || ' .' || chr(10) AS line
 FROM named JOIN resource AS subject ON subject.id = named.subject
-JOIN resource AS label ON label.id = named.label JOIN term AS object ON object.id = named.object
+JOIN resource AS label ON label.id = named.label JOIN term AS object ON object.id = named.object {{places}}
 UNION ALL
 SELECT name || ' ' || key.text || ' ' || value.text || ' .' || chr(10)
 FROM named JOIN _graphdb.edge_property AS property USING (label, subject, object, ordinal)
 JOIN resource AS key ON key.id = property.key JOIN term AS value ON value.id = property.value
 """
 """Edges with identity, as reifiers; one that has none gets a blank node."""
+
+_PLACED = {
+    "graph": "coalesce(' ' || place.text, '')",
+    "places": f"LEFT JOIN {PLACES} AS edge_graph USING (label, subject, object, ordinal)"
+    " LEFT JOIN resource AS place ON place.id = edge_graph.graph",
+}
+"""What tells in which graphs they are."""
 
 
 def lines(connection: duckdb.DuckDBPyConnection, terms: Terms, quads: bool, ordered: bool = False) -> Generator[Any]:
@@ -67,7 +74,8 @@ def lines(connection: duckdb.DuckDBPyConnection, terms: Terms, quads: bool, orde
         for batch in reader:
             texts = [terms.of(values(column)) for column in batch.columns]
             yield compute.binary_join_element_wise(*texts, end, blank, null_handling="skip")
-    with connection.sql(_EDGES).to_arrow_reader(ROWS) as reader:
+    edges = _EDGES.format_map(_PLACED if quads else {"graph": "''", "places": ""})
+    with connection.sql(edges).to_arrow_reader(ROWS) as reader:
         for batch in reader:
             yield batch.column(0)
 

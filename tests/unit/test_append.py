@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-from graphdb.storage.append import Appender
+from graphdb.storage.append import DEFAULT_GRAPH, Appender
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary import is_short, short_literals, typed_literals
 from graphdb.storage.migrations import MIGRATIONS
@@ -98,7 +98,7 @@ def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
     names = ["ex:a", "ex:knows", "ex:b", "_:1", "_:2"]
     number = dict(zip(names, appender.terms.resources(pa.array(names)).tolist(), strict=True))
     edge = [np.full(2, number[name]) for name in ("ex:a", "ex:knows", "ex:b")]
-    appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge)
+    appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge, np.full(2, DEFAULT_GRAPH))
     appender.finish()
     connection.commit()
     a, knows, b = (number[name] for name in ("ex:a", "ex:knows", "ex:b"))

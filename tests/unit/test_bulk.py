@@ -36,6 +36,7 @@ OTHERS = {
     "quad": "graph, label, subject, object",
     "edge": "label, subject, object, ordinal",
     "reifier": "reifier, label, subject, object",
+    "edge_graph": "label, subject, object, ordinal, graph",
     "edge_property": "label, subject, object, ordinal, key, value",
 }
 
@@ -161,8 +162,8 @@ def test_what_is_appended_is_as_if_it_had_been_there(
 
 reifiers = st.sampled_from(["<a:s>", "_:r", "_:q"])
 quads = st.tuples(terms | reifiers, labels, terms | values, st.sampled_from(["", "", "<a:g>", "_:b"])).map(" ".join)
-reified = st.tuples(reifiers, terms, labels, terms | values).map(
-    lambda row: f"{row[0]} <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( {' '.join(row[1:])} )>>"
+reified = st.tuples(reifiers, terms, labels, terms | values, st.sampled_from(["", "", "<a:g>", "_:b"])).map(
+    lambda row: f"{row[0]} <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( {' '.join(row[1:4])} )>> {row[4]}"
 )
 
 

@@ -55,7 +55,10 @@ graphs = st.builds(
     ),
     st.lists(triples, max_size=8),
     st.lists(reified, max_size=2),
-    st.lists(st.tuples(triples, st.sampled_from(["<e:g>", "_:x"])), max_size=2),
+    st.lists(
+        st.tuples(triples | triples.map(f"_:r {REIFIES} <<( {{}} )>>".format), st.sampled_from(["<e:g>", "_:x"])),
+        max_size=3,
+    ),
 )
 
 
@@ -76,6 +79,13 @@ def canonical(db: Any, quads: bool) -> Any:
 <e:a> {TYPE} <<( _:x <e:p> "; \\"" )>> .
 <e:a> {TYPE} <<( _:x <e:p> <e:a> )>> <e:g> .
 <e:r> {REIFIES} <<( _:x <e:p> <<( <e:a> <e:p> <e:b> )>> )>> .
+<e:r> {REIFIES} <<( _:x <e:p> <<( <e:a> <e:p> <e:b> )>> )>> <e:g> .
+<e:s> {REIFIES} <<( _:x <e:p> "c" )>> _:x .
+<e:s> {REIFIES} <<( _:x <e:p> "c" )>> <e:h> .
+<e:s> <e:since> "2020" .
+<e:s> {REIFIES} <<( _:x <e:p> <e:b> )>> _:x .
+_:x <e:p> <e:b> <e:i> .
+_:x <e:p> <e:b> <e:g> .
 <e:r> <e:since> "2020" .
 """
 )
@@ -218,7 +228,9 @@ def test_graphml_that_cannot_be_read(tmp_path: pathlib.Path, written: str, messa
 
 NAMED = """<e:s> <e:p> <e:o> <e:g> . <e:s> <e:p> <e:o> . <e:s> <e:p> <e:x> _:h . <e:s> <e:n> "1" <e:g> . <e:s> <e:n> "2" .
 <e:s> <e:n> "3" _:h . <e:s> <e:p> <e:y> <e:i> . <e:r> REIFIES <<( <e:s> <e:p> <e:y> )>> . <e:r> <e:since> "2000" .
-<e:q> REIFIES <<( <e:s> <e:p> <e:z> )>> . <e:q> <e:since> "2001" .""".replace("REIFIES", REIFIES).replace(" . ", " .\n")
+<e:q> REIFIES <<( <e:s> <e:p> <e:z> )>> . <e:q> <e:since> "2001" . <e:t> REIFIES <<( <e:s> <e:p> "w" )>> <e:g> .""".replace(
+    "REIFIES", REIFIES
+).replace(" . ", " .\n")
 
 
 @pytest.mark.parametrize("graphs", ["default", "e:g", "x:i", ["e:g", "default"], "union"], ids=str)
@@ -265,7 +277,7 @@ def test_named_graphs_are_not_lost_without_a_word(tmp_path: pathlib.Path) -> Non
         db.load(tmp_path / "g.nq")
         ways: list[Any] = [lambda path=tmp_path / f"g.{name}": db.export(path) for name in ("nt", "ttl", "graphml")]
         for way in (*ways, db.to_networkx):
-            with pytest.raises(GraphDBError, match=r"5 triples are in 3 named graphs, and .* cannot tell which"):
+            with pytest.raises(GraphDBError, match=r"6 triples are in 3 named graphs, and .* cannot tell which"):
                 way()
         with pytest.raises(GraphDBError, match="there is no graph 'e:k'") as found:
             db.export(tmp_path / "g.nt", graphs=["default", "e:k"])
