@@ -27,10 +27,14 @@ from __future__ import annotations
     DIRECTIVE,
     FOURTH,
     TERM_END,
+    TERM_DEPTH,
     LONG_TAG,
     NO_TAG,
-) = range(26)
+) = range(27)
 """What is wrong with a line."""
+
+DEEPEST = 1_000
+"""How deep triple terms may stand within each other: a library that reads them crashes at some ten thousand."""
 
 MESSAGES: dict[int, tuple[str, str | None]] = {
     SUBJECT: ("expected a subject: an IRI <…> or a blank node _:…", None),
@@ -74,6 +78,7 @@ MESSAGES: dict[int, tuple[str, str | None]] = {
     DATATYPE_IRI: ("expected a datatype: ^^ and an IRI <…>", None),
     LABEL: ("expected a blank node label after '_:'", "it begins with a letter, a digit or _"),
     FOURTH: ("expected '.' after the object", "a fourth term names a graph: this may be an N-Quads file (.nq)"),
+    TERM_DEPTH: (f"triple terms stand within each other more than {DEEPEST:,} deep", None),
     TERM_END: ("expected ')>>' after the triple term", None),
     UTF8: ("these bytes are not UTF-8", "convert the file to UTF-8"),
 }

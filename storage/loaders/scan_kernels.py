@@ -16,6 +16,7 @@ import numpy as np
 from graphdb.storage.jit import kernel, load, lowest, store, word
 from graphdb.storage.loaders.faults import (
     DATATYPE_IRI,
+    DEEPEST,
     DIRECTIVE,
     DOT,
     FOURTH,
@@ -27,6 +28,7 @@ from graphdb.storage.loaders.faults import (
     PREDICATE,
     PREDICATE_NOT_IRI,
     SUBJECT,
+    TERM_DEPTH,
     TERM_END,
     UTF8,
 )
@@ -212,6 +214,8 @@ def _scan_value(text: int, start: int, end: int, spans: int, at: int, guess: int
         return scan_object(text, start, end, spans, at, guess)
     i, depth = start, 0
     while opens_term(text, i, end):
+        if depth == DEEPEST:
+            return i, TERM_DEPTH
         depth += 1
         i, error = _scan_ends(text, i, end, spans, INNER_AT)
         if error != OK:

@@ -217,6 +217,20 @@ def test_bad_triple_terms_are_skipped(db: Any) -> None:
     assert db.sql('SELECT line, "column" FROM load_errors ORDER BY ALL').fetchall() == [(2, len(line)), (3, 23)]
 
 
+@pytest.mark.parametrize("suffix", ["nt", "ttl"])
+def test_triple_terms_are_not_too_deep(db: Any, suffix: str) -> None:
+    for depth, more in ((1_000, False), (1_001, True)):
+        file = write(
+            f"a{depth}.{suffix}", "<e:a> <e:b> " + "<<( <e:a> <e:b> " * depth + "<e:c>" + " )>>" * depth + " ."
+        )
+        if more:
+            with pytest.raises(LoadError, match="within each other more than 1,000 deep"):
+                db.load(file)
+        else:
+            db.load(file)
+            assert db.export("a.trig") == 1
+
+
 def test_entities_that_grow_are_refused(db: Any) -> None:
     """A few hundred bytes that stand for a hundred million."""
     entities = '<!ENTITY a "aaaaaaaaaa">' + "".join(
