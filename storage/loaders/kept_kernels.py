@@ -14,12 +14,11 @@ from graphdb.storage.loaders.scan_kernels import (
     INNER_AT,
     OBJECT_AT,
     PREDICATE_AT,
-    opens_term,
     scan_object,
     scan_predicate,
     scan_subject,
 )
-from graphdb.storage.loaders.terminal_kernels import ECHAR, blanks, byte, names, uchar
+from graphdb.storage.loaders.terminal_kernels import ECHAR, blanks, byte, names, opens_term, uchar
 from graphdb.storage.terms import BLANK, IRI, TAGGED, TYPED, XSD
 
 _LF, _CR, _SPACE, _QUOTE, _OPEN, _CLOSE = 10, 13, 32, 34, 40, 41

@@ -35,7 +35,9 @@ from graphdb.storage.loaders.faults import (
 from graphdb.storage.loaders.terminal_kernels import (
     blanks,
     byte,
+    closes_term,
     names,
+    opens_term,
     scan_blank,
     scan_iri,
     scan_string,
@@ -59,7 +61,7 @@ AGAIN, WITHIN = 2, 3
 """In place of ``escaped``: the term that was guessed; a triple term, with its brackets."""
 
 _TAB, _LF, _CR, _SPACE, _QUOTE, _HASH = 9, 10, 13, 32, 34, 35
-_DOT, _LESS, _GREATER, _AT, _CARET, _UNDERSCORE, _OPEN, _CLOSE = 46, 60, 62, 64, 94, 95, 40, 41
+_DOT, _LESS, _GREATER, _AT, _CARET, _UNDERSCORE = 46, 60, 62, 64, 94, 95
 
 _U8, _I64 = np.uint8(0), np.int64(0)
 _REIFIES, _LANGUAGE_STRING, _DIRECTED_STRING = (
@@ -187,18 +189,6 @@ def scan_predicate(text: int, i: int, end: int, spans: int, at: int) -> tuple[in
 
 
 @kernel
-def opens_term(text: int, i: int, end: int) -> bool:
-    """Does a triple term begin at ``i``: ``<<(``?"""
-    return i + 2 < end and byte(text, i) == _LESS and byte(text, i + 1) == _LESS and byte(text, i + 2) == _OPEN
-
-
-@kernel
-def _closes_term(text: int, i: int, end: int) -> bool:
-    """Does a triple term end at ``i``: ``)>>``?"""
-    return i + 2 < end and byte(text, i) == _CLOSE and byte(text, i + 1) == _GREATER and byte(text, i + 2) == _GREATER
-
-
-@kernel
 def _scan_ends(text: int, start: int, end: int, spans: int, at: int) -> tuple[int, int]:
     """The subject and the predicate of a triple term (RDF 1.2 N-Triples, §2.4) whose ``<<(`` stands at ``start``."""
     i, error = scan_subject(text, blanks(text, start + 3, end), end, spans, at)
@@ -225,7 +215,7 @@ def _scan_value(text: int, start: int, end: int, spans: int, at: int, guess: int
         return i, error
     for _ in range(depth):
         i = blanks(text, i, end)
-        if not _closes_term(text, i, end):
+        if not closes_term(text, i, end):
             return i, TERM_END
         i += 3
     store(spans, at + 6, -1, _I64)
@@ -242,7 +232,7 @@ def _scan_reified(text: int, start: int, end: int, spans: int, guess: int) -> tu
     if error != OK:
         return i, error
     i = blanks(text, i, end)
-    return (i + 3, OK) if _closes_term(text, i, end) else (i, TERM_END)
+    return (i + 3, OK) if closes_term(text, i, end) else (i, TERM_END)
 
 
 @kernel

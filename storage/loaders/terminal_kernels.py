@@ -1,4 +1,4 @@
-"""The terminals of N-Triples and N-Quads as machine code: IRIs, blank nodes, strings, language tags.
+"""The terminals of N-Triples and N-Quads as machine code: IRIs, blank nodes, strings, language tags, brackets.
 
 Each function that scans one returns the position behind it, or that of its error, and the error (:mod:`.faults`); it
 notes the terminal's span: (start, end, what, escaped), as :mod:`.scan_kernels` has it.
@@ -29,7 +29,7 @@ from graphdb.storage.loaders.faults import (
 from graphdb.storage.terms import BLANK, IRI, LANGUAGE, PLAIN
 
 _TAB, _LF, _CR, _SPACE, _QUOTE = 9, 10, 13, 32, 34
-_MINUS, _DOT, _COLON, _GREATER = 45, 46, 58, 62
+_OPEN, _CLOSE, _MINUS, _DOT, _COLON, _LESS, _GREATER = 40, 41, 45, 46, 58, 60, 62
 _BACKSLASH, _LOWER_U, _UPPER_U = 92, 117, 85
 
 _SUBTAG = 8
@@ -313,6 +313,18 @@ def scan_tag(text: int, start: int, end: int, spans: int, at: int) -> tuple[int,
             return part + _SUBTAG, LONG_TAG
     span(spans, at, start + 1, i, LANGUAGE, 0)
     return i, OK
+
+
+@kernel
+def opens_term(text: int, i: int, end: int) -> bool:
+    """Does a triple term begin at ``i``: ``<<(``?"""
+    return i + 2 < end and byte(text, i) == _LESS and byte(text, i + 1) == _LESS and byte(text, i + 2) == _OPEN
+
+
+@kernel
+def closes_term(text: int, i: int, end: int) -> bool:
+    """Does a triple term end at ``i``: ``)>>``?"""
+    return i + 2 < end and byte(text, i) == _CLOSE and byte(text, i + 1) == _GREATER and byte(text, i + 2) == _GREATER
 
 
 @kernel

@@ -52,9 +52,10 @@ def chosen(
     Raises
     ------
     GraphDBError
-        For a graph that is not there; and, where the format holds one graph and ``graphs`` is not stated, if there are
-        named ones.
+        For a graph that is not there; one that says something of a triple term; and, where the format holds one graph
+        and ``graphs`` is not stated, if there are named ones.
     """
+    _refuse_subjects(connection)
     if graphs is None and one is not None:
         _refuse_named(connection, one)
     names = [graphs] if isinstance(graphs, str) else list(graphs or ())
@@ -80,6 +81,19 @@ def chosen(
     finally:
         for name in views:
             connection.execute(f"DROP VIEW IF EXISTS {name}")
+
+
+def _refuse_subjects(connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse to write a graph with properties or edges of triple terms, which RDF has as objects only."""
+    terms = "SELECT id, iri FROM _graphdb.resource WHERE iri >= '<<(' AND iri < '<<)'"
+    if not connection.execute(f"{terms} LIMIT 1").fetchall():
+        return
+    sql = f"SELECT iri FROM _graphdb.triple JOIN ({terms}) ON id = subject LIMIT 1"
+    for (iri,) in connection.execute(sql).fetchall():
+        raise GraphDBError(
+            f"the triple term {iri} has properties, labels or edges, which no format can hold",
+            hint="in RDF a triple term can only be an object; let a vertex stand for it (rdf:reifies)",
+        )
 
 
 def _refuse_named(connection: duckdb.DuckDBPyConnection, format: str) -> None:

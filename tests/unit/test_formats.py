@@ -205,6 +205,9 @@ def test_triple_terms_are_vertices(db: Any) -> None:
     edge = "SELECT iri FROM _graphdb.edge_property JOIN _graphdb.resource ON id = object"
     assert db.sql(edge).fetchall() == [(a,)]
     assert db.sql("SELECT object FROM triples WHERE predicate = 'e:thinks'").scalar() == a
+    db.query("MATCH (x) WHERE iri(x) = $a SET x.n = 1", a=a)
+    with pytest.raises(graphdb.GraphDBError, match="only be an object"):
+        db.export("b.ttl")
 
 
 def test_bad_triple_terms_are_skipped(db: Any) -> None:
