@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.storage import small, statistics
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.changes import Changes, Counted
-from graphdb.storage.held import Held, Kinds, KindsOf, Lookups
+from graphdb.storage.held import Held, KindBits, KindsOf, Lookups
 from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.small import Ints, among, equal, in_list, listed_rows, looked_up, rows_of, summed
@@ -164,7 +164,7 @@ def _asked_kinds(touched: _Touched, removed: Ints) -> Ints:
     return np.concatenate([t.vertex[objects & ((t.before == 0) | np.isin(t.label, removed[:, 0]))], removed[:, 2]])
 
 
-def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: Kinds) -> Ints:
+def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: KindBits) -> Ints:
     """Return the rows of edge labels by now, as far as more triples tell: maxima are never less than before."""
     t, out, found = touched, touched.direction == OUT, before.copy()
     at = np.searchsorted(labels, t.label)
@@ -246,7 +246,7 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     return found
 
 
-def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: Kinds) -> list[tuple[Any, ...]]:
+def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: KindBits) -> list[tuple[Any, ...]]:
     """Return what :data:`.statistics.LOST_LITERALS` finds."""
     lost, seen = np.zeros((2, len(labels)), np.int64)
     np.bitwise_or.at(lost, np.searchsorted(labels, changes.removed[:, 0]), kinds.of(changes.removed[:, 2]))
@@ -267,7 +267,7 @@ def _lessen(
     now: Ints,
     touched: _Touched,
     changes: Changes,
-    kinds: Kinds,
+    kinds: KindBits,
 ) -> None:
     """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
     rows = {label: i for i, label in enumerate(labels.tolist())}

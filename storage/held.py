@@ -61,7 +61,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kinds:
+class KindBits:
     """The kinds of some literals, sorted, as bits: int64 [literals] each."""
 
     literals: Ints
@@ -109,7 +109,7 @@ class Lookups:
             return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
         return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
-    def kinds(self, vertices: Ints) -> Kinds:
+    def kinds(self, vertices: Ints) -> KindBits:
         """Find out the kinds of the literals among some vertices."""
         literals = np.unique(vertices[vertices >= LITERAL_BASE])
         known, kinds = np.zeros(len(literals), bool), np.zeros(len(literals), np.int64)
@@ -118,7 +118,7 @@ class Lookups:
         if not known.all():
             found = self._rows_of("literal", "id, kind", literals[~known])
             kinds[~known] = looked_up(found, literals[~known, None])[:, 0]
-        return Kinds(literals, 1 << kinds)
+        return KindBits(literals, 1 << kinds)
 
     def degrees(self, direction: int, keys: Ints, sums: Ints, asked: NDArray[np.bool_], there: Ints) -> Ints:
         """Return how many triples pairs of (label, vertex) have now, and how many with a literal as object.

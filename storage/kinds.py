@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.parsed import execute
+from graphdb.storage.sets import places
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,14 +46,13 @@ class Kinds:
 
     def of(self, ids: Ids) -> tuple[NDArray[np.bool_], Ids]:
         """Return which of some ids (int64) have a known kind, and the kinds; 0 for others."""
-        known, kinds = self.all()
-        if not len(known):
-            return np.zeros(len(ids), bool), np.zeros(len(ids), np.int64)
-        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        there = known[at] == ids
-        return there, kinds[at] * there
+        known, kinds = self._all()
+        at, there = places(known, ids)
+        found = np.zeros(len(ids), np.int64)
+        found[there] = kinds[at[there]]
+        return there, found
 
-    def all(self) -> tuple[Ids, Ids]:
+    def _all(self) -> tuple[Ids, Ids]:
         """Return all ids (int64) that have a known kind, sorted, and the kinds."""
         first, end = self._unread
         if first < end:

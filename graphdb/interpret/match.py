@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class Match:
 
     def _constant(self, node: object) -> bool:
         """Whether a sum, product … is the same for every row and can be worked out: then it may be before the match."""
-        if not isinstance(node, ast.Binary) or variables_in(node):
+        if not _is_of_constants(node):
             return False
         try:
             self._compiler.compile(node)({})
@@ -431,13 +431,17 @@ def is_looked_up(clause: ast.MatchClause) -> bool:
         asked = variables_in(condition)
         if asked - names or sum(bool(asked & pattern) for pattern in patterns) > 1:
             return False
-        if len(asked) == 1 and not asked & edges and not all(map(_is_plain_or_constant, walk(condition))):
+        if (
+            len(asked) == 1
+            and not asked & edges
+            and not all(_is_plain(piece) or _is_of_constants(piece) for piece in walk(condition))
+        ):
             return False
     return True
 
 
-def _is_plain_or_constant(node: object) -> bool:
-    return _is_plain(node) or (isinstance(node, ast.Binary) and not variables_in(node))
+def _is_of_constants(node: object) -> TypeGuard[ast.Binary]:
+    return isinstance(node, ast.Binary) and not variables_in(node)
 
 
 def _is_plain(node: object) -> bool:
