@@ -15,9 +15,10 @@ from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
+from graphdb.procedures.registry import Call
 from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Step
+from graphdb.relational.program import Called, Step
 from graphdb.shape import Shaped
 from graphdb.typed import Typed, as_list
 from graphdb.values import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
@@ -27,6 +28,9 @@ AT = Typed("b.row", INTEGER)
 
 _ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
 """Types whose equal values are the same value: what is made of one is made of the other."""
+
+_PLAIN = (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.NULL)
+"""Types of arguments that procedures are called with from SQL."""
 
 _PER_ROW = "SELECT f.c0 AS at, {0} AS n FROM ({1}) f GROUP BY f.c0"
 
@@ -132,6 +136,29 @@ class Subqueries(Joins):
         made = {column.name: Typed(f"b.s{i}", column.type, column.many) for i, column in enumerate(shaped.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 
+    def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:
+        """Join rows with what a procedure yields for the arguments that are some of their columns."""
+        types = [field.type.sql for _, field in call.yields]
+        given = [left.variables[name] for name in names]
+        if None in types or not all(_is_argument(value) for value in given):
+            raise NotSupportedError("such values of a procedure are not supported in SQL")
+        view = self._name("called")
+        start, join = UNIT, "({0}) r ON TRUE"
+        groups = "SELECT 0::BIGINT AS g"
+        if names:
+            start, join = self._groups_of(left, names, "JOIN")
+            groups = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Called(view, call, groups, self._parameters.used(groups)))
+        if not call.procedure.signature.columns:
+            return replace(left, variables={n: value for n, value in left.variables.items() if n not in names})
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(types)))
+        source = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        variables = {name: value for name, value in left.variables.items() if name not in names}
+        for i, (item, type) in enumerate(zip(call.clause.yields or (), types, strict=True)):
+            assert type is not None
+            variables[item.variable.name] = Typed(f"b.s{i}", type)
+        return replace(left, source=source, variables=variables)
+
     def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
         """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows."""
         values = {name: left.variables[name] for name in taken}
@@ -150,6 +177,14 @@ class Subqueries(Joins):
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
+
+
+def _is_argument(value: Typed) -> bool:
+    """Whether values are Python's as they come from a table."""
+    type = value.type
+    while type.base is Base.LIST and type.element is not None:
+        type = type.element
+    return type.base in _PLAIN and not value.many
 
 
 def _exists(node: Subquery) -> bool:
