@@ -103,7 +103,7 @@ class Statements:
                     hint="give it more time, or ask for less with LIMIT",
                 ) from None
             except ExecutionError as error:
-                raise placed(error, text) from None
+                raise placed(error, text) from error.__cause__
         return Result(self._state, None) if result is None else result
 
     @contextmanager

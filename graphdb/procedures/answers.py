@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.procedures.signature import Field
+from graphdb.procedures.types import NotOfType
 from graphdb.values import Base, Type
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _AT_A_TIME = 1 << 10
 """Rows that are taken from a generator between two questions whether to go on."""
 
 
-class Unfit(ValueError):
+class Unfit(Exception):
     """What was returned is not what the signature says; the message says how."""
 
 
@@ -128,7 +129,7 @@ def _fitted(field: Field, values: Sequence[Any]) -> Sequence[Any]:
             "".join(value for value in found if value is not None).encode()
     except UnicodeEncodeError:
         raise Unfit(f"returned a string with a lone surrogate, which is no character, for '{field.name}'") from None
-    except ValueError as wrong:
+    except NotOfType as wrong:
         raise Unfit(f"returned {_shown(wrong.args[0])} for '{field.name}', which is {field.type}") from None
     return found
 

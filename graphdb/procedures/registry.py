@@ -13,6 +13,7 @@ from graphdb.errors import BindError, ExecutionError, GraphDBError, ParseError, 
 from graphdb.grammar import syntax as ast
 from graphdb.procedures.answers import Answer, Unfit, answer_of
 from graphdb.procedures.signature import Field, Signature
+from graphdb.procedures.types import NotOfType
 
 if TYPE_CHECKING:
     from graphdb.connection import Connection
@@ -81,7 +82,7 @@ class Call:
         for field, value, node in zip(self.procedure.signature.parameters, arguments, self.arguments, strict=False):
             try:
                 found += field.type.fitted([value])
-            except ValueError:
+            except NotOfType:
                 shown = "null" if value is None else repr(value)
                 raise self.unlike(field, shown, node) from None
         return found

@@ -73,6 +73,10 @@ _SQL = {"BOOLEAN": BOOLEAN, "INTEGER": INTEGER, "FLOAT": FLOAT, "STRING": STRING
 _TOKEN = re.compile(r"\s*(?:([A-Za-z]+)|([?<>]))")
 
 
+class NotOfType(Exception):
+    """A value, the argument, is not of a type."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValueType:
     """A type: its name as openCypher has it, whether null is of it (``?``), and of a list the type of its items."""
@@ -98,12 +102,12 @@ class ValueType:
 
         Raises
         ------
-        ValueError
-            One is not of the type; its argument is that value.
+        NotOfType
+            One is not.
         """
         kinds = {*map(type, values)}
         if _NONE in kinds and not self.nullable:
-            raise ValueError(None)
+            raise NotOfType(None)
         if kinds <= {_NONE} or self.name == "ANY":
             return values
         if self.name in _EXACT and kinds <= {_NONE, *_EXACT[self.name]}:
@@ -113,7 +117,7 @@ class ValueType:
         if self.name == "INTEGER":
             given = [value for value in found if value is not None]
             if min(given) not in INT64 or max(given) not in INT64:
-                raise ValueError(max(given, key=abs))
+                raise NotOfType(max(given, key=abs))
         elif self.name == "FLOAT" and int in kinds:
             found = [None if value is None else float(value) for value in found]
         elif self.name == "LIST" and self.element is not None:
@@ -136,7 +140,7 @@ class ValueType:
         if self.name in _ZONED and isinstance(value, (python.time, python.datetime)):
             right = right and (value.tzinfo is not None) is _ZONED[self.name]
         if not right:
-            raise ValueError(value)
+            raise NotOfType(value)
         return value
 
 

@@ -106,10 +106,11 @@ class Subqueries(Joins):
         """
         free = free_variables(query)
         taken = [name for name in left.names if name in free]
-        start, join = self._groups_of(left, taken) if taken else (UNIT, "({0}) r ON TRUE")
+        grouped = bool(taken) or _calls_procedure(query)
+        start, join = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE")
         shaped = self._subquery(query, start)
-        sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if taken else ("", "")
-        type, gathered, found = INTEGER, "1" if exists and taken else "count(*)", "coalesce(r.n, 0)"
+        sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
+        type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
             (column,) = shaped.columns
             if column.many:
@@ -129,7 +130,8 @@ class Subqueries(Joins):
         taken = [name for name in dict.fromkeys(known) if name in free]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
-        start, join = self._groups_of(left, taken, how) if taken else (UNIT, "({0}) r ON TRUE")
+        grouped = bool(taken) or _calls_procedure(clause.query)
+        start, join = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE")
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
         source = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
@@ -143,11 +145,8 @@ class Subqueries(Joins):
         if None in types or not all(_is_argument(value) for value in given):
             raise NotSupportedError("such values of a procedure are not supported in SQL")
         view = self._name("called")
-        start, join = UNIT, "({0}) r ON TRUE"
-        groups = "SELECT 0::BIGINT AS g"
-        if names:
-            start, join = self._groups_of(left, names, "JOIN")
-            groups = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        start, join = self._groups_of(left, names, "JOIN")
+        groups = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
         self._steps.append(Called(view, call, groups, self._parameters.used(groups)))
         if not call.procedure.signature.columns:
             return replace(left, variables={n: value for n, value in left.variables.items() if n not in names})
@@ -160,7 +159,13 @@ class Subqueries(Joins):
         return replace(left, source=source, variables=variables)
 
     def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
-        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows."""
+        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows.
+
+        Where it takes nothing from the rows there is one group, or none if there are no rows.
+        """
+        if not taken:
+            table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1")
+            return Relation(table, {GROUP: Typed("b.g", INTEGER)}), "({0}) r ON TRUE"
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
         if all(value.type.base in _ALIKE for value in values.values()):
@@ -185,6 +190,11 @@ def _is_argument(value: Typed) -> bool:
     while type.base is Base.LIST and type.element is not None:
         type = type.element
     return type.base in _PLAIN and not value.many
+
+
+def _calls_procedure(query: ast.Composite) -> bool:
+    """Whether a query calls a procedure, which must not happen where there are no rows to do it for."""
+    return any(isinstance(part, ast.ProcedureClause) for part in walk(query))
 
 
 def _exists(node: Subquery) -> bool:
