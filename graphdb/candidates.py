@@ -322,7 +322,9 @@ class Candidates:
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
+        terms, store = np.asarray(found, np.int64), self._snapshot.store
+        store.ids.term(terms, "id")
+        return each_once(store.to_vertices(terms), self._snapshot.graph.vertices)
 
     # --- words for EXPLAIN
 

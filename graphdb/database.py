@@ -151,15 +151,23 @@ class Database:
         GraphDBError
             With the place in the text, and what would be right.
         """
-        with self._state.hold():
-            return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+        try:  # no context manager: small counts would take longer
+            with self._state.hold():
+                return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self._state.diagnosis(error)
+            if told is error:
+                raise
+            raise told from error
 
     def sql(self, text: str, timeout: float | None = None) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             return self._statements().sql(text, timeout)
 
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
@@ -173,7 +181,7 @@ class Database:
         from graphdb.grammar import syntax as ast
         from graphdb.grammar.parser import parse
 
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             statement = parse(text)
             if isinstance(statement, (ast.Explain, ast.CreateTable)):
                 statement = statement.query
@@ -227,7 +235,7 @@ class Database:
         options = Options(
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
         )
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             return self._state.load(data, options, progress)
 
     def export(
@@ -270,7 +278,7 @@ class Database:
         from graphdb.storage.writers.export import export
 
         state = self._state
-        with state.hold(), state.at_home(), state.connection.guard() as raw:
+        with state.diagnosed(), state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
@@ -285,7 +293,7 @@ class Database:
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
-        with state.hold(), state.at_home(), state.connection.guard() as raw:
+        with state.diagnosed(), state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.terms(ids)(), graphs)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.verify import Macros
     from graphdb.values import Column
 
 _OPEN: WeakSet[State] = WeakSet()
@@ -84,9 +85,26 @@ class State:
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
         self._stale = False
-        self._database = self.connection.rows("SELECT current_database()")[0][0]
+        self._database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._verified = False
+        """Whether the tables of the graph were found to be ours."""
+        self._macros: Macros | None = None
+        if path != ":memory:":
+            self._verify()
         with _OPEN_LOCK:
             _OPEN.add(self)
+
+    def _verify(self) -> None:
+        """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.verify`."""
+        from graphdb.storage.verify import Macros, verify_tables
+
+        try:
+            with self.connection.guard() as raw:
+                self._verified = verify_tables(raw, self._database)
+                self._macros = Macros(raw, self._database)
+        except BaseException:
+            self.connection.close()
+            raise
 
     def hold(self) -> threading.RLock:
         """Return the lock to hold while a statement runs; raise if the database is closed."""
@@ -100,6 +118,8 @@ class State:
         """Close the file."""
         if not self.connection.closed:
             self.forget()
+            if self._macros is not None:
+                self._macros.close()
             self.connection.close()
 
     def interrupt(self) -> None:
@@ -136,11 +156,18 @@ class State:
             The file was made by a newer version, or is open for reading only and has no tables, or old ones.
         """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+        from graphdb.storage.verify import verify_tables
 
         if self._lazy_catalog is None:
             with self.connection.guard() as raw:
+                if self._macros is not None:
+                    self._macros.verify()
                 catalog = Catalog(raw)
-                if not catalog.exists():
+                found = catalog.exists()
+                if found and not self._verified:  # SQL copied it here
+                    verify_tables(raw, self._database)
+                self._verified = True
+                if not found:
                     if self.read_only:
                         raise StorageError(
                             f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
@@ -209,7 +236,8 @@ class State:
     @contextmanager
     def _visiting(self) -> Iterator[tuple[str, ...]]:
         ((database, schema, path),) = self.connection.rows(
-            "SELECT current_database(), current_schema(), current_setting('search_path')"
+            "SELECT system.main.current_database(), system.main.current_schema(),"
+            " system.main.current_setting('search_path')"
         )
         with self.connection.guard() as raw:
             raw.execute(f"USE {quoted(self._database)}.main")
@@ -250,6 +278,29 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    @contextmanager
+    def diagnosed(self) -> Iterator[None]:
+        """Tell what is damaged, where an error that is not one of ours comes of a damaged file."""
+        try:
+            yield
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self.diagnosis(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def diagnosis(self, error: Exception) -> Exception:
+        """Return what to raise for an error that is not one of ours: what is damaged, where the file is, or itself."""
+        from graphdb.storage.integrity import problem
+        from graphdb.storage.verify import damaged
+
+        found = None
+        with suppress(Exception), self.at_home(), self.connection.guard() as raw:
+            found = problem(raw)
+        return error if found is None else damaged(found)
+
     def set_differently(self) -> None:
         """Drop what depends on DuckDB's settings."""
         if self._lazy_snapshot is not None:
@@ -259,6 +310,7 @@ class State:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
         self._lazy_catalog = None
+        self._verified = False
 
     # --- the home of results
 
@@ -267,7 +319,7 @@ class State:
         from graphdb import hydrate
         from graphdb.presented import presented
 
-        with self.hold(), self.at_home():
+        with self.diagnosed(), self.hold(), self.at_home():
             found = hydrate.presented(self.snapshot(), table, columns)
             if found is not None:
                 return found
@@ -288,14 +340,14 @@ class State:
         """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
-        with self.hold(), self.at_home():
+        with self.diagnosed(), self.hold(), self.at_home():
             return hydrate.nodes(self.snapshot(), ids)
 
     def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
         """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
         from graphdb import hydrate
 
-        with self.hold(), self.at_home():
+        with self.diagnosed(), self.hold(), self.at_home():
             return hydrate.terms(self.snapshot(), ids)
 
     def described(self, labels: Iterable[int]) -> bool:
@@ -306,9 +358,10 @@ class State:
         """Return the properties of edges: columns of label, start, end and ordinal, int64."""
         from graphdb import hydrate
 
-        with self.hold(), self.at_home():
+        with self.diagnosed(), self.hold(), self.at_home():
             return hydrate.facts(self.snapshot(), edges)
 
     def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""
-        return list(map(self.names().edge_name, labels))
+        with self.diagnosed():
+            return list(map(self.names().edge_name, labels))
