@@ -47,6 +47,7 @@ def connect(
     read_only: bool = False,
     subclasses: bool = False,
     progress: Progress | bool | None = None,
+    untrusted: bool = False,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -65,7 +66,8 @@ def connect(
     spill
         The directory for what does not fit into memory; by default one beside the file.
     read_only
-        Open a file for reading only, which several processes may at a time.
+        Open a file for reading only, which several processes may at a time: its own rows stay as they are.  Statements
+        may still read and write other files (``COPY``, ``read_csv``, ``ATTACH``): see ``untrusted``.
     subclasses
         Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
         ``rdfs:subClassOf`` says, however far below.
@@ -74,6 +76,12 @@ def connect(
         second; a function is called some times a second, from the thread that runs the statement, with what is done,
         what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
         phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
+    untrusted
+        For statements that strangers write: none reaches a file (but the database and what it spills), the network,
+        an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
+        like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
+        :class:`~graphdb.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how long
+        they may take, ``timeout``; how much memory, ``memory_limit``.
 
     Raises
     ------
@@ -89,6 +97,7 @@ def connect(
         read_only=read_only,
         subclasses=subclasses,
         progress=progress,
+        untrusted=untrusted,
     )
 
 
@@ -106,6 +115,7 @@ class Database:
         read_only: bool = False,
         subclasses: bool = False,
         progress: Progress | bool | None = None,
+        untrusted: bool = False,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -117,7 +127,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
             sweep(SPILLED, spilled)
@@ -279,6 +289,7 @@ class Database:
 
         state = self._state
         with state.diagnosed(), state.hold(), state.at_home(), state.connection.guard() as raw:
+            state.require_files()
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
@@ -305,6 +316,11 @@ class Database:
     @progress.setter
     def progress(self, told: Progress | bool | None) -> None:
         self._state.progress = told
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether statements are kept from files and the network: see :func:`connect`."""
+        return self._state.untrusted
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""

@@ -12,9 +12,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from graphdb.authorizer import authorize_name, authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import GraphDBError, StorageError
+from graphdb.errors import AccessError, GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
 
@@ -53,6 +54,8 @@ class State:
         Open the file for reading only.
     subclasses
         Read a vertex label as itself or any class below it.
+    untrusted
+        Let no statement reach files or the network.
     """
 
     def __init__(
@@ -63,19 +66,21 @@ class State:
         spill: str | None = None,
         read_only: bool = False,
         subclasses: bool = False,
+        untrusted: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
+        self.untrusted = untrusted
         self.cancelled = threading.Event()
         """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
-        self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
@@ -85,7 +90,7 @@ class State:
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
         self._stale = False
-        self._database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
         self._verified = False
         """Whether the tables of the graph were found to be ours."""
         self._macros: Macros | None = None
@@ -100,8 +105,8 @@ class State:
 
         try:
             with self.connection.guard() as raw:
-                self._verified = verify_tables(raw, self._database)
-                self._macros = Macros(raw, self._database)
+                self._verified = verify_tables(raw, self.database)
+                self._macros = Macros(raw, self.database)
         except BaseException:
             self.connection.close()
             raise
@@ -131,8 +136,10 @@ class State:
     def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
-        from graphdb.storage.loaders.load import load
+        from graphdb.storage.loaders.load import load, names_files
 
+        if names_files(data):
+            self.require_files()
         held = Held(degrees=self.degrees())
         with self.at_home(), self.connection.guard() as raw:
             self.cancelled.clear()
@@ -146,6 +153,15 @@ class State:
                 raise
             self.changed((report.changes,))
         return report
+
+    def require_files(self) -> None:
+        """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""
+        ((allowed,),) = self.connection.rows("SELECT system.main.current_setting('enable_external_access')")
+        if not allowed:
+            raise AccessError(
+                "files are out of reach of this database",
+                hint="it is open for untrusted queries, or enable_external_access is false",
+            )
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed.
@@ -165,7 +181,7 @@ class State:
                 catalog = Catalog(raw)
                 found = catalog.exists()
                 if found and not self._verified:  # SQL copied it here
-                    verify_tables(raw, self._database)
+                    verify_tables(raw, self.database)
                 self._verified = True
                 if not found:
                     if self.read_only:
@@ -240,7 +256,7 @@ class State:
             " system.main.current_setting('search_path')"
         )
         with self.connection.guard() as raw:
-            raw.execute(f"USE {quoted(self._database)}.main")
+            raw.execute(f"USE {quoted(self.database)}.main")
         try:
             yield (database, schema)
         finally:
@@ -249,6 +265,16 @@ class State:
                     raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
                 else:
                     raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+    def check_path(self) -> None:
+        """Go back to where our tables are, if SQL went into their own schema; raise then."""
+        ((schemas,),) = self.connection.rows("SELECT system.main.current_schemas(true)")
+        try:
+            authorize_path(schemas)
+        except AccessError:
+            with self.connection.guard() as raw:
+                raw.execute(f"USE {quoted(self.database)}.main")
+            raise
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`."""
@@ -331,7 +357,9 @@ class State:
         """Keep a table in the database under ``name``; return its number of rows."""
         with self.hold():
             view = self.connection.temporary()
-            target = ".".join(quoted(part) for part in name.split("."))
+            parts = name.split(".")
+            authorize_name(parts)
+            target = ".".join(map(quoted, parts))
             with self.connection.view(view, table):
                 self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
         return int(table.num_rows)
