@@ -32,6 +32,7 @@ from graphdb.temporal import (
     exact,
     iso_week,
     month_length,
+    shift,
     week_start,
     zoned,
 )
@@ -424,21 +425,47 @@ def _truncated(unit: str, days: int) -> int:
 
 
 def between(unit: str, start: Temporal, end: Temporal) -> Duration:
-    """Return what lies between two values: ``between`` in all units, or ``inMonths``, ``inDays``, ``inSeconds``."""
+    """Return what lies between two values: ``between`` in all units, or ``inMonths``, ``inDays``, ``inSeconds``.
+
+    Months and days are those of the calendar where the first value is, what is left is time that passes: so the first
+    value moved by what lies between is the second, whatever clocks do meanwhile.
+    """
     first, second, dated = _aligned(start, end)
+    apart = second.instant - first.instant
     if unit == "inseconds":
-        return Duration(0, 0, *divmod(second - first, SECOND))
-    months = days = 0
-    if dated:
-        if unit != "indays":
-            months = _months(first, second)
-            first = add_months(first // DAY, months) * DAY + first % DAY
-        days = _cut(second - first, DAY)
+        return Duration(0, 0, *divmod(apart, SECOND))
+    months, days = _whole_units(first, second, unit != "indays") if dated else (0, 0)
     if unit == "inmonths":
         return Duration(months)
     if unit == "indays":
         return Duration(0, days)
-    return Duration(months, days, *divmod(second - first - days * DAY, SECOND))
+    return Duration(months, days, *divmod(second.instant - _moved(first, months, days), SECOND))
+
+
+def _whole_units(first: DateTime, second: DateTime, of_months: bool) -> tuple[int, int]:
+    """The whole months (none unless they are asked for) and days that do not lead past the second point in time."""
+    forwards = second.instant > first.instant
+    step = 1 if forwards else -1
+    begin, end = (value.days * DAY + value.nanoseconds for value in (first, second))
+
+    def passes(months: int, days: int) -> bool:
+        left = second.instant - _moved(first, months, days)
+        return left < 0 if forwards else left > 0
+
+    months = _months(begin, end) if of_months else 0
+    while months and passes(months, 0):  # clocks were changed
+        months -= step
+    days = _cut(end - (add_months(first.days, months) * DAY + first.nanoseconds), DAY)
+    while days and passes(months, days):
+        days -= step
+    return months, days
+
+
+def _moved(value: DateTime, months: int, days: int) -> int:
+    """The point in time (nanoseconds since 1970) that is so many months and days from another one."""
+    moved = shift(value, Duration(months, days), 1)
+    assert isinstance(moved, DateTime)
+    return moved.instant
 
 
 def _months(first: int, second: int) -> int:
@@ -461,33 +488,28 @@ def _months(first: int, second: int) -> int:
     return months
 
 
-def _aligned(start: Temporal, end: Temporal) -> tuple[int, int, bool]:
-    """Two values on one time line, in nanoseconds; what one lacks (day, offset) the other lends it."""
+def _aligned(start: Temporal, end: Temporal) -> tuple[DateTime, DateTime, bool]:
+    """Two values as points in time, and whether both have days; what one lacks (day, offset) the other lends it.
+
+    The second is shown by the first one's zone, or at its offset.
+    """
     for value in (start, end):
         if isinstance(value, Duration):
             raise Malformed("what lies between is asked of points in time, not of durations")
-    dated = all(hasattr(value, "days") for value in (start, end))
-    days = [getattr(value, "days", 0) if dated else 0 for value in (start, end)]
+    own = [getattr(value, "days", None) for value in (start, end)]
     times = [getattr(value, "nanoseconds", 0) for value in (start, end)]
     offsets = [getattr(value, "offset", None) for value in (start, end)]
+    lent = next((day for day in own if day is not None), 0)
+    shared = next((offset for offset in offsets if offset is not None), 0)
     zone = next((value.zone for value in (start, end) if isinstance(value, DateTime) and value.zone), None)
-    if None in offsets:
-        shared = [offset for offset in offsets if offset is not None]
-        if zone is not None and shared:
-            own = [getattr(value, "days", None) for value in (start, end)]
-            lent = next((day for day in own if day is not None), 0)
-            filled = [
-                zoned(lent if day is None else day, time, zone).offset for day, time in zip(own, times, strict=True)
-            ]
-            offsets = [filled[i] if offset is None else offset for i, offset in enumerate(offsets)]
-            if not dated:
-                days = [0, 0]
-        else:
-            offsets = [shared[0] if shared else 0] * 2
-    # Both are shown at the first one's offset, so that whole days and months are those of its calendar.
-    base = offsets[0] or 0
+    for i, day in enumerate(own):
+        if offsets[i] is None:
+            offsets[i] = shared if zone is None else zoned(lent if day is None else day, times[i], zone).offset
+    dated = None not in own
     first, second = (
-        day * DAY + time - (offset or 0) * SECOND + base * SECOND
-        for day, time, offset in zip(days, times, offsets, strict=True)
+        DateTime(day if dated else 0, time, offset) for day, time, offset in zip(own, times, offsets, strict=True)
     )
-    return first, second, dated
+    shown = start.zone if isinstance(start, DateTime) else zone
+    if dated and shown is not None:
+        return at_instant(first.instant, shown), at_instant(second.instant, shown), dated
+    return first, at_instant(second.instant, first.offset), dated
