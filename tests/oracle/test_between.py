@@ -10,7 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.temporal import DAY, SECOND, Date, DateTime, Duration, LocalDateTime, Temporal, at_instant, days_of, shift
-from graphdb.temporal_build import between
+from graphdb.temporal_between import between
 from tests.oracle.routes import interpreted
 
 ZONES = ["Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "UTC"]
