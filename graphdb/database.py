@@ -287,7 +287,7 @@ class Database:
         state = self._state
         with state.hold(), state.at_home(), state.connection.guard() as raw:
             state.catalog()
-            return to_networkx(raw, self.prefixes(), lambda ids: state.terms(ids)(), graphs)
+            return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
     @property
     def progress(self) -> Progress | bool | None:
