@@ -17,6 +17,7 @@ from graphdb.connection import Connection, quoted
 from graphdb.errors import GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
+from graphdb.stopping import stopping
 from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ class State:
         if not self.connection.closed:
             self.connection.raw.interrupt()
 
-    def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
+    def load(
+        self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
+    ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
         from graphdb.storage.loaders.load import load
@@ -117,7 +120,7 @@ class State:
             self.cancelled.clear()
             self.versions.before_write()
             try:
-                with watching(self.progress if progress is None else progress) as told:
+                with stopping(timeout), watching(self.progress if progress is None else progress) as told:
                     report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale

@@ -47,6 +47,7 @@ from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
+from graphdb.stopping import stopping
 from graphdb.versions import Version
 
 if TYPE_CHECKING:
@@ -91,15 +92,17 @@ class Statements:
         if self._cancelled.is_set():
             self._cancelled.clear()
         result = None
-        statements = parse_script(text)
-        if arguments or "$" in text:
-            _check_arguments(text, arguments)
-            statements = tuple(with_counts(statement, text, arguments) for statement in statements)
+        with stopping(timeout, self._cancelled):
+            statements = parse_script(text)
+            if arguments or "$" in text:
+                _check_arguments(text, arguments)
+                statements = tuple(with_counts(statement, text, arguments) for statement in statements)
         run = self._told_of if self._state.progress else self._statement
         for statement in statements:
             self._state.versions.before_statement()
             try:
-                result = run(statement, text, arguments, timeout)
+                with stopping(timeout, self._cancelled):
+                    result = run(statement, text, arguments, timeout)
             except BaseException as error:
                 self._state.versions.after_failure()
                 if isinstance(error, QueryTimeout):
