@@ -35,6 +35,7 @@ _OPAQUE = "json_execute_serialized_sql"
 """The function that runs statements nobody can read."""
 
 _TABLES = "the tables of graphdb are closed to SQL that writes"
+_TEMPORARY = f"temporary tables and views whose names begin with '{SCHEMA}' are graphdb's own"
 _HINT = (
     "patterns with CREATE, SET and DELETE, LOAD and PREFIX change the graph; to read these tables in SQL that writes, "
     "name them after FROM or JOIN"
@@ -90,7 +91,7 @@ def authorize(sql: str, home: str) -> None:
             raise AccessError(_TABLES, text=sql, position=token.position, hint=_HINT)
 
 
-def authorize_name(parts: Sequence[str]) -> None:
+def authorize_name(parts: Sequence[str], temporary: bool = False) -> None:
     """Check the name of a table that is made, part by part.
 
     Raises
@@ -100,6 +101,8 @@ def authorize_name(parts: Sequence[str]) -> None:
     """
     if any(part.lower() == SCHEMA for part in parts[:-1]):
         raise AccessError(_TABLES, hint="give it a name of its own")
+    if (temporary or parts[0].lower() == "temp") and parts[-1].lower().startswith(SCHEMA):
+        raise AccessError(_TEMPORARY, hint="give it another name")
 
 
 def authorize_path(schemas: Sequence[str]) -> None:
@@ -143,12 +146,7 @@ def _refuse_shadows(sql: str, tokens: list[_Token]) -> None:
         )
     temporary = adverbs & {"TEMP", "TEMPORARY"} or (len(parts) > 1 and parts[0].word.lower() == "temp")
     if temporary and name.word.lower().startswith(SCHEMA):
-        raise AccessError(
-            f"temporary tables and views whose names begin with '{SCHEMA}' are graphdb's own",
-            text=sql,
-            position=name.position,
-            hint="give it another name",
-        )
+        raise AccessError(_TEMPORARY, text=sql, position=name.position, hint="give it another name")
 
 
 def _refuse_databases(sql: str, tokens: list[_Token], home: str) -> None:

@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from graphdb.calls import Calls
@@ -86,8 +87,8 @@ class Connection:
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
             self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
-            if untrusted:  # but what a load sets, which only concerns how rows are stored
-                self.raw.execute("SET allowed_configs = ['disabled_compression_methods']")
+            if untrusted:  # but what loads and results set: how rows are stored, and shown
+                self.raw.execute("SET allowed_configs = ['disabled_compression_methods', 'TimeZone']")
                 self.raw.execute("SET lock_configuration = true")
         except duckdb.Error as error:
             raise _opening(path, error) from None
@@ -171,9 +172,20 @@ class Connection:
                         self.raw.unregister(name)
 
     def temporary(self) -> str:
-        """Return a fresh name for a view or temporary table of ours."""
+        """Return a fresh name for a view or temporary table of ours, which no table of the user's has."""
         self._temporary += 1
-        return f"_graphdb_{self._temporary}"
+        return f"{OURS}{self._temporary}"
+
+    def former(self) -> Connection:
+        """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
+        other = copy(self)
+        with self.guard() as raw:
+            other.raw = raw.cursor()
+            other.raw.execute("BEGIN TRANSACTION READ ONLY")
+            other.raw.execute("SELECT txid_current()").fetchall()  # DuckDB begins it with the first statement
+        other.deadline = None
+        _OPEN.add(other)
+        return other
 
     def check_open(self) -> None:
         """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
@@ -191,6 +203,9 @@ class Connection:
             self.closed = True
             self.raw.close()
 
+
+OURS = f"_graphdb_{os.urandom(6).hex()}_"
+"""What the names of temporary views and tables begin with that SQL of users could see: nobody guesses it."""
 
 _OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
 """All that are open in this process."""

@@ -1,29 +1,27 @@
 """What is open: the connection, the catalog, the state of names and data that statements see, and who else sees it.
 
-Results live here too: an open database is the home that turns their ids into what people read.
+What results read of it is in :mod:`graphdb.versions`.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from graphdb.authorizer import authorize_name, authorize_path
+from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
 from graphdb.errors import AccessError, GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
+from graphdb.stopping import stopping
+from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from graphdb.candidates import Snapshot
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
     from graphdb.storage.verify import Macros
-    from graphdb.values import Column
 
 _OPEN: WeakSet[State] = WeakSet()
 """All open databases of this process: two may have the same file."""
@@ -40,7 +37,7 @@ _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
 class State:
-    """An open file with all that is derived from it; see :class:`graphdb.result.Home` for what results need.
+    """An open file with all that is derived from it.
 
     Parameters
     ----------
@@ -83,6 +80,8 @@ class State:
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
+        self.versions = Versions(self)
+        """What results read."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
@@ -125,6 +124,7 @@ class State:
             self.forget()
             if self._macros is not None:
                 self._macros.close()
+            self.versions.close()
             self.connection.close()
 
     def interrupt(self) -> None:
@@ -133,7 +133,9 @@ class State:
         if not self.connection.closed:
             self.connection.raw.interrupt()
 
-    def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
+    def load(
+        self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
+    ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
         from graphdb.storage.loaders.load import load, names_files
@@ -143,8 +145,9 @@ class State:
         held = Held(degrees=self.degrees())
         with self.at_home(), self.connection.guard() as raw:
             self.cancelled.clear()
+            self.versions.before_write()
             try:
-                with watching(self.progress if progress is None else progress) as told:
+                with stopping(timeout), watching(self.progress if progress is None else progress) as told:
                     report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
@@ -327,6 +330,10 @@ class State:
             found = problem(raw)
         return error if found is None else damaged(found)
 
+    def version(self) -> Version:
+        """What a result of now reads: see :mod:`graphdb.versions`."""
+        return self.versions.current()
+
     def set_differently(self) -> None:
         """Drop what depends on DuckDB's settings."""
         if self._lazy_snapshot is not None:
@@ -337,59 +344,3 @@ class State:
         self.forget()
         self._lazy_catalog = None
         self._verified = False
-
-    # --- the home of results
-
-    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
-        """Return a result's table as a user of SQL sees it."""
-        from graphdb import hydrate
-        from graphdb.presented import presented
-
-        with self.diagnosed(), self.hold(), self.at_home():
-            found = hydrate.presented(self.snapshot(), table, columns)
-            if found is not None:
-                return found
-            view = self.connection.temporary()
-            with self.connection.view(view, table):
-                return self.connection.arrow(presented(view, columns))
-
-    def store(self, table: pa.Table, name: str, replace: bool) -> int:
-        """Keep a table in the database under ``name``; return its number of rows."""
-        with self.hold():
-            view = self.connection.temporary()
-            parts = name.split(".")
-            authorize_name(parts)
-            target = ".".join(map(quoted, parts))
-            with self.connection.view(view, table):
-                self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
-        return int(table.num_rows)
-
-    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.diagnosed(), self.hold(), self.at_home():
-            return hydrate.nodes(self.snapshot(), ids)
-
-    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.diagnosed(), self.hold(), self.at_home():
-            return hydrate.terms(self.snapshot(), ids)
-
-    def described(self, labels: Iterable[int]) -> bool:
-        """Whether edges of some labels may have properties."""
-        return not self.snapshot().edges.described.isdisjoint(labels)
-
-    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
-        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-        from graphdb import hydrate
-
-        with self.diagnosed(), self.hold(), self.at_home():
-            return hydrate.facts(self.snapshot(), edges)
-
-    def written(self, labels: Iterable[int]) -> list[str]:
-        """Return edge labels as a user would write them."""
-        with self.diagnosed():
-            return list(map(self.names().edge_name, labels))
