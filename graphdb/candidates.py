@@ -29,7 +29,8 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
-from graphdb.storage.arrow import numbers, strings
+from graphdb.stopping import checked
+from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import term_counts
@@ -196,7 +197,7 @@ class Candidates:
             case ast.LabelAnd():
                 return reduce(both, map(self._members, labels.operands))
             case ast.LabelOr():
-                return reduce(np.union1d, map(self._members, labels.operands))
+                return reduce(np.union1d, map(self._members, checked(labels.operands, 16)))
             case ast.LabelNot():
                 return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
             case ast.LabelAny():
@@ -437,10 +438,7 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
 
 def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
     """Make the written names visible to SQL."""
-    import pyarrow as pa
-
-    ids, spelled = list(names.spellings), list(names.spellings.values())
-    raw.register(NAMES_VIEW, pa.table({"id": numbers(np.array(ids, np.int64)), "name": strings(spelled)}))
+    raw.register(NAMES_VIEW, names_table(names.spellings))
 
 
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:

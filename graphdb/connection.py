@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from graphdb import regular
@@ -167,6 +168,17 @@ class Connection:
         """Return a fresh name for a view or temporary table of ours."""
         self._temporary += 1
         return f"_graphdb_{self._temporary}"
+
+    def former(self) -> Connection:
+        """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
+        other = copy(self)
+        with self.guard() as raw:
+            other.raw = raw.cursor()
+            other.raw.execute("BEGIN TRANSACTION READ ONLY")
+            other.raw.execute("SELECT txid_current()").fetchall()  # DuckDB begins it with the first statement
+        other.deadline = None
+        _OPEN.add(other)
+        return other
 
     def check_open(self) -> None:
         """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""

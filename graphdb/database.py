@@ -301,7 +301,7 @@ class Database:
         with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
             state.cancelled.clear()
             state.catalog()
-            return to_networkx(raw, self.prefixes(), lambda ids: state.terms(ids)(), graphs)
+            return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
     @property
     def progress(self) -> Progress | bool | None:

@@ -1,13 +1,13 @@
 """What is open: the connection, the catalog, the state of names and data that statements see, and who else sees it.
 
-Results live here too: an open database is the home that turns their ids into what people read.
+What results read of it is in :mod:`graphdb.versions`.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -18,19 +18,15 @@ from graphdb.errors import GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
 from graphdb.stopping import stopping
+from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from graphdb.candidates import Snapshot
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
-    from graphdb.values import Column
 
 _OPEN: WeakSet[State] = WeakSet()
 """All open databases of this process: two may have the same file."""
@@ -39,7 +35,7 @@ _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
 class State:
-    """An open file with all that is derived from it; see :class:`graphdb.result.Home` for what results need.
+    """An open file with all that is derived from it.
 
     Parameters
     ----------
@@ -78,6 +74,8 @@ class State:
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
+        self.versions = Versions(self)
+        """What results read."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
@@ -101,6 +99,7 @@ class State:
         """Close the file."""
         if not self.connection.closed:
             self.forget()
+            self.versions.close()
             self.connection.close()
 
     def interrupt(self) -> None:
@@ -119,6 +118,7 @@ class State:
         held = Held(degrees=self.degrees())
         with self.at_home(), self.connection.guard() as raw:
             self.cancelled.clear()
+            self.versions.before_write()
             try:
                 with stopping(timeout), watching(self.progress if progress is None else progress) as told:
                     report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
@@ -253,6 +253,10 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    def version(self) -> Version:
+        """What a result of now reads: see :mod:`graphdb.versions`."""
+        return self.versions.current()
+
     def set_differently(self) -> None:
         """Drop what depends on DuckDB's settings."""
         if self._lazy_snapshot is not None:
@@ -262,56 +266,3 @@ class State:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
         self._lazy_catalog = None
-
-    # --- the home of results
-
-    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
-        """Return a result's table as a user of SQL sees it."""
-        from graphdb import hydrate
-        from graphdb.presented import presented
-
-        with self.hold(), self.at_home():
-            found = hydrate.presented(self.snapshot(), table, columns)
-            if found is not None:
-                return found
-            view = self.connection.temporary()
-            with self.connection.view(view, table):
-                return self.connection.arrow(presented(view, columns))
-
-    def store(self, table: pa.Table, name: str, replace: bool) -> int:
-        """Keep a table in the database under ``name``; return its number of rows."""
-        with self.hold():
-            view = self.connection.temporary()
-            target = ".".join(quoted(part) for part in name.split("."))
-            with self.connection.view(view, table):
-                self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
-        return int(table.num_rows)
-
-    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.nodes(self.snapshot(), ids)
-
-    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.terms(self.snapshot(), ids)
-
-    def described(self, labels: Iterable[int]) -> bool:
-        """Whether edges of some labels may have properties."""
-        return not self.snapshot().edges.described.isdisjoint(labels)
-
-    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
-        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.facts(self.snapshot(), edges)
-
-    def written(self, labels: Iterable[int]) -> list[str]:
-        """Return edge labels as a user would write them."""
-        return list(map(self.names().edge_name, labels))

@@ -28,6 +28,7 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
+from graphdb.stopping import check_stop
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 
@@ -46,6 +47,7 @@ class Compiler:
 
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
+        check_stop()
         of_lists = lists.COMPILED.get(type(node))
         if of_lists is not None:
             return of_lists(self, node)
