@@ -352,15 +352,25 @@ class Match:
                 yield from self._chosen(row, [name for name, _ in edges], choices)
 
     def _chosen(self, row: Row, names: list[str], choices: list[list[Edge]]) -> Iterator[Row]:
-        """Yield a row for each choice among parallel edges."""
-        if all(len(choice) == 1 for choice in choices):
-            chosen = [choice[0] for choice in choices]
-            if not self._distinct_edges or len(set(chosen)) == len(chosen):
-                yield {**row, **dict(zip(names, chosen, strict=True))}
-            return
-        for product in itertools.product(*choices):
-            if not self._distinct_edges or len(set(product)) == len(product):
-                yield {**row, **dict(zip(names, product, strict=True))}
+        """Yield a row for each choice among parallel edges: edge by edge, so that two alike end a choice at once."""
+        chosen: list[Edge] = []
+        under_way = [iter(choices[0])] if choices else []
+        if not choices:
+            yield row
+        while under_way:
+            for edge in self.context.stepped(under_way[-1]):
+                if not self._distinct_edges or edge not in chosen:
+                    chosen.append(edge)
+                    break
+            else:
+                under_way.pop()
+                del chosen[-1:]
+                continue
+            if len(chosen) < len(choices):
+                under_way.append(iter(choices[len(chosen)]))
+                continue
+            yield {**row, **dict(zip(names, chosen, strict=True))}
+            chosen.pop()
 
     def _plan(self, part: _Part, wanted: dict[str, Any]) -> Any:
         pushed = [condition for name in part.nodes for condition in self._pushed.get(name, [])]
