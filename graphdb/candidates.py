@@ -29,6 +29,7 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
+from graphdb.stopping import checked
 from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
@@ -196,7 +197,7 @@ class Candidates:
             case ast.LabelAnd():
                 return reduce(both, map(self._members, labels.operands))
             case ast.LabelOr():
-                return reduce(np.union1d, map(self._members, labels.operands))
+                return reduce(np.union1d, map(self._members, checked(labels.operands, 16)))
             case ast.LabelNot():
                 return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
             case ast.LabelAny():

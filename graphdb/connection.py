@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from graphdb import regular
 from graphdb.calls import Calls
 from graphdb.errors import AccessError, ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
 
@@ -313,6 +314,8 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
         )
     if not ours:
         return ExecutionError(told)
+    if isinstance(error, duckdb.InvalidInputException) and (fault := regular.fault_in(told)) is not None:
+        return fault
     for pattern, plainer, hint in _PLAINER:
         if re.search(pattern, told, re.I):
             return ExecutionError(plainer, hint=hint)
