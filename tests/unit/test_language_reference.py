@@ -13,7 +13,7 @@ import graphdb
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "language"
 PAGES = sorted(path.stem for path in REFERENCE.glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-LINK = re.compile(r"\]\(([^)#:]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#:]+)")
 
 
 @pytest.mark.parametrize("page", PAGES)
