@@ -117,6 +117,16 @@ _EQUAL_IF_SAME = frozenset(MEMBERS) - {Base.FLOAT} | {Base.NODE, Base.EDGE}
 """Types whose values are equal if DuckDB takes them for the same: no NaN, and nothing within which types may differ."""
 
 
+_LONG = 100
+"""Items of a list from which on values are looked up in it, rather than compared with each."""
+
+
+def _is_long(c: Compiler, node: ast.Expression) -> bool:
+    """Whether a list is long, as far as the text and the parameters say."""
+    given = c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
+    return isinstance(given, list | tuple) and len(given) >= _LONG
+
+
 def _in(c: Compiler, node: ast.In) -> Typed:
     item = c.compile(node.item)
     collection = c.compile(node.collection)
@@ -127,6 +137,10 @@ def _in(c: Compiler, node: ast.In) -> Typed:
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
+    if _is_long(c, node.collection) and item.type.base is not Base.NULL:
+        if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
+            raise NotSupportedError("each value with each of a long list would be compared in SQL")
+        return Typed(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
 
     def test(value: Typed) -> Typed:
         if isinstance(node.collection, ast.ListLiteral):
