@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls
+from graphdb.embed import caller_tables, cypher_calls, is_vacuum
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -493,9 +493,13 @@ class Statements:
         """Run SQL; see :meth:`graphdb.database.Database.sql`."""
         started = time.perf_counter()
         table: pa.Table | None = None
+        message = None
         with ExitStack() as stack:
             for statement in self._statements(text):
                 self._state.versions.before_statement()
+                if is_vacuum(statement):
+                    message, table = str(self._state.vacuum(timeout)), None
+                    continue
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
@@ -509,7 +513,7 @@ class Statements:
             self._state.version(),
             table,
             elapsed=time.perf_counter() - started,
-            message=None if table is not None else "done",
+            message=message or (None if table is not None else "done"),
         )
 
     def _cypher(self, text: str, timeout: float | None) -> Result:
