@@ -48,9 +48,11 @@ from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
 from graphdb.stopping import stopping
+from graphdb.storage import timetz
 from graphdb.versions import Version
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
@@ -531,7 +533,7 @@ class Statements:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
-                table = relation.to_arrow_table() if relation is not None else None
+                table = _table_of(relation) if relation is not None else None
         except BaseException:  # a transaction that did not end well may be no more
             self._state.versions.after_failure()
             self._state.forget()
@@ -544,6 +546,21 @@ class Statements:
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
+
+
+def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """Return the rows of a SQL query, times with their offsets."""
+    zoned = [i for i, type in enumerate(relation.types) if str(type) == timetz.SQL]
+    if not zoned:
+        return relation.to_arrow_table()
+    chosen = [
+        f"{timetz.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"  # names may be the same
+        for i, name in enumerate(relation.columns)
+    ]
+    table = relation.project(", ".join(chosen)).to_arrow_table()
+    for i in zoned:
+        table = table.set_column(i, table.column_names[i], timetz.of_parts(table.column(i)))
+    return table
 
 
 class _Later:
