@@ -35,6 +35,9 @@ A negative number is no id: it stands for the default graph."""
 STATISTICS = {"edge_label": ("id",), "vertex_label": ("id",), "degree": ("label",), "label_pair": ("label", "class")}
 """Tables of what is counted of ids: their rows are no reason to keep a term."""
 
+_OTHERS = {"meta": ("key",), "prefix": ("prefix",), "source": ("id",)}
+"""Tables without ids of terms."""
+
 _LEAST = 10_000
 """Terms up to which a load reclaims nothing."""
 
@@ -106,7 +109,8 @@ def is_sparse(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def compact(connection: duckdb.DuckDBPyConnection) -> None:
     """Write all tables again, in the caller's transaction, as they are: DuckDB takes the first blocks that are free."""
-    for table, columns in (REFERENCES | dict.fromkeys(_DICTIONARY, ("id",))).items():
+    sorted_by = REFERENCES | STATISTICS | dict.fromkeys(_DICTIONARY, ("id",)) | _OTHERS
+    for table, columns in sorted_by.items():
         _rewrite(connection, table, f"FROM _graphdb.{table}", columns)
 
 
