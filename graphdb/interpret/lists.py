@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _in(c: Compiler, node: ast.In) -> Evaluate:
-    item, collection = c.compile(node.item), c.compile(node.collection)
+    item, collection, valued = c.compile(node.item), c.compile(node.collection), c.context.valued
 
     def member(row: Row) -> Answer:
         values = collection(row)
@@ -24,7 +24,7 @@ def _in(c: Compiler, node: ast.In) -> Evaluate:
             return None
         if not isinstance(values, list):
             raise c.error(node.collection, f"IN needs a list, found {type_name(values)}")
-        return any_of(equals, item(row), Several(values))
+        return any_of(equals, valued(item(row)), Several(map(valued, values)))
 
     return member
 
