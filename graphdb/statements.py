@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
@@ -398,6 +399,7 @@ class Statements:
         current: tuple[str, ...],
     ) -> str:
         parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        authorize_name(parts, statement.temporary)
         name = ".".join(quoted(part) for part in parts)
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
@@ -497,6 +499,7 @@ class Statements:
         table: pa.Table | None = None
         with ExitStack() as stack:
             for statement in self._statements(text):
+                authorize(statement, self._state.database)
                 self._state.versions.before_statement()
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
@@ -504,8 +507,9 @@ class Statements:
                     rows = self._cypher(call.text, timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
-                for name, data in caller_tables(self._state.connection, sql).items():
-                    stack.enter_context(self._state.connection.view(name, data))
+                if not self._state.untrusted:
+                    for name, data in caller_tables(self._state.connection, sql).items():
+                        stack.enter_context(self._state.connection.view(name, data))
                 table = self._execute(sql, timeout)
         return Result(
             self._state.version(),
@@ -539,8 +543,9 @@ class Statements:
             self._state.rolled_back()
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
-        if first == "USE" or (first == "SET" and _PATH.search(sql)):
+        if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
+            self._state.check_path()
         return table
 
 

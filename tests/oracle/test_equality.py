@@ -73,8 +73,8 @@ def equals(left: object, right: object) -> bool:
 @pytest.fixture(scope="module", params=range(min(MORE, 5)))
 def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, ...]]:
     """A database, and by vertex the value of ``v`` (of all types) and of ``w`` (of numbers alone)."""
-    dice = random.Random(request.param)
-    chosen = [(dice.choice(LITERALS), dice.choice([*LITERALS[:4], *LITERALS[6:17]])) for _ in range(14)]
+    dice = random.Random(request.param + 1)
+    chosen = [(dice.choice(LITERALS), dice.choice([*LITERALS[:4], *LITERALS[6:17]])) for _ in range(20)]
     lines = [f"@prefix xsd: <{XSD}> ."]
     for i, ((v, _), (w, _)) in enumerate(chosen):
         lines.append(f"<urn:x:n{i}> a <urn:x:N> ; <urn:x:id> {i} ; <urn:x:v> {v} ; <urn:x:w> {w} .")
