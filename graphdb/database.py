@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Budget, cores
 from graphdb.errors import GraphDBError, NotSupportedError
+from graphdb.foreign import own_error, own_errors
 from graphdb.progress import Progress, watching
 from graphdb.state import State
 from graphdb.storage.scratch import EXPORTED, SPILLED, sweep
@@ -151,17 +152,27 @@ class Database:
         GraphDBError
             With the place in the text, and what would be right.
         """
-        with self._state.hold():
-            return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+        try:
+            with self._state.hold(timeout):
+                return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+        except GraphDBError:
+            raise
+        except Exception as error:  # not a decorator: that would cost repeated counts some of their microseconds
+            own = own_error(error, text)
+            if own is None:
+                raise
+            raise own from error
 
+    @own_errors
     def sql(self, text: str, timeout: float | None = None) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.hold():
-            return self._statements().sql(text, timeout)
+        with self._state.hold(timeout):
+            return self._statements().run_sql(text, timeout)
 
+    @own_errors
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
         """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
 
@@ -183,6 +194,7 @@ class Database:
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
 
+    @own_errors
     def load(
         self,
         data: Any,
@@ -230,6 +242,7 @@ class Database:
         with self._state.hold():
             return self._state.load(data, options, progress)
 
+    @own_errors
     def export(
         self,
         path: str | os.PathLike[str],
@@ -277,6 +290,7 @@ class Database:
             with watching(state.progress if progress is None else progress) as told:
                 return export(raw, path, format, prefixes, graphs, told, state.spill, idle)
 
+    @own_errors
     def to_networkx(self, *, graphs: str | Sequence[str] | None = None) -> Any:
         """Return the graph as a ``networkx.MultiDiGraph``: see :func:`graphdb.storage.writers.networks.to_networkx`.
 
@@ -299,7 +313,7 @@ class Database:
         self._state.progress = told
 
     def interrupt(self) -> None:
-        """Stop what another thread runs on this database; there it ends with an error."""
+        """Stop what another thread runs on this database: it ends there with a `QueryInterrupted`."""
         self._state.interrupt()
 
     # --- what the database holds
@@ -332,7 +346,10 @@ class Database:
         return [name for (name,) in rows]
 
     def close(self) -> None:
-        """Close the database; what was taken out of results stays usable, the rest of them does not."""
+        """Close the database; what was taken out of results stays usable, the rest of them does not.
+
+        What another thread runs is stopped first, and a transaction that is open is rolled back.
+        """
         self._state.close()
 
     def __enter__(self) -> Database:

@@ -93,11 +93,12 @@ class MatchRun:
         """What the match reported, once it ran."""
 
     def __enter__(self) -> Self:
-        self._snapshot.connection.deadline = self._deadline
+        self._time_limit = self._snapshot.connection.within(self._left())
+        self._time_limit.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._snapshot.connection.deadline = None
+        self._time_limit.__exit__(None, None, None)
         if self._lazy_stack is not None:
             self._lazy_stack.close()
 

@@ -5,16 +5,14 @@ Results live here too: an open database is the home that turns their ids into wh
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import GraphDBError, StorageError
+from graphdb.errors import QueryTimeout, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
 
@@ -29,11 +27,9 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.transactions import Atomic
     from graphdb.values import Column
 
-_OPEN: WeakSet[State] = WeakSet()
-"""All open databases of this process: two may have the same file."""
-_OPEN_LOCK = threading.Lock()
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
@@ -68,13 +64,16 @@ class State:
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
-        self.cancelled = threading.Event()
-        """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
+        self.cancelled = self.connection.cancelled
+        """Set to stop the statement that runs."""
+        self.transactions = self.connection.transactions
+        self.transactions.on_rollback = self.rolled_back
+        self.transactions.on_end = self._transaction_ended
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.moved = False
@@ -83,30 +82,91 @@ class State:
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
-        self._stale = False
+        self._version = self.connection.file.version
+        """The version of the file that memory holds; see :class:`graphdb.open_files.OpenFile`."""
+        self._wrote = False
+        """Whether the user's transaction has changed the graph."""
         self._database = self.connection.rows("SELECT current_database()")[0][0]
-        with _OPEN_LOCK:
-            _OPEN.add(self)
 
-    def hold(self) -> threading.RLock:
-        """Return the lock to hold while a statement runs; raise if the database is closed."""
-        self.connection.check_open()
-        if self._stale:
-            with self.connection.lock:
-                self.forget()
-        return self.connection.lock
+    def hold(self, timeout: float | None = None) -> threading.RLock:
+        """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
+
+        Raises
+        ------
+        StorageError
+            The database is closed.
+        QueryTimeout
+            Others held the lock for ``timeout`` seconds.
+        """
+        connection = self.connection
+        lock = connection.lock
+        connection.check_open()
+        if lock._is_owned():  # type: ignore[attr-defined]  # part of a statement
+            return lock
+        if timeout is not None:
+            if not lock.acquire(timeout=max(timeout, 0.0)):
+                raise QueryTimeout(f"the statement waited longer than its timeout of {timeout:g} s for another one")
+            lock.release()
+        if connection.unsettled or self._version != connection.file.version:
+            with lock:
+                if connection.unsettled:
+                    connection.settle()
+                if self._version != connection.file.version and not self.transactions.by_user:
+                    self.forget()
+        return lock
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what another thread runs is stopped first."""
         if not self.connection.closed:
-            self.forget()
             self.connection.close()
+            self.connection.file.leave(self)
+            self._lazy_snapshot = self._lazy_degrees = self._former = None
+            self.prepared.clear()
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
-        self.cancelled.set()
-        if not self.connection.closed:
-            self.connection.raw.interrupt()
+        self.connection.interrupt()
+
+    def writing(self) -> Atomic:
+        """Return a context manager for a statement that changes the graph: all of it is written, or nothing.
+
+        Memory is to be told of the changes within it (:meth:`changed`); it drops what it holds if they are rolled back.
+
+        Raises
+        ------
+        ExecutionError, StorageError
+            See :meth:`admit`.
+        """
+        self.admit()
+        return self.transactions.atomic()
+
+    def admit(self) -> None:
+        """Let a statement change the graph.
+
+        Raises
+        ------
+        ExecutionError
+            The user's transaction has failed.
+        StorageError
+            Another connection of this process to the same file is in the way.
+        """
+        transactions, file = self.transactions, self.connection.file
+        transactions.check()
+        if transactions.by_user and file.version != self._version:
+            raise StorageError(
+                "another connection of this process has changed the graph since this transaction began",
+                hint="ROLLBACK, and run it again",
+            )
+        file.enter(self, until_it_ends=transactions.by_user)
+
+    def _transaction_ended(self) -> None:
+        """The user's transaction was committed or rolled back."""
+        file = self.connection.file
+        if self._wrote and not self.transactions.failed:
+            file.version += 1
+            self._version = file.version
+        self._wrote = False
+        file.leave(self)
 
     def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
@@ -114,18 +174,10 @@ class State:
         from graphdb.storage.loaders.load import load
 
         held = Held(degrees=self.degrees())
-        with self.at_home(), self.connection.guard() as raw:
-            self.cancelled.clear()
-            try:
-                with watching(self.progress if progress is None else progress) as told:
-                    report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
-            except GraphDBError:
-                raise  # nothing was kept, so nothing that was derived is stale
-            except BaseException:
-                self.changed()
-                raise
-            self.changed((report.changes,))
-        return report
+        watched = watching(self.progress if progress is None else progress)
+        with self.at_home(), self.connection.guard() as raw, watched as told:
+            self.admit()
+            return load(raw, self.catalog(), data, options, told, self.connection.check, held, self.changed)
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed.
@@ -138,8 +190,9 @@ class State:
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         if self._lazy_catalog is None:
+            self.transactions.check()
             with self.connection.guard() as raw:
-                catalog = Catalog(raw)
+                catalog = Catalog(raw, self.transactions)
                 if not catalog.exists():
                     if self.read_only:
                         raise StorageError(
@@ -165,7 +218,7 @@ class State:
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         with self.connection.guard() as raw:
-            catalog = Catalog(raw)
+            catalog = Catalog(raw, self.transactions)
             if not catalog.exists():
                 return None
             found = catalog.unfinished()
@@ -183,6 +236,7 @@ class State:
         if self._lazy_snapshot is None:
             from graphdb.candidates import take_snapshot
 
+            self.transactions.check()
             self._lazy_snapshot = take_snapshot(
                 self.connection,
                 self.catalog(),
@@ -208,36 +262,48 @@ class State:
 
     @contextmanager
     def _visiting(self) -> Iterator[tuple[str, ...]]:
+        import duckdb
+
         ((database, schema, path),) = self.connection.rows(
             "SELECT current_database(), current_schema(), current_setting('search_path')"
         )
-        with self.connection.guard() as raw:
+        raw, leftovers = self.connection.raw, self.transactions.leftovers
+
+        def back() -> None:
+            if path:
+                raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
+            else:
+                raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+        leftovers.append(back)
+        with self.connection.guard():
             raw.execute(f"USE {quoted(self._database)}.main")
         try:
             yield (database, schema)
         finally:
-            with self.connection.guard() as raw:
-                if path:
-                    raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
-                else:
-                    raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+            with suppress(duckdb.TransactionException):  # an error has aborted the transaction
+                back()
+                leftovers.remove(back)
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
-        """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`."""
+        """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`.
+
+        It is called within the transaction, before its end: so what memory holds is never older than the file.
+        """
         self.forget(changes)
-        if self.path != ":memory:":
-            with _OPEN_LOCK:
-                others = [other for other in _OPEN if other is not self and not other.connection.closed]
-            for other in others:
-                if os.path.realpath(other.path) == os.path.realpath(self.path):
-                    other._stale = True
+        if self.transactions.by_user:
+            self._wrote = True
+        else:
+            self.connection.file.version += 1
+            self._version = self.connection.file.version
 
     def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived from names and data, because they changed.
 
         Where all changes are known (none is None), the next snapshot takes over what they leave as it is.
         """
-        self._stale = False
+        if not self.transactions.by_user:
+            self._version = self.connection.file.version
         if self._lazy_snapshot is not None:
             self._former = (self._lazy_snapshot, [])
         if self._lazy_degrees is not None:
@@ -246,6 +312,7 @@ class State:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:
                 self._former[0].properties.drop()
+                self._former[0].edges.drop()
                 self._former = None
         self._lazy_snapshot = None
         self.prepared.clear()
@@ -259,6 +326,7 @@ class State:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
         self._lazy_catalog = None
+        self._wrote = False
 
     # --- the home of results
 

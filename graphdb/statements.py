@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls
+from graphdb.embed import caller_tables, cypher_calls, first_word
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -85,8 +85,6 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
-        if self._cancelled.is_set():
-            self._cancelled.clear()
         result = None
         statements = parse_script(text)
         if arguments or "$" in text:
@@ -95,15 +93,24 @@ class Statements:
         run = self._told_of if self._state.progress else self._statement
         for statement in statements:
             try:
-                result = run(statement, text, arguments, timeout)
-            except QueryTimeout:
-                raise QueryTimeout(
-                    f"the statement ran longer than its timeout of {timeout:g} s",
-                    hint="give it more time, or ask for less with LIMIT",
-                ) from None
+                if timeout is None:
+                    result = run(statement, text, arguments, timeout)
+                else:
+                    with self._state.connection.within(timeout):
+                        result = run(statement, text, arguments, timeout)
+            except QueryTimeout as error:
+                raise _late(error, timeout) from None
             except ExecutionError as error:
                 raise placed(error, text) from None
         return Result(self._state, None) if result is None else result
+
+    def run_sql(self, text: str, timeout: float | None) -> Result:
+        """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
+        try:
+            with self._state.connection.within(timeout):
+                return self.sql(text, timeout)
+        except QueryTimeout as error:
+            raise _late(error, timeout) from None
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -128,6 +135,19 @@ class Statements:
     ) -> Result:
         if isinstance(statement, ast.Sql):
             return self.sql(statement.text, timeout)
+        transactions = self._state.transactions
+        if not transactions.by_user:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        transactions.check()
+        try:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        except BaseException:
+            transactions.look()
+            raise
+
+    def _pattern_statement(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
         started = time.perf_counter()
         with self._state.at_home() as current:
             match statement:
@@ -157,9 +177,10 @@ class Statements:
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
                     return Result(self._state, lines.to_table(), elapsed=time.perf_counter() - started, verbatim=True)
                 case ast.Prefix():
-                    with self._state.connection.guard():
+                    with self._state.connection.guard(), self._state.writing():
+                        self._state.transactions.touch()
                         self._state.catalog().set_prefix(statement.name, statement.iri)
-                    self._state.changed()
+                        self._state.changed()
                     message = f"prefix {statement.name}: is <{statement.iri}>"
                 case ast.Load():
                     report = self._load(statement)
@@ -478,7 +499,12 @@ class Statements:
         started = time.perf_counter()
         table: pa.Table | None = None
         with ExitStack() as stack:
-            for statement in self._statements(text):
+            for statement, kind in self._statements(text):
+                if kind == "TRANSACTION":
+                    self._transaction(statement)
+                    table = None
+                    continue
+                self._state.transactions.check()
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
@@ -497,28 +523,57 @@ class Statements:
         statements = parse_script(text)
         if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
+        if any(isinstance(statement, ast.Composite) and statement.writes for statement in statements):
+            raise NotSupportedError(
+                "cypher in SQL only reads", text=text, position=0, hint="run the statement that writes by itself"
+            )
         return self.run(text, {}, timeout)
 
-    def _statements(self, text: str) -> list[str]:
+    def _statements(self, text: str) -> list[tuple[str, str]]:
+        """Return the statements of a text, and of which kind each is, by DuckDB's name."""
         with self._state.connection.guard(ours=False) as raw:
-            return [statement.query for statement in raw.extract_statements(text)]
+            return [(statement.query, statement.type.name) for statement in raw.extract_statements(text)]
+
+    def _transaction(self, sql: str) -> None:
+        """Begin or end the user's transaction."""
+        connection, transactions = self._state.connection, self._state.transactions
+
+        def run() -> None:
+            with connection.guard(ours=False) as raw:
+                raw.execute(sql).fetchall()
+
+        word = first_word(sql)
+        if word in ("BEGIN", "START"):
+            transactions.begin(run)
+        elif word in ("COMMIT", "END"):
+            transactions.commit(run)
+        else:
+            transactions.rollback(run)
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
                 table = relation.to_arrow_table() if relation is not None else None
-        except BaseException:  # a transaction that did not end well may be no more
-            self._state.forget()
+        except BaseException:
+            self._state.transactions.look()
             raise
-        first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
-        if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
-            self._state.rolled_back()
+        first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
         if first == "USE" or (first == "SET" and _PATH.search(sql)):
             self._state.moved = True
         return table
+
+
+def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:
+    """Return the error of a statement that ran out of time, with the time that it had."""
+    if timeout is None:
+        return error
+    return QueryTimeout(
+        f"the statement ran longer than its timeout of {timeout:g} s",
+        hint="give it more time, or ask for less with LIMIT",
+    )
 
 
 class _Later:
