@@ -1,7 +1,7 @@
 """Errors of others as ours: what libraries and the system raise leaves the package as a :class:`GraphDBError`.
 
 What is converted is what a user's input or machine can bring about; a defect of ours (`KeyError`, `AssertionError` …)
-stays what it is.
+stays what it is, and so does what a function of the caller's raises.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from graphdb.connection import failure
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, ParameterError, ParseError, StorageError
+from graphdb.progress import CALLERS_OWN
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,6 +23,8 @@ def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
     """Return an error as one of ours, which names the place in a statement's text where it can; None for a defect."""
     if isinstance(error, GraphDBError):
         return error
+    if hasattr(error, CALLERS_OWN):
+        return None
     if isinstance(error, UnicodeError):
         return _unicode(error, text)
     if isinstance(error, RecursionError):

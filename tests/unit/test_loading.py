@@ -38,9 +38,9 @@ _:who <ex:age> "abc"^^<{XSD}integer> .
 
 
 def load(
-    connection: Any, catalog: Catalog, data: Any, progress: Any = None, cancel: Any = None, **options: Any
+    connection: Any, catalog: Catalog, data: Any, progress: Any = None, check: Any = None, **options: Any
 ) -> LoadReport:
-    return load_module.load(connection, catalog, data, Options(**options), progress, cancel)
+    return load_module.load(connection, catalog, data, Options(**options), progress, check)
 
 
 class Loaded:
