@@ -17,6 +17,7 @@ from lark.lexer import Lexer
 
 from graphdb.errors import ParseError
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
+from graphdb.stopping import EVERY, check_stop, checked
 
 DEEPEST = 100
 """Brackets that may stand inside each other."""
@@ -55,11 +56,13 @@ def scan(text: str, start: int, end: int) -> list[Token]:
     ParseError
         A character that begins no token, or a string, comment or quoted name that is not closed.
     """
-    tokens = []
+    tokens: list[Token] = []
     match, new = _TOKEN.match, str.__new__
     while start < end and (before := _TRIVIA.match(text, start, end)):
         start = before.end()
     while start < end:
+        if len(tokens) % EVERY == 0:
+            check_stop()
         found = match(text, start, end)
         if found is None:
             raise ParseError(_unreadable(text, start), text=text, position=start)
@@ -127,7 +130,7 @@ class TokenFilter(Lexer):
             return
         look = _Lookahead(source.text, tokens)
         states, stack = parser_state.parse_conf.states, parser_state.state_stack
-        for index, token in enumerate(tokens):
+        for index, token in enumerate(checked(tokens)):  # Lark's own loop reads them, too
             if token.type == "OPERATOR":
                 same = self._same.get(token.value)
                 token.type = same or self._operator(look, index, states[stack[-1]])

@@ -29,7 +29,7 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
-from graphdb.storage.arrow import numbers, strings
+from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import term_counts
@@ -437,10 +437,7 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
 
 def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
     """Make the written names visible to SQL."""
-    import pyarrow as pa
-
-    ids, spelled = list(names.spellings), list(names.spellings.values())
-    raw.register(NAMES_VIEW, pa.table({"id": numbers(np.array(ids, np.int64)), "name": strings(spelled)}))
+    raw.register(NAMES_VIEW, names_table(names.spellings))
 
 
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:

@@ -14,19 +14,18 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from graphdb.calls import Calls
 from graphdb.errors import (
-    INTERRUPTED,
     ExecutionError,
     GraphDBError,
     MemoryLimitError,
-    QueryInterrupted,
-    QueryTimeout,
     StorageError,
 )
 from graphdb.open_files import opened
+from graphdb.stopping import check_stop, deadline, no_limits, stopping
 from graphdb.transactions import ABORTED, Transactions, failed_transaction
 from graphdb.watchdog import WATCHDOG
 
@@ -81,8 +80,8 @@ class Connection:
         self.path = path
         self.closed = False
         self._process = os.getpid()
-        self.deadline: float | None = None
-        """When (by ``time.monotonic``) the statement under way must end: no SQL of it runs longer."""
+        self._deadline: float | None = None
+        """When (by ``time.monotonic``) the work under way must end."""
         self.cancelled = threading.Event()
         """Set to stop the statement under way."""
         self._discarded: list[str] = []
@@ -116,9 +115,9 @@ class Connection:
         """Hold the connection for a piece of work; DuckDB's errors leave it as ours.
 
         ``ours`` says that the SQL is not the user's, who is then not shown it.  After ``timeout`` seconds DuckDB is
-        interrupted and the work ends with :class:`~graphdb.errors.QueryTimeout`; so it is when the statement's
-        :attr:`deadline` comes.  After :meth:`interrupt` it ends with :class:`~graphdb.errors.QueryInterrupted`, after
-        Ctrl-C with `KeyboardInterrupt`.
+        interrupted and the work ends with :class:`~graphdb.errors.QueryTimeout`; so it is at the deadline of the
+        statement (:mod:`graphdb.stopping`).  After :meth:`interrupt` it ends with
+        :class:`~graphdb.errors.QueryInterrupted`, after Ctrl-C with `KeyboardInterrupt`.
         """
         return Guard(self, timeout, ours)
 
@@ -152,6 +151,18 @@ class Connection:
         self._temporary += 1
         return f"_graphdb_{self._temporary}"
 
+    def former(self) -> Connection:
+        """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
+        other = copy(self)
+        with self.guard() as raw:
+            other.raw = raw.cursor()
+            other.raw.execute("BEGIN TRANSACTION READ ONLY")
+            other.raw.execute("SELECT txid_current()").fetchall()  # DuckDB begins it with the first statement
+        other.transactions = Transactions(other.raw)
+        other._discarded, other._depth, other._deadline = [], 0, None
+        _OPEN.add(other)
+        return other
+
     def check_open(self) -> None:
         """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
         if self._process != os.getpid():
@@ -165,15 +176,14 @@ class Connection:
     @property
     def unsettled(self) -> bool:
         """Whether an earlier statement left something to :meth:`settle`; asked where no statement is under way."""
-        return bool(
-            self._discarded or self.deadline is not None or self.transactions.unsettled or self.cancelled.is_set()
-        )
+        return bool(self._discarded or self._depth or self.transactions.unsettled or self.cancelled.is_set())
 
     def settle(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins; can itself be interrupted."""
         import duckdb
 
-        self.deadline = None
+        no_limits()
+        self._deadline = None
         self._depth = 0
         self._ending = False
         self.cancelled.clear()
@@ -186,10 +196,6 @@ class Connection:
 
     # --- stops
 
-    def within(self, timeout: float | None) -> Deadline:
-        """Return a context manager: what is done inside must end within so many seconds; None sets no new limit."""
-        return Deadline(self, timeout)
-
     def interrupt(self) -> None:
         """Stop the statement under way, from another thread."""
         self.cancelled.set()
@@ -199,11 +205,11 @@ class Connection:
         """See :class:`graphdb.watchdog.Watched`."""
         if self._ending:
             return False
-        return self.cancelled.is_set() or (self.deadline is not None and now >= self.deadline)
+        return self.cancelled.is_set() or (self._deadline is not None and now >= self._deadline)
 
     def due(self) -> float | None:
         """See :class:`graphdb.watchdog.Watched`."""
-        return None if self._ending else self.deadline
+        return None if self._ending else self._deadline
 
     def stop(self) -> None:
         """See :class:`graphdb.watchdog.Watched`."""
@@ -213,19 +219,6 @@ class Connection:
         """Let the statement under way end: it has heard that it must."""
         self._ending = True
         WATCHDOG.calm(self)
-
-    def check(self) -> None:
-        """Raise if the statement under way must end now.
-
-        Raises
-        ------
-        QueryInterrupted, QueryTimeout
-            After :meth:`interrupt`, and after the :attr:`deadline`.
-        """
-        if self.cancelled.is_set():
-            raise QueryInterrupted(INTERRUPTED)
-        if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise QueryTimeout("the statement ran longer than its timeout")
 
     def close(self) -> None:
         """Close the database file; what another thread runs on it is stopped first.
@@ -251,37 +244,18 @@ class Connection:
                 self.lock.release()
 
 
-class Deadline:
-    """A time by which work must end; see :meth:`Connection.within`."""
-
-    __slots__ = ("_connection", "_former", "_timeout")
-
-    def __init__(self, connection: Connection, timeout: float | None) -> None:
-        self._connection = connection
-        self._timeout = timeout
-
-    def __enter__(self) -> None:
-        connection = self._connection
-        self._former = connection.deadline
-        if self._timeout is not None:
-            asked = time.monotonic() + max(self._timeout, 0.0)
-            connection.deadline = asked if self._former is None else min(asked, self._former)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._connection.deadline = self._former
-
-
 class Guard:
     """Work with the connection; see :meth:`Connection.guard`.
 
     A class of its own, not a generator: nothing is suspended in it that an interrupt could leave behind.
     """
 
-    __slots__ = ("_acquired", "_connection", "_deadline", "_former", "_ours", "_outermost")
+    __slots__ = ("_acquired", "_connection", "_deadline", "_former", "_limits", "_ours", "_outermost")
 
     def __init__(self, connection: Connection, timeout: float | None, ours: bool) -> None:
         self._connection = connection
-        self._deadline = connection.within(timeout)
+        self._limits = stopping(timeout, connection.cancelled)
+        self._deadline: float | None = None
         self._ours = ours
         self._acquired = self._outermost = False
         self._former: int | None = None
@@ -292,7 +266,8 @@ class Guard:
         if not connection.lock._is_owned():  # type: ignore[attr-defined]
             self._acquired = connection.lock.acquire()
         connection.check_open()
-        self._deadline.__enter__()
+        self._limits.__enter__()
+        self._deadline, connection._deadline = connection._deadline, deadline()
         self._outermost = not connection._depth
         connection._depth += 1
         connection._ending = False
@@ -300,7 +275,7 @@ class Guard:
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident
                 self._former = WATCHDOG.watch(connection, main=main)
-            connection.check()
+            check_stop()
         except BaseException:
             self._leave()
             raise
@@ -316,7 +291,8 @@ class Guard:
     def _leave(self) -> None:
         connection = self._connection
         connection._depth -= 1
-        self._deadline.__exit__(None, None, None)
+        connection._deadline = self._deadline
+        self._limits.__exit__()
         if self._outermost:
             WATCHDOG.release(connection, self._former)
         if self._acquired:
@@ -337,7 +313,7 @@ class Guard:
             raise StorageError("the database was closed while the statement ran") from None
         if isinstance(error, duckdb.InterruptException):
             connection.calm()
-            connection.check()
+            check_stop()
             raise KeyboardInterrupt from None
         transactions = connection.transactions
         if transactions.by_user and isinstance(error, duckdb.TransactionException) and ABORTED in str(error):

@@ -30,6 +30,7 @@ from graphdb.errors import GraphDBError, NotSupportedError
 from graphdb.foreign import own_error, own_errors
 from graphdb.progress import Progress, watching
 from graphdb.state import State
+from graphdb.stopping import stopping
 from graphdb.storage.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ class Database:
         columns: Mapping[str, str] | None = None,
         label: str | None = None,
         type: str | None = None,
+        timeout: float | None = None,
     ) -> LoadReport:
         """Load files and tables, in one transaction: all of it is kept, or nothing.
 
@@ -227,11 +229,15 @@ class Database:
             Headers for columns of tables that are named otherwise: ``{"person": ":ID", "since": "since:int"}``.
         label, type
             The label of all vertices, and of all edges, of tables that have no such column.
+        timeout
+            Seconds after which the load is stopped, and nothing of it is kept.
 
         Raises
         ------
         LoadError
             With file, line, column and the text; nothing of the load was kept.
+        QueryTimeout
+            It took longer than its ``timeout``.
         """
         from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
@@ -240,7 +246,7 @@ class Database:
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
         )
         with self._state.hold():
-            return self._state.load(data, options, progress)
+            return self._state.load(data, options, progress, timeout)
 
     @own_errors
     def export(
@@ -250,6 +256,7 @@ class Database:
         progress: Progress | bool | None = None,
         *,
         graphs: str | Sequence[str] | None = None,
+        timeout: float | None = None,
     ) -> int:
         """Write the graph to a file; what was there is replaced once it is whole.  For results: SQL's ``COPY``.
 
@@ -268,6 +275,8 @@ class Database:
             Which of the named graphs, by their IRIs (``"default"`` is the one without a name), or ``"union"``: all as
             one.  By default all, apart, in N-Quads, TriG and Parquet; the other formats hold one graph, so it has to be
             said where there are named ones.
+        timeout
+            Seconds after which the export is stopped; what was there before stays as it is.
 
         Returns
         -------
@@ -279,11 +288,13 @@ class Database:
             For a format that is none, a graph that is not there, and where in which graph triples are would be lost.
         StorageError
             Where it cannot be written there, or would be written over the database or a folder with other files.
+        QueryTimeout
+            It took longer than its ``timeout``.
         """
         from graphdb.storage.writers.export import export
 
         state = self._state
-        with state.hold(), state.at_home(), state.connection.guard() as raw:
+        with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
@@ -291,17 +302,18 @@ class Database:
                 return export(raw, path, format, prefixes, graphs, told, state.spill, idle)
 
     @own_errors
-    def to_networkx(self, *, graphs: str | Sequence[str] | None = None) -> Any:
+    def to_networkx(self, *, graphs: str | Sequence[str] | None = None, timeout: float | None = None) -> Any:
         """Return the graph as a ``networkx.MultiDiGraph``: see :func:`graphdb.storage.writers.networks.to_networkx`.
 
-        It is one graph: where there are named ones, ``graphs`` has to say which, as for :meth:`export`.
+        It is one graph: where there are named ones, ``graphs`` has to say which, as for :meth:`export`.  It is stopped
+        after ``timeout`` seconds.
         """
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
-        with state.hold(), state.at_home(), state.connection.guard() as raw:
+        with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
             state.catalog()
-            return to_networkx(raw, self.prefixes(), lambda ids: state.terms(ids)(), graphs)
+            return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
     @property
     def progress(self) -> Progress | bool | None:

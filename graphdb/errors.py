@@ -137,10 +137,6 @@ class QueryInterrupted(ExecutionError):
     """The statement was stopped by :meth:`~graphdb.Database.interrupt`; the database is unchanged."""
 
 
-INTERRUPTED = "the statement was interrupted"
-"""The message of :class:`QueryInterrupted`."""
-
-
 class MemoryLimitError(ExecutionError):
     """The statement needs more memory than the database's ``memory_limit`` allows."""
 

@@ -10,8 +10,16 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from typing import Protocol
 
 from graphdb.errors import StorageError
+
+
+class Member(Protocol):
+    """An open database."""
+
+    def about_to_change(self) -> None:
+        """Prepare for a change that another one makes."""
 
 
 class OpenFile:
@@ -22,6 +30,8 @@ class OpenFile:
         """Held while a statement runs."""
         self.version = 0
         """How many changes of the graph were committed; what memory holds of another version is stale."""
+        self.members: weakref.WeakSet[Member] = weakref.WeakSet()
+        """All that have it open."""
         self._writer: weakref.ref[object] | None = None
 
     def enter(self, writer: object, *, until_it_ends: bool) -> None:
@@ -40,6 +50,10 @@ class OpenFile:
             )
         if until_it_ends:
             self._writer = weakref.ref(writer)
+        if len(self.members) > 1:
+            for member in list(self.members):
+                if member is not writer:
+                    member.about_to_change()
 
     def leave(self, writer: object) -> None:
         """End the transaction of a writer."""

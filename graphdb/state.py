@@ -1,12 +1,12 @@
 """What is open: the connection, the catalog, the state of names and data that statements see, and who else sees it.
 
-Results live here too: an open database is the home that turns their ids into what people read.
+What results read of it is in :mod:`graphdb.versions`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,9 @@ from graphdb.connection import Connection, quoted
 from graphdb.errors import QueryTimeout, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
+from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from graphdb.candidates import Snapshot
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
@@ -28,13 +25,12 @@ if TYPE_CHECKING:
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
     from graphdb.transactions import Atomic
-    from graphdb.values import Column
 
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
 class State:
-    """An open file with all that is derived from it; see :class:`graphdb.result.Home` for what results need.
+    """An open file with all that is derived from it.
 
     Parameters
     ----------
@@ -76,6 +72,8 @@ class State:
         self.transactions.on_end = self._transaction_ended
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
+        self.versions = Versions(self)
+        """What results read."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
@@ -86,6 +84,7 @@ class State:
         """The version of the file that memory holds; see :class:`graphdb.open_files.OpenFile`."""
         self._wrote = False
         """Whether the user's transaction has changed the graph."""
+        self.connection.file.members.add(self)
         self._database = self.connection.rows("SELECT current_database()")[0][0]
 
     def hold(self, timeout: float | None = None) -> threading.RLock:
@@ -118,8 +117,10 @@ class State:
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""
         if not self.connection.closed:
+            self.versions.close()
             self.connection.close()
             self.connection.file.leave(self)
+            self.connection.file.members.discard(self)
             self._lazy_snapshot = self._lazy_degrees = self._former = None
             self.prepared.clear()
 
@@ -158,6 +159,17 @@ class State:
                 hint="ROLLBACK, and run it again",
             )
         file.enter(self, until_it_ends=transactions.by_user)
+        self.versions.before_write()
+
+    def about_to_change(self) -> None:
+        """See :class:`graphdb.open_files.Member`: what results here read of is about to change."""
+        if not self.connection.closed and not self.transactions.by_user:
+            self.versions.before_write()
+
+    def before_end(self) -> None:
+        """Let results of the user's transaction be read, if what it saw is not what comes after it."""
+        if self._version != self.connection.file.version and not self.transactions.failed:
+            self.versions.read_out()
 
     def _transaction_ended(self) -> None:
         """The user's transaction was committed or rolled back."""
@@ -168,16 +180,18 @@ class State:
         self._wrote = False
         file.leave(self)
 
-    def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
+    def load(
+        self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
+    ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
         from graphdb.storage.loaders.load import load
 
         held = Held(degrees=self.degrees())
         watched = watching(self.progress if progress is None else progress)
-        with self.at_home(), self.connection.guard() as raw, watched as told:
+        with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
             self.admit()
-            return load(raw, self.catalog(), data, options, told, self.connection.check, held, self.changed)
+            return load(raw, self.catalog(), data, options, told, held, self.changed)
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed.
@@ -317,6 +331,10 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    def version(self) -> Version:
+        """What a result of now reads: see :mod:`graphdb.versions`."""
+        return self.versions.current()
+
     def set_differently(self) -> None:
         """Drop what depends on DuckDB's settings."""
         if self._lazy_snapshot is not None:
@@ -327,56 +345,3 @@ class State:
         self.forget()
         self._lazy_catalog = None
         self._wrote = False
-
-    # --- the home of results
-
-    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
-        """Return a result's table as a user of SQL sees it."""
-        from graphdb import hydrate
-        from graphdb.presented import presented
-
-        with self.hold(), self.at_home():
-            found = hydrate.presented(self.snapshot(), table, columns)
-            if found is not None:
-                return found
-            view = self.connection.temporary()
-            with self.connection.view(view, table):
-                return self.connection.arrow(presented(view, columns))
-
-    def store(self, table: pa.Table, name: str, replace: bool) -> int:
-        """Keep a table in the database under ``name``; return its number of rows."""
-        with self.hold():
-            view = self.connection.temporary()
-            target = ".".join(quoted(part) for part in name.split("."))
-            with self.connection.view(view, table):
-                self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
-        return int(table.num_rows)
-
-    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.nodes(self.snapshot(), ids)
-
-    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.terms(self.snapshot(), ids)
-
-    def described(self, labels: Iterable[int]) -> bool:
-        """Whether edges of some labels may have properties."""
-        return not self.snapshot().edges.described.isdisjoint(labels)
-
-    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
-        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.facts(self.snapshot(), edges)
-
-    def written(self, labels: Iterable[int]) -> list[str]:
-        """Return edge labels as a user would write them."""
-        return list(map(self.names().edge_name, labels))

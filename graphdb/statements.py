@@ -47,6 +47,8 @@ from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
+from graphdb.stopping import stopping
+from graphdb.versions import Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,6 +79,8 @@ class Statements:
         self._cancelled = state.cancelled
         self._unasked = Control(cancelled=self._cancelled)
         """Controls repeated counts, one after the other: nobody asks what it learns."""
+        self._home = Version(state)
+        """What repeated counts are given, which look nothing up."""
         self._write_few: dict[str, int] = {}
         """Texts of statements that were expected to write few rows, and how many resources there were then: what that
         is known by takes longer than the rest, and is not asked again before the graph has doubled."""
@@ -86,28 +90,27 @@ class Statements:
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
         result = None
-        statements = parse_script(text)
-        if arguments or "$" in text:
-            _check_arguments(text, arguments)
-            statements = tuple(with_counts(statement, text, arguments) for statement in statements)
+        with stopping(timeout, self._cancelled):
+            statements = parse_script(text)
+            if arguments or "$" in text:
+                _check_arguments(text, arguments)
+                statements = tuple(with_counts(statement, text, arguments) for statement in statements)
         run = self._told_of if self._state.progress else self._statement
         for statement in statements:
+            self._state.versions.before_statement()
             try:
-                if timeout is None:
+                with stopping(timeout, self._cancelled):
                     result = run(statement, text, arguments, timeout)
-                else:
-                    with self._state.connection.within(timeout):
-                        result = run(statement, text, arguments, timeout)
             except QueryTimeout as error:
                 raise _late(error, timeout) from None
             except ExecutionError as error:
                 raise placed(error, text) from None
-        return Result(self._state, None) if result is None else result
+        return Result(self._state.version(), None) if result is None else result
 
     def run_sql(self, text: str, timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
         try:
-            with self._state.connection.within(timeout):
+            with stopping(timeout, self._cancelled):
                 return self.sql(text, timeout)
         except QueryTimeout as error:
             raise _late(error, timeout) from None
@@ -175,7 +178,12 @@ class Statements:
                     message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
-                    return Result(self._state, lines.to_table(), elapsed=time.perf_counter() - started, verbatim=True)
+                    return Result(
+                        self._state.version(),
+                        lines.to_table(),
+                        elapsed=time.perf_counter() - started,
+                        verbatim=True,
+                    )
                 case ast.Prefix():
                     with self._state.connection.guard(), self._state.writing():
                         self._state.transactions.touch()
@@ -191,7 +199,7 @@ class Statements:
                     )
                     if report.errors:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
-            return Result(self._state, None, elapsed=time.perf_counter() - started, message=message)
+            return Result(self._state.version(), None, elapsed=time.perf_counter() - started, message=message)
 
     def _composite(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -270,7 +278,7 @@ class Statements:
         with running(prepared.computing) as value_of:
             table = run.run(prepared)
         columns = prepared.shaped.columns
-        return Result(self._state, table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
+        return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.headers import Mapping as Headers
@@ -342,7 +350,7 @@ class Statements:
         self._unasked.term_seconds.clear()
         count = self._executor.count(found.plan, self._unasked)
         table = Counted(count, len(columns), found.shaped.window)
-        return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+        return Result(self._home, table, columns, elapsed=time.perf_counter() - started)
 
     def _prepare(
         self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
@@ -500,6 +508,7 @@ class Statements:
         table: pa.Table | None = None
         with ExitStack() as stack:
             for statement, kind in self._statements(text):
+                self._state.versions.before_statement()
                 if kind == "TRANSACTION":
                     self._transaction(statement)
                     table = None
@@ -515,7 +524,10 @@ class Statements:
                     stack.enter_context(self._state.connection.view(name, data))
                 table = self._execute(sql, timeout)
         return Result(
-            self._state, table, elapsed=time.perf_counter() - started, message=None if table is not None else "done"
+            self._state.version(),
+            table,
+            elapsed=time.perf_counter() - started,
+            message=None if table is not None else "done",
         )
 
     def _cypher(self, text: str, timeout: float | None) -> Result:
@@ -543,6 +555,8 @@ class Statements:
                 raw.execute(sql).fetchall()
 
         word = first_word(sql)
+        if transactions.by_user:
+            self._state.before_end()
         if word in ("BEGIN", "START"):
             transactions.begin(run)
         elif word in ("COMMIT", "END"):
@@ -556,6 +570,7 @@ class Statements:
                 relation = raw.sql(sql)
                 table = relation.to_arrow_table() if relation is not None else None
         except BaseException:
+            self._state.versions.after_failure()
             self._state.transactions.look()
             raise
         first = first_word(sql)

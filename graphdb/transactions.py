@@ -148,6 +148,7 @@ class Transactions:
 
     def begin(self, run: Callable[[], object]) -> None:
         """Begin the user's transaction: ``run`` executes the statement."""
+        self.check()
         if self.by_user:
             raise ExecutionError("a transaction is open already", hint=f"{_ENDED_BY} ends it")
         self._changing = True

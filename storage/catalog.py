@@ -110,6 +110,8 @@ class Catalog:
                 self._connection.execute("INSERT INTO _graphdb.meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
                 self.add_prefixes(PREFIXES)
                 self._connection.execute(_VIEW)
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error as error:
             raise StorageError(f"the tables of graphdb cannot be created: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import INTERRUPTED, QueryInterrupted, QueryTimeout
+from graphdb.errors import QueryInterrupted, QueryTimeout
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.refine import Refinement, Sets
 
@@ -89,7 +89,7 @@ class Control:
     def check(self) -> None:
         """Raise if the run must stop now."""
         if self.cancelled is not None and self.cancelled.is_set():
-            raise QueryInterrupted(INTERRUPTED)
+            raise QueryInterrupted("the statement was interrupted")
         if self.timeout is not None and time.monotonic() - self._started > self.timeout:
             raise QueryTimeout(
                 "the query ran longer than its timeout",

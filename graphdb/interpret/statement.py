@@ -62,7 +62,8 @@ def _result(state: State, interpreter: Interpreter, context: Context, started: f
     columns = interpreter.columns()
     values = Exporter(context).rows(rows, columns)
     message = None if changes is None else str(changes)
-    return ValuesResult(state, columns, values, len(rows), elapsed=time.perf_counter() - started, message=message)
+    elapsed = time.perf_counter() - started
+    return ValuesResult(state.version(), columns, values, len(rows), elapsed=elapsed, message=message)
 
 
 def explained(

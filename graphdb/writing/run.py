@@ -215,7 +215,7 @@ class Writing:
         message = str(work.changes)
         elapsed = time.perf_counter() - started
         if result is None:
-            return Result(state, None, elapsed=elapsed, message=message)
+            return Result(state.version(), None, elapsed=elapsed, message=message)
         result.message, result.elapsed = message, elapsed
         return result
 
@@ -312,7 +312,7 @@ class Writing:
             prepared = self._prepare(run, stage.query, start.relation)
             with running(prepared.computing) as value_of:
                 table = run.run(prepared)
-        return Result(self._state, table, prepared.shaped.columns, value_of=value_of)
+        return Result(self._state.version(), table, prepared.shaped.columns, value_of=value_of)
 
     def _finish(self, work: Work) -> None:
         """Refuse deleted vertices that still have edges."""

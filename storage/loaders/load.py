@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphdb.config import LOADS
 from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
+from graphdb.stopping import check_stop
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.batch import LITERAL
@@ -61,7 +62,7 @@ _LANES = 4
 """Threads that parse, at most."""
 
 _TICK = 0.1
-"""Seconds between two reports of progress, and between two looks at ``cancel``."""
+"""Seconds between two reports of progress, and between two looks at ``cancel`` and the deadline."""
 
 _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
@@ -141,7 +142,6 @@ def load(
     data: Any,
     options: Options | None = None,
     progress: Progress | None = None,
-    check: Callable[[], None] | None = None,
     held: Held | None = None,
     changed: Callable[[Sequence[Changes | None]], None] | None = None,
 ) -> LoadReport:
@@ -154,8 +154,6 @@ def load(
         collection of all of these.
     progress
         Called from this thread, at least five times a second.
-    check
-        Called some times a second; what it raises ends the load.
     held
         What is known of the database already, and need not be asked.
     changed
@@ -169,6 +167,8 @@ def load(
         For a format that cannot be read.
     StorageError
         Where the disk is full.  Nothing is kept.
+    QueryTimeout
+        Past the statement's deadline (:mod:`graphdb.stopping`).  Nothing is kept.
     KeyboardInterrupt
         After Ctrl-C.  Nothing is kept.
     """
@@ -187,7 +187,7 @@ def load(
         try:
             catalog.begin_work(_described(sources))
             with transactions.atomic():
-                loading = _Load(connection, catalog, sources, options, folder, long, progress, check, held)
+                loading = _Load(connection, catalog, sources, options, folder, long, progress, held)
                 transactions.workers.append(loading.close)
                 new = loading.run()
                 options.mapping.check()
@@ -317,7 +317,6 @@ class _Load:
         folder: str,
         long: Callable[[], None],
         progress: Progress | None,
-        check: Callable[[], None] | None,
         held: Held | None,
     ) -> None:
         with _without_garbage():
@@ -330,7 +329,6 @@ class _Load:
         self._long = long
         self._skip = options.on_error == "skip"
         self._progress = progress
-        self._check = check
         self._bytes = 0
         self._total = sum(source.size for source in sources)
         self._reported = 0.0
@@ -442,7 +440,7 @@ class _Load:
         """Deal the blocks of a source out to the lanes."""
         dealt: deque[tuple[Block, Future[Parsed]]] = deque()
         lines, first = 0, True
-        for block, lane in zip(blocks(source.produce), cycle(self._lanes)):
+        for block, lane in zip(blocks(source.produce, partial(self._report, "reading")), cycle(self._lanes)):
             if len(dealt) == len(self._lanes):
                 lines += self._parsed(*dealt.popleft(), source, before, lines)
             if block.bad:
@@ -511,8 +509,7 @@ class _Load:
         return future.result()
 
     def _report(self, phase: str, *, force: bool = False) -> None:
-        if self._check is not None:
-            self._check()
+        check_stop()
         now = time.monotonic()
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now

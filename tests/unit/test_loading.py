@@ -6,6 +6,7 @@ import collections
 import datetime
 import gzip
 import pathlib
+import threading
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from graphdb.errors import INTERRUPTED, GraphDBError, LoadError, NotSupportedError, QueryInterrupted
+from graphdb.errors import GraphDBError, LoadError, NotSupportedError, QueryInterrupted
+from graphdb.stopping import stopping
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
 from graphdb.storage.loaders import streams as streams_module
@@ -37,10 +39,8 @@ _:who <ex:age> "abc"^^<{XSD}integer> .
 """Ten lines, nine triples."""
 
 
-def load(
-    connection: Any, catalog: Catalog, data: Any, progress: Any = None, check: Any = None, **options: Any
-) -> LoadReport:
-    return load_module.load(connection, catalog, data, Options(**options), progress, check)
+def load(connection: Any, catalog: Catalog, data: Any, progress: Any = None, **options: Any) -> LoadReport:
+    return load_module.load(connection, catalog, data, Options(**options), progress)
 
 
 class Loaded:
@@ -481,12 +481,10 @@ def test_interrupt_leaves_no_trace(db: Loaded, monkeypatch: pytest.MonkeyPatch, 
 
 def test_cancel_leaves_no_trace(db: Loaded) -> None:
     before = db.everything()
-
-    def check() -> None:
-        raise QueryInterrupted(INTERRUPTED)
-
-    with pytest.raises(QueryInterrupted):
-        db.load(PEOPLE, check=check)
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(QueryInterrupted), stopping(None, cancelled):
+        db.load(PEOPLE)
     assert db.everything() == before
 
 

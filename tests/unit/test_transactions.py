@@ -53,7 +53,9 @@ class _Interrupting:
 
 def contents(db: graphdb.Database) -> list[tuple[Any, ...]]:
     """What the engine says of the graph, of which it may remember much, and what the file says."""
-    by_engine = db.query("MATCH (n:P) RETURN n.k AS k, n.v AS v, size([(n)-[:R]->(m) | m.k]) AS d ORDER BY k, v, d").fetchall()
+    by_engine = db.query(
+        "MATCH (n:P) RETURN n.k AS k, n.v AS v, size([(n)-[:R]->(m) | m.k]) AS d ORDER BY k, v, d"
+    ).fetchall()
     vertices = db.query("MATCH (n:P) RETURN count(*)").scalar()
     in_file = db.sql(
         "SELECT count(*) FROM (SELECT DISTINCT subject FROM triples WHERE predicate LIKE '%#type' AND object LIKE '%P')"
@@ -133,13 +135,17 @@ class _History:
     def step(self) -> None:
         kind = self.random.choice(self.KINDS)
         if self.failed and kind not in (_History.end, _History.check):
+            if kind not in self.PLAIN:
+                return
             with pytest.raises(ExecutionError, match="the transaction has failed"):
                 kind(self)
             return
         kind(self)
 
     def begin(self) -> None:
-        if self.committed is not None and not self.failed:
+        if self.committed is not None:
+            if self.failed:
+                self.db.sql("BEGIN")
             with pytest.raises(ExecutionError, match="open already"):
                 self.db.sql("BEGIN")
             return
@@ -196,7 +202,11 @@ class _History:
         self._failing(lambda: self.db.query(text), GraphDBError, fails=True)
 
     def fail_reading(self) -> None:
-        texts = ["SELECT 1/0::INTEGER, error('x')", "CREATE TABLE t AS MATCH (n:P) RETURN error", "SELECT * FROM nothing"]
+        texts = [
+            "SELECT 1/0::INTEGER, error('x')",
+            "CREATE TABLE t AS MATCH (n:P) RETURN error",
+            "SELECT * FROM nothing",
+        ]
         texts += ["SELECT * FROM cypher($$ UNWIND [1, 0] AS x RETURN 1 / x AS y $$)"]
         text = self.random.choice(texts)
         with pytest.raises(GraphDBError):
@@ -254,14 +264,15 @@ class _History:
         assert self.db.query("MATCH (n:P) RETURN count(*)").scalar() == len(self.now)
         assert self.db.query("MATCH (n) RETURN count(*)").scalar() == len(self.now)
 
+    PLAIN = (begin, create, create_many, change, delete)
     KINDS = (begin, end, begin, end, create, create, create_many, change, delete, check, check)
     KINDS += (fail_writing, fail_reading, mistake, run_out_of_time, interrupt, load)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_histories(seed: int, tmp_path: pathlib.Path) -> None:
     random = Random(seed if os.environ.get("CI") else None)
-    for number in range(3 * MORE):
+    for number in range(2 * MORE):
         path = tmp_path / f"{number}.duckdb"
         with graphdb.connect(path, threads=1) as db:
             db.query("CREATE (:P {k: 0, v: 0})")
