@@ -40,6 +40,23 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
     return found
 
 
+def is_larger(node: object, most: int) -> bool:
+    """Whether a piece of syntax has more than ``most`` pieces inside; no more than these are looked at."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, tuple):
+            waiting += node
+            continue
+        inside = _fields(type(node))
+        if inside is not None:
+            most -= 1
+            if most < -1:
+                return True
+            waiting += [part for name in inside if (part := getattr(node, name)) is not None]
+    return False
+
+
 def replaced(node: Any, known: Mapping[Any, Any]) -> Any:
     """Return a piece of syntax with other pieces in place of those that ``known`` has."""
     if is_node(node) and node in known:

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Budget, cores
 from graphdb.errors import GraphDBError, NotSupportedError
-from graphdb.foreign import own_error, own_errors
 from graphdb.progress import Progress, watching
 from graphdb.state import State
 from graphdb.stopping import stopping
@@ -49,6 +48,7 @@ def connect(
     read_only: bool = False,
     subclasses: bool = False,
     progress: Progress | bool | None = None,
+    untrusted: bool = False,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -67,7 +67,8 @@ def connect(
     spill
         The directory for what does not fit into memory; by default one beside the file.
     read_only
-        Open a file for reading only, which several processes may at a time.
+        Open a file for reading only, which several processes may at a time: its own rows stay as they are.  Statements
+        may still read and write other files (``COPY``, ``read_csv``, ``ATTACH``): see ``untrusted``.
     subclasses
         Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
         ``rdfs:subClassOf`` says, however far below.
@@ -76,6 +77,12 @@ def connect(
         second; a function is called some times a second, from the thread that runs the statement, with what is done,
         what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
         phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
+    untrusted
+        For statements that strangers write: none reaches a file (but the database and what it spills), the network,
+        an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
+        like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
+        :class:`~graphdb.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how long
+        they may take, ``timeout``; how much memory, ``memory_limit``.
 
     Raises
     ------
@@ -91,6 +98,7 @@ def connect(
         read_only=read_only,
         subclasses=subclasses,
         progress=progress,
+        untrusted=untrusted,
     )
 
 
@@ -108,6 +116,7 @@ class Database:
         read_only: bool = False,
         subclasses: bool = False,
         progress: Progress | bool | None = None,
+        untrusted: bool = False,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -119,7 +128,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
             sweep(SPILLED, spilled)
@@ -153,27 +162,25 @@ class Database:
         GraphDBError
             With the place in the text, and what would be right.
         """
-        try:
+        try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
                 return self._statements().run(text, {**(parameters or {}), **named}, timeout)
         except GraphDBError:
             raise
-        except Exception as error:  # not a decorator: that would cost repeated counts some of their microseconds
-            own = own_error(error, text)
-            if own is None:
+        except Exception as error:
+            told = self._state.diagnosis(error, text)
+            if told is error:
                 raise
-            raise own from error
+            raise told from error
 
-    @own_errors
     def sql(self, text: str, timeout: float | None = None) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.hold(timeout):
+        with self._state.diagnosed(), self._state.hold(timeout):
             return self._statements().run_sql(text, timeout)
 
-    @own_errors
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
         """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
 
@@ -185,7 +192,7 @@ class Database:
         from graphdb.grammar import syntax as ast
         from graphdb.grammar.parser import parse
 
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             statement = parse(text)
             if isinstance(statement, (ast.Explain, ast.CreateTable)):
                 statement = statement.query
@@ -195,7 +202,6 @@ class Database:
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
 
-    @own_errors
     def load(
         self,
         data: Any,
@@ -245,10 +251,9 @@ class Database:
         options = Options(
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
         )
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             return self._state.load(data, options, progress, timeout)
 
-    @own_errors
     def export(
         self,
         path: str | os.PathLike[str],
@@ -294,14 +299,20 @@ class Database:
         from graphdb.storage.writers.export import export
 
         state = self._state
-        with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
+        with (
+            state.diagnosed(),
+            state.hold(),
+            stopping(timeout, state.cancelled),
+            state.at_home(),
+            state.connection.guard(timeout) as raw,
+        ):
+            state.require_files()
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
             with watching(state.progress if progress is None else progress) as told:
                 return export(raw, path, format, prefixes, graphs, told, state.spill, idle)
 
-    @own_errors
     def to_networkx(self, *, graphs: str | Sequence[str] | None = None, timeout: float | None = None) -> Any:
         """Return the graph as a ``networkx.MultiDiGraph``: see :func:`graphdb.storage.writers.networks.to_networkx`.
 
@@ -311,7 +322,13 @@ class Database:
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
-        with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
+        with (
+            state.diagnosed(),
+            state.hold(),
+            stopping(timeout, state.cancelled),
+            state.at_home(),
+            state.connection.guard(timeout) as raw,
+        ):
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
@@ -323,6 +340,11 @@ class Database:
     @progress.setter
     def progress(self, told: Progress | bool | None) -> None:
         self._state.progress = told
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether statements are kept from files and the network: see :func:`connect`."""
+        return self._state.untrusted
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database: it ends there with a `QueryInterrupted`."""

@@ -22,6 +22,10 @@ from graphdb.rows import Rows
 from graphdb.typed import Typed, as_list, member, some
 from graphdb.values import BOOLEAN, NULL, RANDOM, VALUE, Base
 
+LARGEST = 3000
+"""Pieces of syntax that one SQL statement may be made of: DuckDB plans more for seconds, and is not to be interrupted.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

@@ -22,7 +22,7 @@ from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
 from graphdb.typed import Typed, as_list, side_by_side, some, unified
-from graphdb.values import ANY, BOOLEAN, INTEGER, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
+from graphdb.values import ANY, BOOLEAN, INTEGER, MEMBERS, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -61,8 +61,11 @@ def items(c: Compiler, node: ast.Expression) -> Typed:
 
 
 def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Typed:
-    """Return a list with another, or with an item, at its end."""
-    sides = [v if v.type.base is Base.LIST else Typed(f"[{v.sql}]", list_of(v.type)) for v in (left, right)]
+    """Return a list with another, or with an item, at its end; null where one of the two is."""
+    sides = [
+        v if v.type.base is Base.LIST else Typed(f"CASE WHEN {v.sql} IS NOT NULL THEN [{v.sql}] END", list_of(v.type))
+        for v in (left, right)
+    ]
     elements = {v.type.element for v in sides if v.type.element != NULL}
     if len(elements) > 1:
         raise NotSupportedError(
@@ -71,7 +74,7 @@ def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Ty
     element = elements.pop() if elements else NULL
     assert element is not None
     sql = [f"CAST({v.sql} AS {sql_type(list_of(element))})" if v.type.element == NULL else v.sql for v in sides]
-    return Typed(f"list_concat({sql[0]}, {sql[1]})", list_of(element))
+    return Typed(f"({sql[0]} || {sql[1]})", list_of(element))  # list_concat takes null for an empty list
 
 
 def _list(c: Compiler, node: ast.Expression) -> Typed:
@@ -110,6 +113,10 @@ def column(c: Compiler, node: ast.ListLiteral) -> Typed:
         raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
 
 
+_EQUAL_IF_SAME = frozenset(MEMBERS) - {Base.FLOAT} | {Base.NODE, Base.EDGE}
+"""Types whose values are equal if DuckDB takes them for the same: no NaN, and nothing within which types may differ."""
+
+
 def _in(c: Compiler, node: ast.In) -> Typed:
     item = c.compile(node.item)
     collection = c.compile(node.collection)
@@ -133,7 +140,7 @@ def _in(c: Compiler, node: ast.In) -> Typed:
         return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
     def fast(value: Typed) -> Typed:
-        plain = element.base is value.type.base and element.base is not Base.LIST
+        plain = element == value.type and element.base in _EQUAL_IF_SAME
         if not plain or isinstance(node.collection, ast.ListLiteral):
             return test(value)
         return Typed(

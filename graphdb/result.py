@@ -17,6 +17,7 @@ from graphdb.decode import Arrays, Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.shown import array_of, made_in_python, shown
+from graphdb.storage import timetz
 from graphdb.values import STRING, Column, has_ids, is_plain, tidied
 
 if TYPE_CHECKING:
@@ -223,8 +224,15 @@ class Result:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends."""
-        return self.presented().rename_columns(list(self.columns))
+        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends.
+
+        A time with an offset, for which Arrow has no type, is text.
+        """
+        table = self.presented().rename_columns(list(self.columns))
+        for i, field in enumerate(table.schema):
+            if timetz.is_timetz(field.type):
+                table = table.set_column(i, field.name, timetz.as_texts(table.column(i)))
+        return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame."""
@@ -248,18 +256,24 @@ class Result:
             elif self._shape is None:
                 self._presented = self._table
             else:
-                self._presented = self._home.present(*self._without_keys(self._table, self._shape))
+                self._presented = self._shown(self._table, self._shape)
         return self._presented
 
-    def _without_keys(self, table: pa.Table, shape: tuple[Column, ...]) -> tuple[pa.Table, tuple[Column, ...]]:
-        """Return a table with columns of Python values in place of those that SQL knows by their keys."""
+    def _shown(self, table: pa.Table, shape: tuple[Column, ...]) -> pa.Table:
+        """Return a table as SQL sees it, with Python values as columns where SQL knows them by their keys."""
+        import pyarrow as pa
+
+        made = {}
         for i, column in enumerate(shape):
             if made_in_python(column.type):
                 whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
-                made = array_of([shown(value) for (value,) in whole])
-                table = table.set_column(i, table.column_names[i], made)
+                made[i] = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], pa.nulls(len(table), pa.string()))
                 shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
-        return table, shape
+        found = self._home.present(table, shape)
+        for i, array in made.items():
+            found = found.set_column(i, found.column_names[i], array)
+        return found
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.

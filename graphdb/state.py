@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
+from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import QueryTimeout, StorageError
+from graphdb.errors import AccessError, GraphDBError, QueryTimeout, StorageError
+from graphdb.foreign import own_error
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
 from graphdb.versions import Version, Versions
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.verify import Macros
     from graphdb.transactions import Atomic
 
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
@@ -44,6 +47,8 @@ class State:
         Open the file for reading only.
     subclasses
         Read a vertex label as itself or any class below it.
+    untrusted
+        Let no statement reach files or the network.
     """
 
     def __init__(
@@ -54,17 +59,19 @@ class State:
         spill: str | None = None,
         read_only: bool = False,
         subclasses: bool = False,
+        untrusted: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
+        self.untrusted = untrusted
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
-        self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
         self.cancelled = self.connection.cancelled
         """Set to stop the statement that runs."""
         self.transactions = self.connection.transactions
@@ -85,7 +92,24 @@ class State:
         self._wrote = False
         """Whether the user's transaction has changed the graph."""
         self.connection.file.members.add(self)
-        self._database = self.connection.rows("SELECT current_database()")[0][0]
+        self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._verified = False
+        """Whether the tables of the graph were found to be ours."""
+        self._macros: Macros | None = None
+        if path != ":memory:":
+            self._verify()
+
+    def _verify(self) -> None:
+        """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.verify`."""
+        from graphdb.storage.verify import Macros, verify_tables
+
+        try:
+            with self.connection.guard() as raw:
+                self._verified = verify_tables(raw, self.database)
+                self._macros = Macros(raw, self.database)
+        except BaseException:
+            self.connection.close()
+            raise
 
     def hold(self, timeout: float | None = None) -> threading.RLock:
         """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
@@ -117,6 +141,8 @@ class State:
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""
         if not self.connection.closed:
+            if self._macros is not None:
+                self._macros.close()
             self.versions.close()
             self.connection.close()
             self.connection.file.leave(self)
@@ -185,13 +211,24 @@ class State:
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
-        from graphdb.storage.loaders.load import load
+        from graphdb.storage.loaders.load import load, names_files
 
+        if names_files(data):
+            self.require_files()
         held = Held(degrees=self.degrees())
         watched = watching(self.progress if progress is None else progress)
         with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
             self.admit()
             return load(raw, self.catalog(), data, options, told, held, self.changed)
+
+    def require_files(self) -> None:
+        """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""
+        ((allowed,),) = self.connection.rows("SELECT system.main.current_setting('enable_external_access')")
+        if not allowed:
+            raise AccessError(
+                "files are out of reach of this database",
+                hint="it is open for untrusted queries, or enable_external_access is false",
+            )
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed.
@@ -202,12 +239,19 @@ class State:
             The file was made by a newer version, or is open for reading only and has no tables, or old ones.
         """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+        from graphdb.storage.verify import verify_tables
 
         if self._lazy_catalog is None:
             self.transactions.check()
             with self.connection.guard() as raw:
+                if self._macros is not None:
+                    self._macros.verify()
                 catalog = Catalog(raw, self.transactions)
-                if not catalog.exists():
+                found = catalog.exists()
+                if found and not self._verified:  # SQL copied it here
+                    verify_tables(raw, self.database)
+                self._verified = True
+                if not found:
                     if self.read_only:
                         raise StorageError(
                             f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
@@ -279,7 +323,8 @@ class State:
         import duckdb
 
         ((database, schema, path),) = self.connection.rows(
-            "SELECT current_database(), current_schema(), current_setting('search_path')"
+            "SELECT system.main.current_database(), system.main.current_schema(),"
+            " system.main.current_setting('search_path')"
         )
         raw, leftovers = self.connection.raw, self.transactions.leftovers
 
@@ -291,13 +336,23 @@ class State:
 
         leftovers.append(back)
         with self.connection.guard():
-            raw.execute(f"USE {quoted(self._database)}.main")
+            raw.execute(f"USE {quoted(self.database)}.main")
         try:
             yield (database, schema)
         finally:
             with suppress(duckdb.TransactionException):  # an error has aborted the transaction
                 back()
                 leftovers.remove(back)
+
+    def check_path(self) -> None:
+        """Go back to where our tables are, if SQL went into their own schema; raise then."""
+        ((schemas,),) = self.connection.rows("SELECT system.main.current_schemas(true)")
+        try:
+            authorize_path(schemas)
+        except AccessError:
+            with self.connection.guard() as raw:
+                raw.execute(f"USE {quoted(self.database)}.main")
+            raise
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`.
@@ -331,6 +386,32 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    @contextmanager
+    def diagnosed(self) -> Iterator[None]:
+        """Tell what is damaged, where an error that is not one of ours comes of a damaged file."""
+        try:
+            yield
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self.diagnosis(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def diagnosis(self, error: Exception, text: str | None = None) -> Exception:
+        """Return what to raise for an error of others: it as ours, what is damaged in the file, or itself."""
+        from graphdb.storage.integrity import problem
+        from graphdb.storage.verify import damaged
+
+        own = own_error(error, text)
+        if own is not None:
+            return own
+        found = None
+        with suppress(Exception), self.at_home(), self.connection.guard() as raw:
+            found = problem(raw)
+        return error if found is None else damaged(found)
+
     def version(self) -> Version:
         """What a result of now reads: see :mod:`graphdb.versions`."""
         return self.versions.current()
@@ -345,3 +426,4 @@ class State:
         self.forget()
         self._lazy_catalog = None
         self._wrote = False
+        self._verified = False

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
@@ -48,9 +49,11 @@ from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
 from graphdb.stopping import stopping
+from graphdb.storage import timetz
 from graphdb.versions import Version
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
@@ -409,6 +412,7 @@ class Statements:
         current: tuple[str, ...],
     ) -> str:
         parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        authorize_name(parts, statement.temporary)
         name = ".".join(quoted(part) for part in parts)
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
@@ -508,6 +512,7 @@ class Statements:
         table: pa.Table | None = None
         with ExitStack() as stack:
             for statement, kind in self._statements(text):
+                authorize(statement, self._state.database)
                 self._state.versions.before_statement()
                 if kind == "TRANSACTION":
                     self._transaction(statement)
@@ -520,8 +525,9 @@ class Statements:
                     rows = self._cypher(call.text, timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
-                for name, data in caller_tables(self._state.connection, sql).items():
-                    stack.enter_context(self._state.connection.view(name, data))
+                if not self._state.untrusted:
+                    for name, data in caller_tables(self._state.connection, sql).items():
+                        stack.enter_context(self._state.connection.view(name, data))
                 table = self._execute(sql, timeout)
         return Result(
             self._state.version(),
@@ -568,7 +574,7 @@ class Statements:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
-                table = relation.to_arrow_table() if relation is not None else None
+                table = _table_of(relation) if relation is not None else None
         except BaseException:
             self._state.versions.after_failure()
             self._state.transactions.look()
@@ -576,8 +582,9 @@ class Statements:
         first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
-        if first == "USE" or (first == "SET" and _PATH.search(sql)):
+        if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
+            self._state.check_path()
         return table
 
 
@@ -589,6 +596,21 @@ def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:
         f"the statement ran longer than its timeout of {timeout:g} s",
         hint="give it more time, or ask for less with LIMIT",
     )
+
+
+def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """Return the rows of a SQL query, times with their offsets."""
+    zoned = [i for i, type in enumerate(relation.types) if str(type) == timetz.SQL]
+    if not zoned:
+        return relation.to_arrow_table()
+    chosen = [
+        f"{timetz.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"  # names may be the same
+        for i, name in enumerate(relation.columns)
+    ]
+    table = relation.project(", ".join(chosen)).to_arrow_table()
+    for i in zoned:
+        table = table.set_column(i, table.column_names[i], timetz.of_parts(table.column(i)))
+    return table
 
 
 class _Later:

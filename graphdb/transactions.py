@@ -155,7 +155,7 @@ class Transactions:
         try:
             run()
             # DuckDB's snapshot of the file is taken with the first read: it is the one of this moment.
-            self._connection.execute("SELECT txid_current()").fetchall()
+            self._connection.execute("SELECT system.main.txid_current()").fetchall()
         except BaseException:
             self.recover()
             raise
@@ -213,7 +213,7 @@ class Transactions:
         import duckdb
 
         try:
-            [first], [second] = (self._connection.execute("SELECT txid_current()").fetchall() for _ in range(2))
+            [first], [second] = (self._connection.execute("SELECT system.main.txid_current()").fetchall() for _ in range(2))
         except duckdb.TransactionException:  # it is open, and aborted
             return True
         return bool(first == second)

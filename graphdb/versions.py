@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet, ref
 
+from graphdb.authorizer import authorize_name
 from graphdb.connection import Connection, quoted
 from graphdb.errors import GraphDBError, StorageError
 
@@ -43,6 +44,9 @@ class Owner(Protocol):
 
     def hold(self) -> AbstractContextManager[Any]:
         """Return the lock to hold while the database is read; raise if it is closed."""
+
+    def diagnosed(self) -> AbstractContextManager[Any]:
+        """Tell what is damaged, where something fails because the file is."""
 
     def at_home(self) -> AbstractContextManager[Any]:
         """Work where our tables are."""
@@ -80,7 +84,7 @@ class Version:
         from graphdb.hydrate import Source
 
         snapshot, connection = self._owner.snapshot(), self._owner.connection
-        ((self._zone,),) = connection.rows("SELECT current_setting('TimeZone')")
+        ((self._zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
         self._former = Source.of(snapshot).through(connection.former(), snapshot)
 
     def fetch(self) -> None:
@@ -103,7 +107,7 @@ class Version:
         """Look up several things, between which nothing is written."""
         from graphdb.hydrate import Source
 
-        with self._owner.hold():
+        with self._owner.diagnosed(), self._owner.hold():
             if self._lost:
                 raise StorageError(
                     "the rows cannot be read any more: their transaction has failed", hint="run the query again"
@@ -146,7 +150,9 @@ class Version:
             self._owner.versions.before_statement()
             connection = self._owner.connection
             view = connection.temporary()
-            target = ".".join(quoted(part) for part in name.split("."))
+            parts = name.split(".")
+            authorize_name(parts)
+            target = ".".join(map(quoted, parts))
             with connection.view(view, table):
                 connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
         return int(table.num_rows)

@@ -237,6 +237,13 @@ def _spill(folder: str | None) -> Iterator[str]:
         ) from error
 
 
+def names_files(data: Any) -> bool:
+    """Whether something that is loaded is named by a path, rather than there already."""
+    if isinstance(data, str | bytes | os.PathLike):
+        return True
+    return isinstance(data, list | tuple | set | frozenset) and any(isinstance(x, str | os.PathLike) for x in data)
+
+
 def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     """Say how each thing that is given is read."""
     skip = options.on_error == "skip"
