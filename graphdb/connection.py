@@ -28,7 +28,7 @@ from graphdb.errors import (
 )
 from graphdb.open_files import opened
 from graphdb.stopping import check_stop, deadline, no_limits, stopping
-from graphdb.transactions import ABORTED, Transactions, failed_transaction
+from graphdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.watchdog import WATCHDOG
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Connection:
         with self.guard() as raw:
             other.raw = raw.cursor()
             other.raw.execute("BEGIN TRANSACTION READ ONLY")
-            other.raw.execute("SELECT system.main.txid_current()").fetchall()  # DuckDB begins it with the first statement
+            other.raw.execute(TOUCH).fetchall()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline = [], 0, None
         _OPEN.add(other)

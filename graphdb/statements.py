@@ -550,7 +550,7 @@ class Statements:
     def _statements(self, text: str) -> list[tuple[str, str]]:
         """Return the statements of a text, and of which kind each is, by DuckDB's name."""
         with self._state.connection.guard(ours=False) as raw:
-            return [(statement.query, statement.type.name) for statement in raw.extract_statements(text)]
+            return [(statement.query, _kind(statement)) for statement in raw.extract_statements(text)]
 
     def _transaction(self, sql: str) -> None:
         """Begin or end the user's transaction."""
@@ -586,6 +586,14 @@ class Statements:
             self._state.moved = True
             self._state.check_path()
         return table
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    """Return DuckDB's name of a kind of statements; none for those that its Python client does not know."""
+    try:
+        return statement.type.name
+    except ValueError:
+        return ""
 
 
 def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     import duckdb
 
+TOUCH = "SELECT txid_current()"
+"""The number of the transaction that is open.  The first such statement takes the snapshot of the file: DuckDB looks the
+function up there, which it would not if it were named in full."""
+
 ABORTED = "Current transaction is aborted"
 """What DuckDB says of every statement within a transaction that an error has aborted."""
 
@@ -155,7 +159,7 @@ class Transactions:
         try:
             run()
             # DuckDB's snapshot of the file is taken with the first read: it is the one of this moment.
-            self._connection.execute("SELECT system.main.txid_current()").fetchall()
+            self._connection.execute(TOUCH).fetchall()
         except BaseException:
             self.recover()
             raise
@@ -213,7 +217,7 @@ class Transactions:
         import duckdb
 
         try:
-            [first], [second] = (self._connection.execute("SELECT system.main.txid_current()").fetchall() for _ in range(2))
+            [first], [second] = (self._connection.execute(TOUCH).fetchall() for _ in range(2))
         except duckdb.TransactionException:  # it is open, and aborted
             return True
         return bool(first == second)
