@@ -354,7 +354,8 @@ class Candidates:
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
     if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
-        given = arguments.get(part.collection.name) if isinstance(part.collection, ast.Parameter) else None
+        listed = part.collection
+        given = arguments.get(listed.name) if isinstance(listed, ast.Parameter) else getattr(listed, "value", None)
         return not (isinstance(given, Sized) and len(given))
     if isinstance(part, ast.ListLiteral):
         return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
