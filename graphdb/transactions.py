@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import duckdb
 
 TOUCH = "SELECT txid_current()"
-"""The number of the transaction that is open.  The first such statement takes the snapshot of the file: DuckDB looks the
-function up there, which it would not if it were named in full."""
+"""The number of the transaction that is open.  The first such statement takes the snapshot of the file: DuckDB looks
+the function up there, which it would not if it were named in full."""
 
 ABORTED = "Current transaction is aborted"
 """What DuckDB says of every statement within a transaction that an error has aborted."""
