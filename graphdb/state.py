@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import AccessError, GraphDBError, QueryTimeout, StorageError
+from graphdb.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.foreign import own_error
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.vacuum import Reclaimed
     from graphdb.storage.verify import Macros
     from graphdb.transactions import Atomic
 
@@ -220,6 +221,43 @@ class State:
         with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
             self.admit()
             return load(raw, self.catalog(), data, options, told, held, self.changed)
+
+    def vacuum(self, timeout: float | None = None) -> Reclaimed:
+        """Reclaim the space of terms that nothing refers to, and compact the file; see :mod:`graphdb.storage.vacuum`.
+
+        Raises
+        ------
+        ExecutionError
+            A transaction is open.
+        StorageError
+            The database is open for reading only.
+        """
+        import duckdb
+
+        from graphdb.storage.texts import compressing
+        from graphdb.storage.vacuum import compact, is_sparse, vacuum
+
+        if self.read_only:
+            raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
+        self.catalog()
+        with self.at_home(), self.connection.guard(timeout) as raw:
+            if self.transactions.inside:
+                raise ExecutionError(
+                    "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
+                )
+            self.versions.read_out()
+            with compressing(raw) as long:
+                with self.writing():
+                    found = vacuum(raw, long)
+                    if found:
+                        self.changed()
+                with suppress(duckdb.TransactionException):  # what somebody still reads comes back later
+                    raw.execute("CHECKPOINT")
+                    if is_sparse(raw):
+                        with self.transactions.atomic():
+                            compact(raw)
+                        raw.execute("CHECKPOINT")
+        return found
 
     def require_files(self) -> None:
         """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""

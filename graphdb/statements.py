@@ -18,7 +18,7 @@ from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls, first_word
+from graphdb.embed import caller_tables, cypher_calls, first_word, is_vacuum
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -510,6 +510,7 @@ class Statements:
         """Run SQL; see :meth:`graphdb.database.Database.sql`."""
         started = time.perf_counter()
         table: pa.Table | None = None
+        message = None
         with ExitStack() as stack:
             for statement, kind in self._statements(text):
                 authorize(statement, self._state.database)
@@ -519,6 +520,9 @@ class Statements:
                     table = None
                     continue
                 self._state.transactions.check()
+                if is_vacuum(statement):
+                    message, table = str(self._state.vacuum(timeout)), None
+                    continue
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
@@ -533,7 +537,7 @@ class Statements:
             self._state.version(),
             table,
             elapsed=time.perf_counter() - started,
-            message=None if table is not None else "done",
+            message=message or (None if table is not None else "done"),
         )
 
     def _cypher(self, text: str, timeout: float | None) -> Result:
