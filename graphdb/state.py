@@ -16,6 +16,7 @@ from graphdb.connection import Connection, quoted
 from graphdb.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.foreign import own_error
 from graphdb.kept import Kept
+from graphdb.procedures.catalog import standard
 from graphdb.progress import Progress, watching
 from graphdb.versions import Version, Versions
 
@@ -73,11 +74,16 @@ class State:
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
+<<<<<<< HEAD
         self.cancelled = self.connection.cancelled
         """Set to stop the statement that runs."""
         self.transactions = self.connection.transactions
         self.transactions.on_rollback = self.rolled_back
         self.transactions.on_end = self._transaction_ended
+=======
+        self.procedures = standard()
+        """What CALL knows."""
+>>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
@@ -112,6 +118,7 @@ class State:
             self.connection.close()
             raise
 
+<<<<<<< HEAD
     def hold(self, timeout: float | None = None) -> threading.RLock:
         """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
 
@@ -138,6 +145,19 @@ class State:
                 if self._version != connection.file.version and not self.transactions.by_user:
                     self.forget()
         return lock
+=======
+    def hold(self) -> threading.RLock:
+        """Return the lock to hold while a statement runs; raise if the database is closed."""
+        self.connection.check_open()
+        if self.procedures.caller is not None and self.procedures.caller == threading.get_ident():
+            raise ExecutionError(
+                "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
+            )
+        if self._stale:
+            with self.connection.lock:
+                self.forget()
+        return self.connection.lock
+>>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
 
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""
@@ -340,6 +360,7 @@ class State:
                 self._former,
                 subclasses=self.subclasses,
                 degrees=self.degrees(),
+                procedures=self.procedures,
             )
             self._former = None
         return self._lazy_snapshot

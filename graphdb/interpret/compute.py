@@ -23,7 +23,12 @@ from graphdb.interpret.times import started_now
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of
+<<<<<<< HEAD
 from graphdb.temporal import Date, Duration, from_python
+=======
+from graphdb.storage.catalog import in_transaction
+from graphdb.temporal import Date, Duration, Temporal, from_python
+>>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
 from graphdb.values import (
     ANY,
     BOOLEAN,
@@ -358,4 +363,6 @@ def _same(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(_same, left, right))
     if isinstance(left, dict):
         return list(left) == list(right) and all(_same(item, right[key]) for key, item in left.items())
+    if isinstance(left, Temporal):  # one moment in two zones
+        return bool(left == right)
     return not isinstance(left, float) or left.hex() == right.hex()
