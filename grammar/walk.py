@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-_LEAVES = {"int", "float", "str", "bool", "None", "Span"}
+_LEAVES = {"int", "float", "str", "bool", "None", "Span", "Constants"}
 """Types of fields (as they are annotated) that hold no nodes."""
 
 

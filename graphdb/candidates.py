@@ -27,13 +27,14 @@ from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
+from graphdb.procedures.registry import Procedures
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.stopping import checked
 from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
-from graphdb.storage.dictionary import term_counts
+from graphdb.storage.dictionary import names_ahead, term_counts
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.held import Held
 from graphdb.storage.sets import both, each_once
@@ -79,8 +80,12 @@ class Snapshot:
     properties: Properties
     lookup: Lookup
     edges: Edges
+    ahead: int
+    """How far the numbers in names of blank nodes are ahead of their ids."""
     degrees: Degrees | None = None
     """What is held of them for writing."""
+    procedures: Procedures = field(default_factory=Procedures)
+    """What CALL knows."""
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
@@ -95,6 +100,7 @@ class Snapshot:
         labels = names.edge_labels.values()
         return Held(
             (sizes.resources, sizes.literals),
+            self.ahead,
             self.store.type_label,
             {label.id: astuple(label)[2:] for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
@@ -354,7 +360,8 @@ class Candidates:
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
     if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
-        given = arguments.get(part.collection.name) if isinstance(part.collection, ast.Parameter) else None
+        listed = part.collection
+        given = arguments.get(listed.name) if isinstance(listed, ast.Parameter) else getattr(listed, "value", None)
         return not (isinstance(given, Sized) and len(given))
     if isinstance(part, ast.ListLiteral):
         return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
@@ -371,11 +378,12 @@ def take_snapshot(
     *,
     subclasses: bool = False,
     degrees: Degrees | None = None,
+    procedures: Procedures | None = None,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
     ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  Writing gets
-    ``degrees``.
+    ``degrees``, and statements call ``procedures``.
     """
     with connection.guard() as raw:
         names = None if former is None or subclasses else _followed(raw, *former)
@@ -384,13 +392,14 @@ def take_snapshot(
             told = [change.counted.sizes for change in former[1] if change.counted is not None]
             sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
             described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
+            ahead = before.ahead
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
             rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
             described = frozenset(label for label, _ in rows)
             parallel = frozenset(label for label, ordinal in rows if ordinal)
-            scales, typed, sizes = None, None, Sizes(*term_counts(raw))
+            scales, typed, sizes, ahead = None, None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is None or names.spellings is not former[0].names.spellings:
             _show(raw, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
@@ -414,7 +423,9 @@ def take_snapshot(
         properties,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
+        ahead,
         degrees,
+        procedures or Procedures(),
         ids=known,
     )
 

@@ -65,6 +65,13 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     return calls
 
 
+def first_word(sql: str) -> str:
+    """Return the first word of a SQL statement in capitals, whatever comments stand before it."""
+    starts = _starts(sql)
+    found = re.match(rb"\w+", sql.encode()[starts[0] :]) if starts else None
+    return found[0].decode().upper() if found else ""
+
+
 def _starts(sql: str) -> list[int]:
     """Return the byte offsets of a statement's tokens."""
     import duckdb
@@ -79,6 +86,16 @@ def _string(text: str) -> str | None:
         return quoted[1].replace("''", "'")
     dollars = re.match(r"(\$\w*\$)(.*?)\1", text, re.S)
     return dollars[2] if dollars is not None else None
+
+
+def is_vacuum(sql: str) -> bool:
+    """Whether a statement is VACUUM without more: DuckDB's own does nothing."""
+    if "vacuum" not in sql.lower():
+        return False
+    words = [sql.encode()[start:].decode(errors="replace") for start in _starts(sql)]
+    return (
+        bool(words) and re.match(r"vacuum\b", words[0], re.I) is not None and all(w.startswith(";") for w in words[1:])
+    )
 
 
 def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:

@@ -115,6 +115,11 @@ class Compiler:
         except NotSupportedError:
             return compute(self, node)
 
+    @property
+    def outermost(self) -> bool:
+        """Whether this is of rows, not of the items of a list."""
+        return not self._depth
+
     def within(self, scope: Scope) -> Compiler:
         """Return the compiler of an expression inside the present one, where names stand for something else."""
         found = Compiler(self.text, self.names, self.arguments, self.rows, scope, self.computing)

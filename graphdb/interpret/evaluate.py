@@ -75,7 +75,7 @@ class Compiler:
     # --- leaves
 
     def _literal(self, node: ast.Literal) -> Evaluate:
-        value = node.value
+        value: Any = list(node.value) if isinstance(node.value, tuple) else node.value
         return lambda row: value
 
     def _iriliteral(self, node: ast.IriLiteral) -> Evaluate:

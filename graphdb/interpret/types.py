@@ -123,6 +123,8 @@ class StaticTypes:
     # --- leaves
 
     def _literal(self, node: ast.Literal, scope: Scope) -> Static:
+        if isinstance(node.value, tuple):
+            return list_of(type_of_value(node.value[0]))
         return type_of_value(node.value)
 
     def _iriliteral(self, node: ast.IriLiteral, scope: Scope) -> Static:
