@@ -12,7 +12,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
-from graphdb.grammar.compose import called, check_ends, composed, unwound
+from graphdb.grammar.compose import called, check_ends, composed, matched, unwound
 from graphdb.grammar.machine import Machine
 from graphdb.grammar.machine import Place as Meta
 
@@ -159,11 +159,11 @@ class _Builder(Patterns, Expressions):
 
     def match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span_of(meta))
+        return matched(patterns, mode, where, span_of(meta))
 
     def optional_match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span_of(meta), True)
+        return matched(patterns, mode, where, span_of(meta), optional=True)
 
     def with_clause(self, meta: Meta, children: list[Any]) -> s.WithClause:
         *returns, where = children

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from graphdb.errors import ParseError
@@ -137,6 +138,24 @@ def check_ends(query: s.Query | s.Composite, blame: Blame) -> None:
     for part in query.parts:
         if not isinstance(part[-1], s.ReturnClause) and (len(query.parts) > 1 or not isinstance(part[-1], _WRITING)):
             raise blame.error("the query ends too early: expected RETURN", part[-1].span.end)
+
+
+_IMPLIED = (s.PathMode.WALK, s.PathMode.TRAIL)
+"""Path modes that ask no more than any match mode under which edges differ."""
+
+
+def matched(
+    patterns: tuple[s.PathPattern, ...],
+    mode: s.MatchMode | None,
+    where: s.Expression | None,
+    span: s.Span,
+    *,
+    optional: bool = False,
+) -> s.MatchClause:
+    """Return a MATCH clause; a mode that is written holds for its walks, too, where the default lets them go free."""
+    if mode is not None and mode is not s.MatchMode.REPEATABLE_ELEMENTS:
+        patterns = tuple(replace(path, mode=None) if path.mode in _IMPLIED else path for path in patterns)
+    return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span, optional)
 
 
 def path_of(
