@@ -223,7 +223,10 @@ class GpuExecutor:
                 cells, rows, matches = block
                 count = rows if left is None else min(rows, left)
                 if plan.duplicates == "count":
-                    matches = (np.ones(count, np.int64) if matches is None else matches[:count]) * plan.automorphisms
+                    matches = np.ones(count, np.int64) if matches is None else matches[:count]
+                    if int(matches.max(initial=0)) * plan.automorphisms >= 1 << 63:
+                        matches = matches.astype(object)
+                    matches = matches * plan.automorphisms
                 else:
                     matches = None
                 if count:

@@ -12,7 +12,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
-from graphdb.grammar.compose import called, check_ends, composed, matched, unwound
+from graphdb.grammar.compose import as_projected, called, check_ends, composed, matched, unwound
 from graphdb.grammar.machine import Machine
 from graphdb.grammar.machine import Place as Meta
 
@@ -166,8 +166,9 @@ class _Builder(Patterns, Expressions):
         return matched(patterns, mode, where, span_of(meta), optional=True)
 
     def with_clause(self, meta: Meta, children: list[Any]) -> s.WithClause:
-        *returns, where = children
-        return s.WithClause(self.return_clause(meta, returns), where, span_of(meta))
+        *items, where = children
+        returns = self.return_clause(meta, items)
+        return s.WithClause(returns, as_projected(where, returns), span_of(meta))
 
     def unwind(self, meta: Meta, children: list[Any]) -> s.UnwindClause:
         source, name = children

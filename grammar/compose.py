@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from graphdb.errors import ParseError
 from graphdb.grammar import syntax as s
-from graphdb.grammar.walk import walk
+from graphdb.grammar.walk import is_node, mapped, walk
 
 _WRITING = (s.CreateClause, s.MergeClause, s.SetClause, s.RemoveClause, s.DeleteClause)
 
@@ -77,6 +77,64 @@ def _is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool
         if type(part) in _GENERAL or (isinstance(part, s.PathPattern) and not part.plain):
             return False
     return not any(isinstance(part, s.PatternPredicate) for part in walk(returned))
+
+
+_SUBQUERIES = (s.PatternPredicate, s.PatternComprehension, s.ShortestPath, s.Subquery)
+_LOCAL = (s.ListComprehension, s.ListPredicate, s.Reduce)
+
+
+def as_projected(where: s.Expression | None, returns: s.ReturnClause) -> s.Expression | None:
+    """Return the condition of a WITH with the name of what is projected in the place of the same expression.
+
+    So ``WITH DISTINCT a.name AS name WHERE a.name = 'Ada'`` asks of what is left, as ORDER BY does.  A name means what
+    WITH makes of it: an expression with one that stands for something else from there on is another expression.
+    """
+    if where is None:
+        return None
+    items = [(item.expression, item.alias) for item in returns.items if item.alias is not None]
+    changed = {alias for expression, alias in items if expression != s.Variable(alias)}
+    known = {
+        expression: alias
+        for expression, alias in items
+        if alias in changed and _is_looked_for(expression) and changed.isdisjoint(_names_in(expression))
+    }
+    return _renamed(where, known) if known else where
+
+
+def _is_looked_for(expression: s.Expression) -> bool:
+    """Whether an expression is more than a constant, and the same each time: ``rand()`` is not."""
+    parts = walk(expression)
+    if any(isinstance(part, s.FunctionCall) and not part.arguments for part in parts):
+        return False
+    return any(isinstance(part, (s.Variable, s.CountStar, s.FunctionCall)) for part in parts)
+
+
+def _names_in(node: object) -> set[str]:
+    return {part.name for part in walk(node) if isinstance(part, s.Variable)}
+
+
+def _renamed(node: Any, known: Mapping[s.Expression, str]) -> Any:
+    """Return an expression with names for others; what lists inside bring in is no row's, nor what patterns do."""
+    if is_node(node):
+        if node in known:
+            return s.Variable(known[node], getattr(node, "span", s.HERE))
+        if isinstance(node, _SUBQUERIES):
+            return node
+        if isinstance(node, _LOCAL):
+            local = {node.variable.name, *([node.accumulator.name] if isinstance(node, s.Reduce) else [])}
+            inner = {expression: name for expression, name in known.items() if local.isdisjoint(_names_in(expression))}
+            outside = (node.source, node.start) if isinstance(node, s.Reduce) else (node.source,)
+            # What a local name hides of the row's: a column of that name cannot be told from it.
+            inner = {expression: name for expression, name in inner.items() if name not in local}
+            return mapped(
+                node,
+                lambda part: (
+                    part
+                    if isinstance(part, s.Variable) and part.name in local
+                    else _renamed(part, known if any(part is each for each in outside) else inner)
+                ),
+            )
+    return mapped(node, lambda part: _renamed(part, known))
 
 
 def unwound(clauses: Sequence[s.ClauseNode]) -> tuple[s.ClauseNode, ...]:

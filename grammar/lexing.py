@@ -17,6 +17,7 @@ from lark.lexer import Lexer
 
 from graphdb.errors import ParseError
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
+from graphdb.stopping import EVERY, check_stop, checked
 
 DEEPEST = 100
 """Brackets that may stand inside each other."""
@@ -35,6 +36,16 @@ _TOKEN = re.compile(
 )
 """A token and what stands between it and the next; SIGN are the operators that no other token begins with."""
 _TRIVIA = re.compile(TRIVIA, re.DOTALL)
+
+_TEXT = r"""(?:'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+")"""
+_LIST = re.compile(
+    rf"(?:(?P<INTEGERS>\[\s*+-?\d++(?:\s*+,\s*+-?\d++)*+\s*+\])"
+    rf"|(?P<STRINGS>\[\s*+{_TEXT}(?:\s*+,\s*+{_TEXT})*+\s*+\]))(?:{TRIVIA})*",
+    re.DOTALL,
+)
+"""A list of integers, or of strings, as one token and what stands between it and the next."""
+_LONG = 256
+"""Characters from which on such a list is one token: its items would take ten times the time and memory."""
 _ALWAYS_THE_SAME = frozenset("),.]{}-+*/%^=<>&!~?;$") | {"<=", ">=", "<>", "=~", "..", "||"}
 """Operators whose type does not depend on the parser's state."""
 
@@ -48,21 +59,26 @@ SUBQUERIES = frozenset({"EXISTS", "COUNT", "COLLECT"})
 def scan(text: str, start: int, end: int) -> list[Token]:
     """Return the tokens of ``text[start:end]``, with positions in ``text``; white space and comments are left out.
 
-    Types are WORD, NAME (in back-quotes), IRI, INTEGER, FLOAT, STRING, PARAMETER and OPERATOR.
+    Types are WORD, NAME (in back-quotes), IRI, INTEGER, FLOAT, STRING, PARAMETER and OPERATOR; INTEGERS and STRINGS are
+    long lists of these.
 
     Raises
     ------
     ParseError
         A character that begins no token, or a string, comment or quoted name that is not closed.
     """
-    tokens = []
+    tokens: list[Token] = []
     match, new = _TOKEN.match, str.__new__
     while start < end and (before := _TRIVIA.match(text, start, end)):
         start = before.end()
     while start < end:
+        if len(tokens) % EVERY == 0:
+            check_stop()
         found = match(text, start, end)
         if found is None:
             raise ParseError(_unreadable(text, start), text=text, position=start)
+        if text[start] == "[" and (whole := _LIST.match(text, start, end)) is not None:
+            found = whole if whole.end() - start >= _LONG else found
         kind = found.lastgroup or ""
         # Lark's own way to make a token takes as long as all the rest here.
         token = new(Token, found[kind])
@@ -127,7 +143,7 @@ class TokenFilter(Lexer):
             return
         look = _Lookahead(source.text, tokens)
         states, stack = parser_state.parse_conf.states, parser_state.state_stack
-        for index, token in enumerate(tokens):
+        for index, token in enumerate(checked(tokens)):  # Lark's own loop reads them, too
             if token.type == "OPERATOR":
                 same = self._same.get(token.value)
                 token.type = same or self._operator(look, index, states[stack[-1]])
@@ -202,6 +218,8 @@ class _Lookahead:
             "STRING",
             "PARAMETER",
             "IRI",
+            "INTEGERS",
+            "STRINGS",
         )
 
     def stands_as_name(self, index: int, accepted: Collection[str]) -> bool:

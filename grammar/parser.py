@@ -18,6 +18,7 @@ from graphdb.grammar import routing
 from graphdb.grammar.routing import Language, Piece
 from graphdb.grammar.spelling import KEYWORDS
 from graphdb.grammar.syntax import Span, Sql, Statement
+from graphdb.stopping import checked
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -52,7 +53,7 @@ def parse_script(text: str) -> tuple[Statement, ...]:
 
     ``PREFIX`` lines may stand before a statement without ``;``.  Raises as :func:`parse` does.
     """
-    return tuple(_statement(text, piece) for piece in routing.pieces(text))
+    return tuple(_statement(text, piece) for piece in checked(routing.pieces(text), 64))
 
 
 def split(text: str) -> tuple[str, ...]:

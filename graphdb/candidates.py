@@ -29,7 +29,8 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
-from graphdb.storage.arrow import numbers, strings
+from graphdb.stopping import checked
+from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import term_counts
@@ -175,8 +176,8 @@ class Candidates:
             self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: Typed("u", EDGE)})
         )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
-        with self._snapshot.connection.view("_labels", {"label": np.array(admitted, np.int64)}):
-            sql = f"SELECT u.label AS label FROM _labels u {rows.joins} WHERE {where}"
+        with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
+            sql = f"SELECT u.label AS label FROM _graphdb_labels u {rows.joins} WHERE {where}"
             left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
         labels = tuple(sorted(map(int, left)))
         if edge.labels is None and any(known[label].kinds for label in labels):
@@ -196,7 +197,7 @@ class Candidates:
             case ast.LabelAnd():
                 return reduce(both, map(self._members, labels.operands))
             case ast.LabelOr():
-                return reduce(np.union1d, map(self._members, labels.operands))
+                return reduce(np.union1d, map(self._members, checked(labels.operands, 16)))
             case ast.LabelNot():
                 return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
             case ast.LabelAny():
@@ -293,8 +294,10 @@ class Candidates:
         compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
-        with self._snapshot.connection.view("_universe", {"id": known if known is not None else np.empty(0, np.int64)}):
-            source = everything or "_universe"
+        with self._snapshot.connection.view(
+            "_graphdb_universe", {"id": known if known is not None else np.empty(0, np.int64)}
+        ):
+            source = everything or "_graphdb_universe"
             return self._ids(f"SELECT u.id AS id FROM {source} u {rows.joins} WHERE {where}", parameters)
 
     def _everything(self, bound: BoundPattern, number: int) -> str:
@@ -322,7 +325,9 @@ class Candidates:
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
+        terms, store = np.asarray(found, np.int64), self._snapshot.store
+        store.ids.term(terms, "id")
+        return each_once(store.to_vertices(terms), self._snapshot.graph.vertices)
 
     # --- words for EXPLAIN
 
@@ -349,7 +354,8 @@ class Candidates:
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
     if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
-        given = arguments.get(part.collection.name) if isinstance(part.collection, ast.Parameter) else None
+        listed = part.collection
+        given = arguments.get(listed.name) if isinstance(listed, ast.Parameter) else getattr(listed, "value", None)
         return not (isinstance(given, Sized) and len(given))
     if isinstance(part, ast.ListLiteral):
         return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
@@ -437,10 +443,7 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
 
 def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
     """Make the written names visible to SQL."""
-    import pyarrow as pa
-
-    ids, spelled = list(names.spellings), list(names.spellings.values())
-    raw.register(NAMES_VIEW, pa.table({"id": numbers(np.array(ids, np.int64)), "name": strings(spelled)}))
+    raw.register(NAMES_VIEW, names_table(names.spellings))
 
 
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:

@@ -5,10 +5,10 @@ A triple may stand for several parallel edges, and edges have properties, which 
 - a condition on the properties of one edge alone is tested before the match, by SQL over all edges of its labels
   (:func:`settle`): their ends become candidates of the pattern's vertices, and what the match still finds beside them
   is dropped;
-- after the match, for a block of rows at a time (:class:`Chooser`), the edges of each triple are found by their ends.
-  A row comes once for each choice among parallel edges, or with as many more matches where only these are counted; two
-  pattern edges that must differ may bind one triple, but not one of its edges; and the properties that the query names
-  become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``;
+- after the match, for a block of rows at a time (:mod:`graphdb.chooser`), the edges of each triple are found by their
+  ends.  A row comes once for each choice among parallel edges, or with as many more matches where only these are
+  counted; two pattern edges that must differ may bind one triple, but not one of its edges; and the properties that the
+  query names become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``;
 - where only their number matters, and a match would take longer, parallel edges are weights of a count without it
   (:func:`with_weights`).
 
@@ -20,21 +20,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Snapshot
 from graphdb.errors import NotSupportedError
-from graphdb.execute.executor import Block
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wanted
-from graphdb.plan.counting import WORTH, weighing_plan
+from graphdb.plan.counting import WORTH, explosive, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
 from graphdb.rows import Parameters, Rows
 from graphdb.storage.arrow import numbers
@@ -43,13 +42,7 @@ from graphdb.storage.sketch import IN, OUT
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NULL
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Ids = NDArray[np.int64]
-
-_BLOCK = 1 << 18
-"""Edges that are gone through at a time."""
 
 _SCANNED = 16
 """So many edges are gone through in the time that a search takes for one element and its edge."""
@@ -246,7 +239,9 @@ def with_weights(
 ) -> PhysicalPlan:
     """Return a plan that counts parallel edges as weights, where only their number matters and a search costs more."""
     counts = needs.count_only or needs.duplicates == "count"
-    if not counts or needs.edges or needs.facts or plan.count_only or plan.cost < WORTH:
+    if not counts or needs.edges or needs.facts or plan.count_only:
+        return plan
+    if plan.cost < WORTH and not explosive(pattern, snapshot.graph):
         return plan
     choices = bound.choices.values()
     if not any(choice.parallel for choice in choices) or any(choice.fulfil is not None for choice in choices):
@@ -266,159 +261,3 @@ def _implied(snapshot: Snapshot, labels: tuple[int, ...], vertex: PatternVertex,
         return False
     there = (source.at_class(label, direction, member) for label in labels)
     return [found[0] if found is not None else -1 for found in there] == [source.statistics(x).triples for x in labels]
-
-
-class Chooser:
-    """Settles the edges of a match's rows, a block at a time.
-
-    Attributes
-    ----------
-    vertices, edges
-        The pattern's vertices and edges that must be among the match's outputs.
-    cuts
-        Whether it drops rows.
-    """
-
-    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted) -> None:
-        self._snapshot = snapshot
-        self._bound = bound
-        self._needs = needs
-        compared = {number for pair in bound.differ for number in pair}
-        counts = needs.count_only or needs.duplicates == "count"
-        self._choices: list[tuple[int, Choice, bool]] = []
-        """Pattern edges, each with what is open of it, and whether its parallel edges are only counted."""
-        for number, choice in bound.choices.items():
-            shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
-            decides = choice.fulfil is not None or number in compared or shown
-            if decides or (choice.parallel and (counts or needs.duplicates == "keep")):
-                self._choices.append((number, choice, counts and not decides))
-        self.edges = tuple(number for number, *_ in self._choices)
-        ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
-        self.vertices = tuple(dict.fromkeys(ends))
-        self.cuts = bool(bound.differ) or any(choice.fulfil is not None for _, choice, _ in self._choices)
-
-    def __bool__(self) -> bool:
-        return bool(self._choices)
-
-    def block(self, block: Block) -> Block:
-        """Return the rows with all choices of edges, whose numbers are columns ``#n<edge>`` of int64."""
-        rows = every = np.arange(block.count)
-        matches = block.matches
-        if matches is None and (self._needs.count_only or self._needs.duplicates == "count"):
-            matches = np.ones(block.count, np.int64)
-        triples: dict[int, tuple[Ids, Ids, Ids]] = {}
-        numbers: dict[int, Ids] = {}
-        for number, choice, counted in self._choices:
-            triples[number] = self._triples(block, number)
-            first, count = self._snapshot.edges.table(choice.labels).find(*triples[number])
-            if counted and matches is not None:
-                matches = matches * count[rows]
-                continue
-            first, count = first[rows], count[rows]
-            if choice.parallel and (count > 1).any():
-                again = np.repeat(np.arange(len(rows)), count)
-                within = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
-                first = first[again] + within
-                rows, matches, numbers = _taken(again, rows, matches, numbers)
-            if choice.fulfil is not None:
-                kept = np.where(first >= 0, choice.fulfil[first], choice.others) if len(choice.fulfil) else first >= 0
-                left = np.flatnonzero(kept)
-                rows, matches, numbers = _taken(left, rows, matches, numbers)
-                first = first[left]
-            numbers[number] = first
-        for i, j in self._bound.differ:
-            if self._bound.choices[i].labels == self._bound.choices[j].labels:
-                same = numbers[i] == numbers[j]
-            else:  # they are numbered in different tables
-                same = self._ordinals(i, numbers[i]) == self._ordinals(j, numbers[j])
-            if not same.any():
-                continue
-            pairs = zip(triples[i], triples[j], strict=True)
-            for one, other in pairs:
-                same &= one[rows] == other[rows]
-            rows, matches, numbers = _taken(np.flatnonzero(~same), rows, matches, numbers)
-        columns = block.columns if rows is every else {name: found[rows] for name, found in block.columns.items()}
-        return Block(columns | {f"#n{number}": found for number, found in numbers.items()}, len(rows), matches)
-
-    def scan(self, scan: EdgeScan) -> Iterator[Block]:
-        """Give the rows of a pattern of one edge, settled: its edges one after the other."""
-        ((number, choice, _),) = self._choices
-        edge, table = self._bound.edges[number], self._snapshot.edges.table(choice.labels)
-        names = [self._bound.vertices[end].name for end in (edge.source, edge.target)]
-        masks = []
-        for candidates in (scan.source, scan.target):
-            mask = None
-            if candidates is not None:
-                mask = np.zeros(self._snapshot.graph.vertices, bool)
-                mask[candidates] = True
-            masks.append(mask)
-        counts = self._needs.count_only or self._needs.duplicates == "count"
-        wanted = [end in self._needs.vertices for end in (edge.source, edge.target)]
-        fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
-        for at in range(0, scan.edges, _BLOCK):
-            end = min(at + _BLOCK, scan.edges)
-            every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
-            for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
-                numbers, ends, kept = every, [table.starts[run], table.ends[run]], None
-                if edge.source == edge.target:
-                    kept = ends[0] == ends[1]
-                if backwards:
-                    ends.reverse()
-                    kept = ends[0] != ends[1]  # a self loop is one way to go, not two
-                for side, mask in zip(ends, masks, strict=True):
-                    if mask is not None:
-                        kept = mask[side] if kept is None else kept & mask[side]
-                if kept is not None and not kept.all():
-                    numbers, ends = numbers[kept], [side[kept] for side in ends]
-                columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
-                columns[f"#n{number}"] = numbers
-                if number in self._needs.edges:
-                    columns[edge.name] = table.labels[table.kind[numbers]] * 2 + backwards
-                yield Block(columns, len(numbers), np.ones(len(numbers), np.int64) if counts else None)
-
-    def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
-        """Labels, starts and ends of what a pattern edge is bound to."""
-        edge, vertices = self._bound.edges[number], self._bound.vertices
-        codes = block.columns[edge.name]
-        source, target = (block.columns[vertices[v].name] for v in (edge.source, edge.target))
-        if not edge.directed:
-            forward = codes & 1 == 0
-            source, target = np.where(forward, source, target), np.where(forward, target, source)
-        return codes >> 1, source, target
-
-    def _ordinals(self, number: int, chosen: Ids) -> Ids:
-        ordinals = self._snapshot.edges.table(self._bound.choices[number].labels).ordinals
-        if ordinals is None:
-            return np.zeros(len(chosen), np.int64)
-        return np.where(chosen >= 0, ordinals[chosen], 0)
-
-    def columns(self, block: Block) -> dict[str, pa.Array]:
-        """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
-        found: dict[str, pa.Array] = {}
-        for number, choice, _ in self._choices:
-            if number not in (*self._needs.edges, *self._needs.facts):
-                continue
-            chosen = block.columns[f"#n{number}"]
-            if choice.parallel and number in self._needs.edges:
-                found[f"o{number}"] = numbers(self._ordinals(number, chosen))
-            for key in dict.fromkeys(choice.facts.values()):
-                values = self._snapshot.edges.values(choice.labels, key)
-                if _is_run(chosen):
-                    found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
-                else:
-                    found[f"f{number}_{key}"] = values.take(numbers(chosen, chosen >= 0))
-        return found
-
-
-def _is_run(numbers: Ids) -> bool:
-    """Whether edges follow one another as they are numbered."""
-    if not len(numbers) or numbers[0] < 0 or numbers[-1] - numbers[0] != len(numbers) - 1:
-        return False
-    return bool((np.diff(numbers) == 1).all())
-
-
-def _taken(
-    at: Ids, rows: Ids, matches: Ids | None, numbers: Mapping[int, Ids]
-) -> tuple[Ids, Ids | None, dict[int, Ids]]:
-    """Return some of the rows, by their places."""
-    return rows[at], None if matches is None else matches[at], {n: found[at] for n, found in numbers.items()}

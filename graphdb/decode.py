@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.elements import Node
 from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, Walks, distinct, relationships
+from graphdb.storage import timetz
 from graphdb.storage.arrow import numbers
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.terms import LITERAL_BASE
@@ -338,6 +339,8 @@ def _items(array: pa.Array) -> list[Any]:
     type = array.type
     if pa.types.is_list(type):
         return _lists(array, _items(array.flatten()))
+    if timetz.is_timetz(type):
+        return timetz.to_times(array)
     if pa.types.is_date32(type) or (pa.types.is_timestamp(type) and type.tz is None and type.unit != "ns"):
         return _dates(array.to_numpy(zero_copy_only=False))
     try:

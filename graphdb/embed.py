@@ -87,7 +87,9 @@ def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
     variables = {name: value for name, value in _caller_variables().items() if name in named}
     if not variables:
         return {}
-    known = connection.rows("SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()")
+    known = connection.rows(
+        "SELECT table_name FROM system.main.duckdb_tables() UNION ALL SELECT view_name FROM system.main.duckdb_views()"
+    )
     taken = {name for (name,) in known}
     found = {name: _table(value) for name, value in variables.items() if name not in taken}
     return {name: table for name, table in found.items() if table is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Snapshot
+from graphdb.connection import Connection
 from graphdb.decode import pylist
 from graphdb.elements import Node, filled
 from graphdb.literals import python_value_of
+from graphdb.lookup import Lookup
 from graphdb.rows import NAMES_VIEW
 from graphdb.spelled import distinct
 from graphdb.storage.arrow import numbers as numbers_of
 from graphdb.storage.arrow import strings
 from graphdb.storage.arrow import values as plain
 from graphdb.storage.terms import LITERAL_BASE, Kind
-from graphdb.values import AS_WRITTEN, MEMBERS, UNION, VALUE, Base, Column, Type, literal_sql, tidied
+from graphdb.values import AS_WRITTEN, MEMBERS, UNION, VALUE, Base, Column, Type, is_plain, literal_sql, tidied
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,26 +43,53 @@ Made = Callable[[], list[Any]]
 """Makes what was found: what that takes of the database is read already."""
 
 
-def nodes(snapshot: Snapshot, ids: Ids) -> Made:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the terms of a result are looked up: one version of the data."""
+
+    connection: Connection
+    names: Names
+    lookup: Lookup
+    type_label: int | None
+    described: frozenset[int]
+    """Edge labels of which some edge has properties."""
+    key_iri: Callable[[int], str]
+    """Returns the IRI of a property key of edges."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Source:
+        """The data as a statement sees them that runs now."""
+        store, edges = snapshot.store, snapshot.edges
+        return cls(snapshot.connection, snapshot.names, snapshot.lookup, store.type_label, edges.described, edges.iri)
+
+    def through(self, connection: Connection, snapshot: Snapshot) -> Source:
+        """The same, read through another connection; nothing of it is in memory, so it may live long."""
+        keys = {id: iri for iri, id in snapshot.edges.keys.items()}
+        return replace(
+            self, connection=connection, lookup=Lookup(connection, snapshot.store, 0), key_iri=keys.__getitem__
+        )
+
+
+def nodes(source: Source, ids: Ids) -> Made:
     """Find vertices with labels and properties, and literals' values, in the order of their ids: int64, sorted."""
     resources, literals = _split(ids)
-    looked_up = snapshot.lookup.ready()
+    looked_up = source.lookup.ready()
     values: list[Any] = []
     if len(literals):
-        values = snapshot.lookup.values(literals) if looked_up else _read_terms(snapshot, literals)
+        values = source.lookup.values(literals) if looked_up else _read_terms(source, literals)
     if not len(resources):
         return lambda: values
-    made = _looked_up(snapshot, resources) if looked_up else _read(snapshot, resources)
+    made = _looked_up(source, resources) if looked_up else _read(source, resources)
     return lambda: made() + values
 
 
-def terms(snapshot: Snapshot, ids: Ids) -> Made:
+def terms(source: Source, ids: Ids) -> Made:
     """Find the IRIs of vertices, and literals' values, in the order of their ids: int64, sorted."""
-    if not snapshot.lookup.ready():
-        found = _read_terms(snapshot, ids)
+    if not source.lookup.ready():
+        found = _read_terms(source, ids)
         return lambda: found
     resources, literals = _split(ids)
-    found = snapshot.lookup.written_iris(resources) + snapshot.lookup.values(literals)
+    found = source.lookup.written_iris(resources) + source.lookup.values(literals)
     return lambda: found
 
 
@@ -68,11 +98,11 @@ def _split(ids: Ids) -> tuple[Ids, Ids]:
     return ids[:at], ids[at:]
 
 
-def _read(snapshot: Snapshot, resources: Ids) -> Made:
+def _read(source: Source, resources: Ids) -> Made:
     """Read resources from the database."""
-    connection = snapshot.connection
-    type_label = -1 if snapshot.store.type_label is None else snapshot.store.type_label
-    iris = _read_terms(snapshot, resources)
+    connection = source.connection
+    type_label = -1 if source.type_label is None else source.type_label
+    iris = _read_terms(source, resources)
     with connection.view(_WANTED, {"id": resources}):
         classes = connection.arrow(
             f"SELECT t.subject, n.name FROM _graphdb.triple t "
@@ -88,13 +118,13 @@ def _read(snapshot: Snapshot, resources: Ids) -> Made:
     classed = plain(classes.column(0)), pylist(classes.column(1))
     subjects, labels = (plain(values.column(i)) for i in range(2))
     properties = subjects, labels, _values(values, 2)
-    return lambda: _nodes(snapshot.names, resources, iris, classed, properties)
+    return lambda: _nodes(source.names, resources, iris, classed, properties)
 
 
-def _read_terms(snapshot: Snapshot, ids: Ids) -> list[Any]:
+def _read_terms(source: Source, ids: Ids) -> list[Any]:
     """Read IRIs and values from the database."""
-    with snapshot.connection.view(_WANTED, {"id": ids}):
-        found = snapshot.connection.arrow(
+    with source.connection.view(_WANTED, {"id": ids}):
+        found = source.connection.arrow(
             f"SELECT r.iri, {_VALUE} FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id "
             "LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
         )
@@ -112,9 +142,9 @@ def _values(table: pa.Table, at: int) -> list[Any]:
     return values
 
 
-def _looked_up(snapshot: Snapshot, resources: Ids) -> Made:
+def _looked_up(source: Source, resources: Ids) -> Made:
     """Take resources from memory."""
-    lookup, names = snapshot.lookup, snapshot.names
+    lookup, names = source.lookup, source.names
     subjects, labels, objects = lookup.about(resources)
     classed: tuple[Ids, list[str]] = subjects[:0], []
     is_literal = objects >= LITERAL_BASE
@@ -159,16 +189,16 @@ def _nodes(
     )
 
 
-def facts(snapshot: Snapshot, edges: Sequence[Ids]) -> list[dict[str, Any]]:
+def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
     """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-    described = np.isin(edges[0], list(snapshot.edges.described))
+    described = np.isin(edges[0], list(source.described))
     some = np.array([part[described] for part in edges])
     wanted, which = np.unique(some, axis=1, return_inverse=True)
     parts = ("label", "subject", "object", "ordinal")
     columns = {part: np.ascontiguousarray(column) for part, column in zip(parts, wanted, strict=True)}
     number = np.arange(wanted.shape[1])
-    with snapshot.connection.view(_WANTED, {"number": number, **columns}):
-        found = snapshot.connection.arrow(
+    with source.connection.view(_WANTED, {"number": number, **columns}):
+        found = source.connection.arrow(
             f"SELECT w.number, e.key, {_VALUE} FROM {_WANTED} w "
             f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
             "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
@@ -177,7 +207,7 @@ def facts(snapshot: Snapshot, edges: Sequence[Ids]) -> list[dict[str, Any]]:
     values = _values(found, 2)
 
     def name(key: int) -> str:
-        return snapshot.names.written(snapshot.edges.iri(key))
+        return source.names.written(source.key_iri(key))
 
     made = [*_properties(name, (owners, keys, values), number), {}]
     of = np.full(len(described), -1)
@@ -211,33 +241,24 @@ def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence
     return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
 
 
-def presented(snapshot: Snapshot, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table | None:
+def presented(source: Source, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table | None:
     """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
     import pyarrow as pa
 
     for i, column in enumerate(columns):
-        if not _is_plain(column.type) and (column.type.base not in _GRAPH or table.column(i).null_count):
+        if not is_plain(column.type) and (column.type.base not in _GRAPH or table.column(i).null_count):
             return None
-    if any(column.type.base in _GRAPH for column in columns) and not snapshot.lookup.ready():
+    if any(column.type.base in _GRAPH for column in columns) and not source.lookup.ready():
         return None
     shown = [
-        _listed(snapshot, column.type, table.column(i).combine_chunks())
+        _listed(source, column.type, table.column(i).combine_chunks())
         if column.type.base is Base.TUPLE
         else _named(column.type, table.column(i).combine_chunks())
         if _has_maps(column.type)
-        else _shown(snapshot, table.column(i), column.type.base)
+        else _shown(source, table.column(i), column.type.base)
         for i, column in enumerate(columns)
     ]
     return pa.Table.from_arrays(shown, names=[column.sql_name for column in columns])
-
-
-def _is_plain(type: Type) -> bool:
-    """Whether a column's values are shown as they are, but for the names of keys."""
-    if type.base is Base.LIST:
-        return type.element is None or _is_plain(type.element)
-    if type.base in (Base.MAP, Base.TUPLE):
-        return all(_is_plain(field) for _, field in type.fields)
-    return type.base not in (*_GRAPH, Base.PATH, Base.DURATION, Base.MOMENT, Base.ANY)
 
 
 def _has_maps(type: Type) -> bool:
@@ -257,12 +278,12 @@ def _named(type: Type, array: pa.Array) -> pa.Array:
     return array
 
 
-def _listed(snapshot: Snapshot, type: Type, array: pa.Array) -> pa.Array:
+def _listed(source: Source, type: Type, array: pa.Array) -> pa.Array:
     """Return lists of unions, as DuckDB has them, of lists whose items stand side by side."""
     import pyarrow as pa
 
     length, count = len(type.fields), len(array)
-    found = snapshot.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type
+    found = source.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type
     kinds, places = np.zeros(count * length, np.int8), np.arange(count * length).reshape(count, length)
     numbers = list(MEMBERS)
     children = []
@@ -283,12 +304,12 @@ def _listed(snapshot: Snapshot, type: Type, array: pa.Array) -> pa.Array:
 _GRAPH = (Base.NODE, Base.TERM, Base.EDGE)
 
 
-def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
+def _shown(source: Source, column: pa.ChunkedArray, base: Base) -> Any:
     """A column's vertices as IRIs, literals by their lexical forms, edges as structs of names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    lookup, names = snapshot.lookup, snapshot.names
+    lookup, names = source.lookup, source.names
     match base:
         case Base.NODE:
             return lookup.iris(column)
@@ -301,6 +322,6 @@ def _shown(snapshot: Snapshot, column: pa.ChunkedArray, base: Base) -> Any:
             flat = column.combine_chunks()
             labels, which = np.unique(plain(flat.field("label")), return_inverse=True)
             written = strings([names.edge_name(label) for label in labels.tolist()])
-            ends = [_shown(snapshot, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
+            ends = [_shown(source, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
             return pa.StructArray.from_arrays([written.take(numbers_of(which)), *ends], ["type", "start", "end"])
     return column

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Candidates, Snapshot
-from graphdb.choices import Chooser, ends_of, settle, with_scan, with_weights
+from graphdb.choices import ends_of, settle, with_scan, with_weights
+from graphdb.chooser import Chooser
 from graphdb.errors import NotSupportedError
 from graphdb.execute.count import count_by_vertex, count_matches
+from graphdb.execute.exact import as_integers, total
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind_exists
@@ -150,7 +152,7 @@ class MatchRun:
             tuple(bound.unequal),
             () if count_only else tuple(outputs),
             count_only,
-            None if chooser.cuts else needs.limit,
+            None if chooser.cuts else 1 if _asks_whether(needs) else needs.limit,
             "keep" if count_only else "count" if needs.count_only else needs.duplicates,
         )
 
@@ -239,18 +241,18 @@ class MatchRun:
         connection = self._snapshot.connection
         if needs.count_only:
             self.control = control = self.new_control()
-            count = self._count(plan, needs, bound, control)
-            with connection.view(view, table_of({"count": np.array([count], np.int64)})):
+            count = as_integers(np.array([self._count(plan, needs, bound, control)], object))
+            with connection.view(view, table_of({"count": count})):
                 yield
             return
         if needs.nothing:
             # Nothing of the match is returned but its number of rows.
             self.control = control = self.new_control()
-            count = self._count(plan, needs, bound, control)
+            (count,) = as_integers(np.array([self._count(plan, needs, bound, control)], object)).tolist()
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
-            rows = f"range({int(count)})" if needs.duplicates == "keep" else f"range({min(int(count), 1)})"
+            rows = f"range({count})" if needs.duplicates == "keep" else f"range({min(count, 1)})"
             with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {int(count)} AS n FROM {rows}")
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
                 try:
                     yield
                 finally:
@@ -315,7 +317,12 @@ class MatchRun:
                 yield Block({name: vertices.astype(plan.dtype)}, len(vertices), matches)
                 return
         left, started = needs.limit, time.monotonic()
-        blocks = map(chooser.block, self.executor.run(plan, control)) if plan.scan is None else chooser.scan(plan.scan)
+        blocks: Iterator[Block]
+        if plan.scan is None:
+            found = self.executor.run(plan, control)
+            blocks = (block for triples in found for block in chooser.blocks(triples, control.check))
+        else:
+            blocks = chooser.scan(plan.scan)
         for block in blocks:
             control.check()
             yield block
@@ -332,12 +339,14 @@ class MatchRun:
             weighed = self._weighed(partial(count_matches, plan.weighed), control)
             if weighed is not None:
                 return weighed
+        if _asks_whether(needs):
+            return int(any(block.count for block in self._blocks(plan, needs, bound, control)))
         counted = replace(needs, count_only=True)
-        total = 0
+        found = 0
         for block in self._blocks(plan, counted, bound, control):
             assert block.matches is not None
-            total += int(block.matches.sum())
-        return total
+            found += total(block.matches)
+        return found
 
     def _weighed(self, count: Callable[[Control, int, int], T], control: Control) -> T:
         """Count parallel edges as weights; these no device counts."""
@@ -368,7 +377,7 @@ class MatchRun:
             arrays[column] = numbers(values)
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
-            arrays["n"] = numbers(block.matches)
+            arrays["n"] = numbers(as_integers(block.matches))
         return pa.table(arrays)
 
     def _spill(self, table: pa.Table, view: str, *, first: bool) -> None:
@@ -384,6 +393,11 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
     """Return the columns of bindings: by their names in SQL, the names of the pattern's elements."""
     vertices = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
     return vertices | {f"e{e}": bound.edges[e].name for e in needs.edges}
+
+
+def _asks_whether(needs: Wanted) -> bool:
+    """Whether all that is wanted of a match is whether there is one."""
+    return needs.nothing and needs.duplicates == "drop"
 
 
 def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:

@@ -8,14 +8,17 @@ a vertex is its IRI.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.decode import Arrays, Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.shown import array_of, made_in_python, shown
-from graphdb.values import STRING, Column, tidied
+from graphdb.storage import timetz
+from graphdb.values import STRING, Column, has_ids, is_plain, tidied
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +31,13 @@ _SHOWN = 10
 
 
 class Home(Known, Protocol):
-    """What a result needs of its database."""
+    """What a result needs of its database, as it was when the query ran."""
+
+    def add(self, result: Result) -> None:
+        """Note a result that may look something up later."""
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Look up several things, between which nothing is written."""
 
     def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         """Return the table as a user of SQL sees it."""
@@ -109,10 +118,30 @@ class Result:
             self._lazy_table = table
         self._shape = shape
         self._presented: pa.Table | None = None
+        self._fetched: list[list[Any]] | None = None
+        """The columns as Python values, where they were looked up ahead."""
         self._names: tuple[str, ...] | None = None
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
+        if shape is not None and self._counted is None:
+            home.add(self)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the database is still to be asked for its rows."""
+        return self._fetched is None and not all(is_plain(column.type) for column in self._shape or ())
+
+    @property
+    def _has_ids(self) -> bool:
+        return any(has_ids(column.type) for column in self._shape or ())
+
+    def fetch(self) -> None:
+        """Look up everything now: what the ids stand for is about to go."""
+        rows = self._arrays or self._table
+        if self.reads and rows is not None:
+            self.presented()
+            self._fetched = self._decoded(rows)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -148,8 +177,13 @@ class Result:
         rows = self._arrays or self._table
         if rows is None:
             return
+        done = 0
         for part in pieces(rows, whole=whole):
+            if self._fetched is not None:
+                yield from islice(zip(*self._fetched, strict=True), done, None)
+                return
             yield from zip(*self._decoded(part), strict=True)
+            done += part.num_rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows as tuples of Python values."""
@@ -180,7 +214,7 @@ class Result:
     def _decoded(self, table: pa.Table | Arrays) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
-        with without_collection():
+        with self._home.reading() if self._has_ids else nullcontext(), without_collection():
             return decoded(self._home, types, table, self._value_of)
 
     # --- columns
@@ -190,8 +224,15 @@ class Result:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends."""
-        return self.presented().rename_columns(list(self.columns))
+        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends.
+
+        A time with an offset, for which Arrow has no type, is text.
+        """
+        table = self.presented().rename_columns(list(self.columns))
+        for i, field in enumerate(table.schema):
+            if timetz.is_timetz(field.type):
+                table = table.set_column(i, field.name, timetz.as_texts(table.column(i)))
+        return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame."""
@@ -215,18 +256,24 @@ class Result:
             elif self._shape is None:
                 self._presented = self._table
             else:
-                self._presented = self._home.present(*self._without_keys(self._table, self._shape))
+                self._presented = self._shown(self._table, self._shape)
         return self._presented
 
-    def _without_keys(self, table: pa.Table, shape: tuple[Column, ...]) -> tuple[pa.Table, tuple[Column, ...]]:
-        """Return a table with columns of Python values in place of those that SQL knows by their keys."""
+    def _shown(self, table: pa.Table, shape: tuple[Column, ...]) -> pa.Table:
+        """Return a table as SQL sees it, with Python values as columns where SQL knows them by their keys."""
+        import pyarrow as pa
+
+        made = {}
         for i, column in enumerate(shape):
             if made_in_python(column.type):
                 whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
-                made = array_of([shown(value) for (value,) in whole])
-                table = table.set_column(i, table.column_names[i], made)
+                made[i] = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], pa.nulls(len(table), pa.string()))
                 shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
-        return table, shape
+        found = self._home.present(table, shape)
+        for i, array in made.items():
+            found = found.set_column(i, found.column_names[i], array)
+        return found
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.
@@ -261,6 +308,8 @@ class Result:
         """The first rows as Python values, or None for a statement that gives none."""
         if self._counted is not None:
             return self._counted.rows[:limit]
+        if self._fetched is not None:
+            return islice(zip(*self._fetched, strict=True), limit)
         return None if self._table is None else zip(*self._decoded(self._table.slice(0, limit)), strict=True)
 
     def _told(self, limit: int) -> str:

@@ -26,7 +26,7 @@ from graphdb.relation import BINDINGS, ORDER, VALUE, Relation
 from graphdb.returns import beside_aggregates, check_grouping
 from graphdb.rows import Parameters, Rows
 from graphdb.typed import Typed
-from graphdb.values import MOMENT, ZONED, Base, Column, Type, single_kind
+from graphdb.values import INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +260,18 @@ class Shaper:
         values = {name: relation.variables[name] for name in names}
         if value is not None:
             values[VALUE] = compiler.one_of_any(value)
-        if unwound is not None:
+        blocks = None if unwound is None else lists.range_blocks(compiler, unwound.source)
+        if unwound is not None and blocks is None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
         chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]
         chosen += [f"{typed.sql} AS k{i}" for i, typed in enumerate(relation.known.values())]
+        if unwound is not None and blocks is not None:
+            columns, numbers = blocks
+            chosen += [f"{sql} AS {name}" for name, sql in columns.items()]
         sql = f"SELECT {', '.join(chosen) or '1 AS one'} FROM {relation.source} b {rows.joins}{_where(where)}"
+        if unwound is not None and blocks is not None:
+            sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
+            values[unwound.variable.name] = Typed(f"c{len(values)}", INTEGER)
         made = {name: Typed(f"b.c{i}", typed.type, typed.many) for i, (name, typed) in enumerate(values.items())}
         known = {node: Typed(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
         return sql, Relation(f"({sql})", made, (), known)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from graphdb.elements import Node, Relationship
+from graphdb.storage import timetz
 from graphdb.values import Base, Type
 
 if TYPE_CHECKING:
@@ -31,20 +32,31 @@ def shown(value: Any) -> Any:
         case Relationship():
             return {"type": value.type, "start": value.start, "end": str(value.end)}
         case list():
-            return [shown(item) for item in value]
+            return [_shown_inside(item) for item in value]
         case dict():
-            return {key: shown(item) for key, item in value.items()}
+            return {key: _shown_inside(item) for key, item in value.items()}
         case bool() | int() | float() | str() | None | Decimal() | date() | datetime() | time():
             return value
     return str(value)  # a path, an exact time
 
 
+def _shown_inside(value: Any) -> Any:
+    """Return a value within a list or map: a time with an offset as text, for Arrow would forget the offset."""
+    return value.isoformat() if isinstance(value, time) and value.tzinfo is not None else shown(value)
+
+
 def array_of(values: list[Any]) -> pa.Array:
-    """Return shown values as an array; values of several types as their text."""
+    """Return shown values as an array; values of several types as their text.
+
+    Times and dates with an offset are of another type than those without.
+    """
     import pyarrow as pa
 
+    kinds = {(type(value), getattr(value, "tzinfo", None) is not None) for value in values if value is not None}
     try:
-        if len({type(value) for value in values if value is not None}) <= 1:
+        if kinds == {(time, True)}:
+            return timetz.of_times(values)
+        if len(kinds) <= 1:
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         pass

@@ -1,35 +1,34 @@
 """What is open: the connection, the catalog, the state of names and data that statements see, and who else sees it.
 
-Results live here too: an open database is the home that turns their ids into what people read.
+What results read of it is in :mod:`graphdb.versions`.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import GraphDBError, StorageError
+from graphdb.errors import AccessError, GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
+from graphdb.stopping import stopping
+from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from graphdb.candidates import Snapshot
     from graphdb.pattern.names import Names
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
-    from graphdb.values import Column
+    from graphdb.storage.verify import Macros
 
 _OPEN: WeakSet[State] = WeakSet()
 """All open databases of this process: two may have the same file."""
@@ -38,7 +37,7 @@ _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
 class State:
-    """An open file with all that is derived from it; see :class:`graphdb.result.Home` for what results need.
+    """An open file with all that is derived from it.
 
     Parameters
     ----------
@@ -52,6 +51,8 @@ class State:
         Open the file for reading only.
     subclasses
         Read a vertex label as itself or any class below it.
+    untrusted
+        Let no statement reach files or the network.
     """
 
     def __init__(
@@ -62,21 +63,25 @@ class State:
         spill: str | None = None,
         read_only: bool = False,
         subclasses: bool = False,
+        untrusted: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
+        self.untrusted = untrusted
         self.cancelled = threading.Event()
         """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
-        self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
+        self.versions = Versions(self)
+        """What results read."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
@@ -84,9 +89,26 @@ class State:
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
         self._stale = False
-        self._database = self.connection.rows("SELECT current_database()")[0][0]
+        self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._verified = False
+        """Whether the tables of the graph were found to be ours."""
+        self._macros: Macros | None = None
+        if path != ":memory:":
+            self._verify()
         with _OPEN_LOCK:
             _OPEN.add(self)
+
+    def _verify(self) -> None:
+        """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.verify`."""
+        from graphdb.storage.verify import Macros, verify_tables
+
+        try:
+            with self.connection.guard() as raw:
+                self._verified = verify_tables(raw, self.database)
+                self._macros = Macros(raw, self.database)
+        except BaseException:
+            self.connection.close()
+            raise
 
     def hold(self) -> threading.RLock:
         """Return the lock to hold while a statement runs; raise if the database is closed."""
@@ -100,6 +122,9 @@ class State:
         """Close the file."""
         if not self.connection.closed:
             self.forget()
+            if self._macros is not None:
+                self._macros.close()
+            self.versions.close()
             self.connection.close()
 
     def interrupt(self) -> None:
@@ -108,16 +133,21 @@ class State:
         if not self.connection.closed:
             self.connection.raw.interrupt()
 
-    def load(self, data: Any, options: Options, progress: Progress | bool | None = None) -> LoadReport:
+    def load(
+        self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
+    ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
-        from graphdb.storage.loaders.load import load
+        from graphdb.storage.loaders.load import load, names_files
 
+        if names_files(data):
+            self.require_files()
         held = Held(degrees=self.degrees())
         with self.at_home(), self.connection.guard() as raw:
             self.cancelled.clear()
+            self.versions.before_write()
             try:
-                with watching(self.progress if progress is None else progress) as told:
+                with stopping(timeout), watching(self.progress if progress is None else progress) as told:
                     report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
             except GraphDBError:
                 raise  # nothing was kept, so nothing that was derived is stale
@@ -126,6 +156,15 @@ class State:
                 raise
             self.changed((report.changes,))
         return report
+
+    def require_files(self) -> None:
+        """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""
+        ((allowed,),) = self.connection.rows("SELECT system.main.current_setting('enable_external_access')")
+        if not allowed:
+            raise AccessError(
+                "files are out of reach of this database",
+                hint="it is open for untrusted queries, or enable_external_access is false",
+            )
 
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed.
@@ -136,11 +175,18 @@ class State:
             The file was made by a newer version, or is open for reading only and has no tables, or old ones.
         """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+        from graphdb.storage.verify import verify_tables
 
         if self._lazy_catalog is None:
             with self.connection.guard() as raw:
+                if self._macros is not None:
+                    self._macros.verify()
                 catalog = Catalog(raw)
-                if not catalog.exists():
+                found = catalog.exists()
+                if found and not self._verified:  # SQL copied it here
+                    verify_tables(raw, self.database)
+                self._verified = True
+                if not found:
                     if self.read_only:
                         raise StorageError(
                             f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
@@ -209,10 +255,11 @@ class State:
     @contextmanager
     def _visiting(self) -> Iterator[tuple[str, ...]]:
         ((database, schema, path),) = self.connection.rows(
-            "SELECT current_database(), current_schema(), current_setting('search_path')"
+            "SELECT system.main.current_database(), system.main.current_schema(),"
+            " system.main.current_setting('search_path')"
         )
         with self.connection.guard() as raw:
-            raw.execute(f"USE {quoted(self._database)}.main")
+            raw.execute(f"USE {quoted(self.database)}.main")
         try:
             yield (database, schema)
         finally:
@@ -221,6 +268,16 @@ class State:
                     raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
                 else:
                     raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+    def check_path(self) -> None:
+        """Go back to where our tables are, if SQL went into their own schema; raise then."""
+        ((schemas,),) = self.connection.rows("SELECT system.main.current_schemas(true)")
+        try:
+            authorize_path(schemas)
+        except AccessError:
+            with self.connection.guard() as raw:
+                raw.execute(f"USE {quoted(self.database)}.main")
+            raise
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`."""
@@ -250,6 +307,33 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    @contextmanager
+    def diagnosed(self) -> Iterator[None]:
+        """Tell what is damaged, where an error that is not one of ours comes of a damaged file."""
+        try:
+            yield
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self.diagnosis(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def diagnosis(self, error: Exception) -> Exception:
+        """Return what to raise for an error that is not one of ours: what is damaged, where the file is, or itself."""
+        from graphdb.storage.integrity import problem
+        from graphdb.storage.verify import damaged
+
+        found = None
+        with suppress(Exception), self.at_home(), self.connection.guard() as raw:
+            found = problem(raw)
+        return error if found is None else damaged(found)
+
+    def version(self) -> Version:
+        """What a result of now reads: see :mod:`graphdb.versions`."""
+        return self.versions.current()
+
     def set_differently(self) -> None:
         """Drop what depends on DuckDB's settings."""
         if self._lazy_snapshot is not None:
@@ -259,56 +343,4 @@ class State:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
         self._lazy_catalog = None
-
-    # --- the home of results
-
-    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
-        """Return a result's table as a user of SQL sees it."""
-        from graphdb import hydrate
-        from graphdb.presented import presented
-
-        with self.hold(), self.at_home():
-            found = hydrate.presented(self.snapshot(), table, columns)
-            if found is not None:
-                return found
-            view = self.connection.temporary()
-            with self.connection.view(view, table):
-                return self.connection.arrow(presented(view, columns))
-
-    def store(self, table: pa.Table, name: str, replace: bool) -> int:
-        """Keep a table in the database under ``name``; return its number of rows."""
-        with self.hold():
-            view = self.connection.temporary()
-            target = ".".join(quoted(part) for part in name.split("."))
-            with self.connection.view(view, table):
-                self.connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
-        return int(table.num_rows)
-
-    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.nodes(self.snapshot(), ids)
-
-    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
-        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.terms(self.snapshot(), ids)
-
-    def described(self, labels: Iterable[int]) -> bool:
-        """Whether edges of some labels may have properties."""
-        return not self.snapshot().edges.described.isdisjoint(labels)
-
-    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
-        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-        from graphdb import hydrate
-
-        with self.hold(), self.at_home():
-            return hydrate.facts(self.snapshot(), edges)
-
-    def written(self, labels: Iterable[int]) -> list[str]:
-        """Return edge labels as a user would write them."""
-        return list(map(self.names().edge_name, labels))
+        self._verified = False

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
@@ -47,8 +48,12 @@ from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
+from graphdb.stopping import stopping
+from graphdb.storage import timetz
+from graphdb.versions import Version
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from graphdb.execute.executor import Executor
@@ -77,6 +82,8 @@ class Statements:
         self._cancelled = state.cancelled
         self._unasked = Control(cancelled=self._cancelled)
         """Controls repeated counts, one after the other: nobody asks what it learns."""
+        self._home = Version(state)
+        """What repeated counts are given, which look nothing up."""
         self._write_few: dict[str, int] = {}
         """Texts of statements that were expected to write few rows, and how many resources there were then: what that
         is known by takes longer than the rest, and is not asked again before the graph has doubled."""
@@ -88,22 +95,28 @@ class Statements:
         if self._cancelled.is_set():
             self._cancelled.clear()
         result = None
-        statements = parse_script(text)
-        if arguments or "$" in text:
-            _check_arguments(text, arguments)
-            statements = tuple(with_counts(statement, text, arguments) for statement in statements)
+        with stopping(timeout, self._cancelled):
+            statements = parse_script(text)
+            if arguments or "$" in text:
+                _check_arguments(text, arguments)
+                statements = tuple(with_counts(statement, text, arguments) for statement in statements)
         run = self._told_of if self._state.progress else self._statement
         for statement in statements:
+            self._state.versions.before_statement()
             try:
-                result = run(statement, text, arguments, timeout)
-            except QueryTimeout:
-                raise QueryTimeout(
-                    f"the statement ran longer than its timeout of {timeout:g} s",
-                    hint="give it more time, or ask for less with LIMIT",
-                ) from None
-            except ExecutionError as error:
-                raise placed(error, text) from None
-        return Result(self._state, None) if result is None else result
+                with stopping(timeout, self._cancelled):
+                    result = run(statement, text, arguments, timeout)
+            except BaseException as error:
+                self._state.versions.after_failure()
+                if isinstance(error, QueryTimeout):
+                    raise QueryTimeout(
+                        f"the statement ran longer than its timeout of {timeout:g} s",
+                        hint="give it more time, or ask for less with LIMIT",
+                    ) from None
+                if isinstance(error, ExecutionError):
+                    raise placed(error, text) from None
+                raise
+        return Result(self._state.version(), None) if result is None else result
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -155,8 +168,14 @@ class Statements:
                     message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
-                    return Result(self._state, lines.to_table(), elapsed=time.perf_counter() - started, verbatim=True)
+                    return Result(
+                        self._state.version(),
+                        lines.to_table(),
+                        elapsed=time.perf_counter() - started,
+                        verbatim=True,
+                    )
                 case ast.Prefix():
+                    self._state.versions.before_write()
                     with self._state.connection.guard():
                         self._state.catalog().set_prefix(statement.name, statement.iri)
                     self._state.changed()
@@ -170,7 +189,7 @@ class Statements:
                     )
                     if report.errors:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
-            return Result(self._state, None, elapsed=time.perf_counter() - started, message=message)
+            return Result(self._state.version(), None, elapsed=time.perf_counter() - started, message=message)
 
     def _composite(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -249,7 +268,7 @@ class Statements:
         with running(prepared.computing) as value_of:
             table = run.run(prepared)
         columns = prepared.shaped.columns
-        return Result(self._state, table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
+        return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.headers import Mapping as Headers
@@ -321,7 +340,7 @@ class Statements:
         self._unasked.term_seconds.clear()
         count = self._executor.count(found.plan, self._unasked)
         table = Counted(count, len(columns), found.shaped.window)
-        return Result(self._state, table, columns, elapsed=time.perf_counter() - started)
+        return Result(self._home, table, columns, elapsed=time.perf_counter() - started)
 
     def _prepare(
         self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
@@ -380,6 +399,7 @@ class Statements:
         current: tuple[str, ...],
     ) -> str:
         parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        authorize_name(parts, statement.temporary)
         name = ".".join(quoted(part) for part in parts)
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
@@ -479,17 +499,23 @@ class Statements:
         table: pa.Table | None = None
         with ExitStack() as stack:
             for statement in self._statements(text):
+                authorize(statement, self._state.database)
+                self._state.versions.before_statement()
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
                     rows = self._cypher(call.text, timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
-                for name, data in caller_tables(self._state.connection, sql).items():
-                    stack.enter_context(self._state.connection.view(name, data))
+                if not self._state.untrusted:
+                    for name, data in caller_tables(self._state.connection, sql).items():
+                        stack.enter_context(self._state.connection.view(name, data))
                 table = self._execute(sql, timeout)
         return Result(
-            self._state, table, elapsed=time.perf_counter() - started, message=None if table is not None else "done"
+            self._state.version(),
+            table,
+            elapsed=time.perf_counter() - started,
+            message=None if table is not None else "done",
         )
 
     def _cypher(self, text: str, timeout: float | None) -> Result:
@@ -507,8 +533,9 @@ class Statements:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
-                table = relation.to_arrow_table() if relation is not None else None
+                table = _table_of(relation) if relation is not None else None
         except BaseException:  # a transaction that did not end well may be no more
+            self._state.versions.after_failure()
             self._state.forget()
             raise
         first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
@@ -516,9 +543,25 @@ class Statements:
             self._state.rolled_back()
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
-        if first == "USE" or (first == "SET" and _PATH.search(sql)):
+        if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
+            self._state.check_path()
         return table
+
+
+def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """Return the rows of a SQL query, times with their offsets."""
+    zoned = [i for i, type in enumerate(relation.types) if str(type) == timetz.SQL]
+    if not zoned:
+        return relation.to_arrow_table()
+    chosen = [
+        f"{timetz.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"  # names may be the same
+        for i, name in enumerate(relation.columns)
+    ]
+    table = relation.project(", ".join(chosen)).to_arrow_table()
+    for i in zoned:
+        table = table.set_column(i, table.column_names[i], timetz.of_parts(table.column(i)))
+    return table
 
 
 class _Later:

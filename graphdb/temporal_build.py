@@ -1,4 +1,4 @@
-"""Temporal values from text and from maps, truncated, and what lies between two of them: openCypher's constructors.
+"""Temporal values from text and from maps, and truncated: openCypher's constructors.
 
 What makes no value raises :class:`Malformed`, in every function here.  Text is ISO 8601, as openCypher takes it (also
 without separators, and with a zone's name in brackets); days, nanoseconds and seconds are those of
@@ -24,7 +24,6 @@ from graphdb.temporal import (
     LocalTime,
     Temporal,
     Time,
-    _cut,
     add_months,
     at_instant,
     civil,
@@ -418,76 +417,3 @@ def _truncated(unit: str, days: int) -> int:
     if unit == "day":
         return days
     raise Malformed(f"'{unit}' is no unit of time")
-
-
-# --- between ---------------------------------------------------------------------------------------------------
-
-
-def between(unit: str, start: Temporal, end: Temporal) -> Duration:
-    """Return what lies between two values: ``between`` in all units, or ``inMonths``, ``inDays``, ``inSeconds``."""
-    first, second, dated = _aligned(start, end)
-    if unit == "inseconds":
-        return Duration(0, 0, *divmod(second - first, SECOND))
-    months = days = 0
-    if dated:
-        if unit != "indays":
-            months = _months(first, second)
-            first = add_months(first // DAY, months) * DAY + first % DAY
-        days = _cut(second - first, DAY)
-    if unit == "inmonths":
-        return Duration(months)
-    if unit == "indays":
-        return Duration(0, days)
-    return Duration(months, days, *divmod(second - first - days * DAY, SECOND))
-
-
-def _months(first: int, second: int) -> int:
-    """The whole months from one point in time to another, both in nanoseconds since 1970.
-
-    A month is over on the same day of the next, at the same time: none lies between the 31st of January and the 29th of
-    February.
-    """
-    start, end = first // DAY, second // DAY
-    if start < end and second % DAY < first % DAY:
-        end -= 1
-    elif start > end and second % DAY > first % DAY:
-        end += 1
-    (year, month, day), (other_year, other_month, other_day) = civil(start), civil(end)
-    months = (other_year - year) * 12 + other_month - month
-    if months > 0 and other_day < day:
-        return months - 1
-    if months < 0 and other_day > day:
-        return months + 1
-    return months
-
-
-def _aligned(start: Temporal, end: Temporal) -> tuple[int, int, bool]:
-    """Two values on one time line, in nanoseconds; what one lacks (day, offset) the other lends it."""
-    for value in (start, end):
-        if isinstance(value, Duration):
-            raise Malformed("what lies between is asked of points in time, not of durations")
-    dated = all(hasattr(value, "days") for value in (start, end))
-    days = [getattr(value, "days", 0) if dated else 0 for value in (start, end)]
-    times = [getattr(value, "nanoseconds", 0) for value in (start, end)]
-    offsets = [getattr(value, "offset", None) for value in (start, end)]
-    zone = next((value.zone for value in (start, end) if isinstance(value, DateTime) and value.zone), None)
-    if None in offsets:
-        shared = [offset for offset in offsets if offset is not None]
-        if zone is not None and shared:
-            own = [getattr(value, "days", None) for value in (start, end)]
-            lent = next((day for day in own if day is not None), 0)
-            filled = [
-                zoned(lent if day is None else day, time, zone).offset for day, time in zip(own, times, strict=True)
-            ]
-            offsets = [filled[i] if offset is None else offset for i, offset in enumerate(offsets)]
-            if not dated:
-                days = [0, 0]
-        else:
-            offsets = [shared[0] if shared else 0] * 2
-    # Both are shown at the first one's offset, so that whole days and months are those of its calendar.
-    base = offsets[0] or 0
-    first, second = (
-        day * DAY + time - (offset or 0) * SECOND + base * SECOND
-        for day, time, offset in zip(days, times, offsets, strict=True)
-    )
-    return first, second, dated

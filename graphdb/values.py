@@ -118,6 +118,22 @@ ANY = Type(Base.ANY)
 """Values of Python's, which SQL knows by a key: see :mod:`graphdb.computed`."""
 
 
+def has_ids(type: Type) -> bool:
+    """Whether values of a type are, or have among them, ids of vertices or edges."""
+    if type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
+        return True
+    return (type.element is not None and has_ids(type.element)) or any(has_ids(field) for _, field in type.fields)
+
+
+def is_plain(type: Type) -> bool:
+    """Whether values of a type are shown in SQL as they are, but for the names of keys."""
+    if type.base is Base.LIST:
+        return type.element is None or is_plain(type.element)
+    if type.base in (Base.MAP, Base.TUPLE):
+        return all(is_plain(field) for _, field in type.fields)
+    return not has_ids(type) and type.base not in (Base.DURATION, Base.MOMENT, Base.ANY)
+
+
 def list_of(element: Type) -> Type:
     """Return the type of lists of ``element``."""
     return Type(Base.LIST, element)

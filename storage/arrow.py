@@ -131,3 +131,10 @@ def string_bytes(array: pa.Array) -> memoryview:
     _, offsets, data = buffers
     at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     return memoryview(data).cast("B")[at[0] : at[-1]] if data is not None else memoryview(b"")
+
+
+def names_table(names: Mapping[int, str]) -> pa.Table:
+    """Return names by their ids as a table (``id``, ``name``)."""
+    import pyarrow as pa
+
+    return pa.table({"id": numbers(np.array(list(names), np.int64)), "name": strings(names.values())})

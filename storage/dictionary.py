@@ -21,6 +21,7 @@ from graphdb.storage.arrow import Windows, listed, numbers
 from graphdb.storage.kinds import Kinds
 from graphdb.storage.parsed import execute
 from graphdb.storage.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
+from graphdb.storage.verify import verify_numbers
 
 if TYPE_CHECKING:
     import duckdb
@@ -200,11 +201,19 @@ _SAME_LITERAL = (
 
 
 def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-    """Return how many resources and literals there are."""
-    [(resources, literals)] = connection.execute(
-        "SELECT (SELECT coalesce(max(id) + 1, 0) FROM _graphdb.resource),"
-        f" (SELECT coalesce(max(id) + 1 - {LITERAL_BASE}, 0) FROM _graphdb.literal)"
+    """Return how many resources and literals there are.
+
+    Raises
+    ------
+    StorageError
+        Their ids are not what they are counted by: arrays of that size would be of any size.
+    """
+    [(resources, first, last, literals, first_literal, last_literal)] = connection.execute(
+        "FROM (SELECT count(*), min(id), max(id) FROM _graphdb.resource),"
+        " (SELECT count(*), min(id), max(id) FROM _graphdb.literal)"
     ).fetchall()
+    verify_numbers(resources, first, last, 0)
+    verify_numbers(literals, first_literal, last_literal, LITERAL_BASE)
     return int(resources), int(literals)
 
 

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count_run import CountRun
-from graphdb.execute.exact import Overflow, exactly
+from graphdb.execute.exact import Numbers, Overflow, exactly, narrowed, sums, times
 from graphdb.execute.executor import Control
 from graphdb.execute.loops import Loops
 from graphdb.execute.weights import Weights
-from graphdb.plan.counting import CountingPlan
+from graphdb.plan.counting import CountingPlan, Term
 from graphdb.plan.loops import Part
 from graphdb.plan.physical import CliqueCount
 
 Ints = NDArray[np.int64]
-
-LIMIT = float(1 << 61)
-"""Numbers of matches beyond this are not kept in int64."""
 
 
 def count_matches(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None) -> int | None:
@@ -49,8 +45,7 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
         for part in term.parts:
             if part not in totals:
                 parts.begin(part)
-                greatest = _greatest(plan, term.quotient.filters, term.quotient.links, part)
-                totals[part] = exactly(partial(parts.total, part), greatest)
+                totals[part] = exactly(partial(parts.total, part), _greatest(plan, term, part))
             product *= totals[part]
         result += product
         control.term_seconds.append(time.monotonic() - started)
@@ -60,33 +55,27 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
 
 def count_by_vertex(
     plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
-) -> tuple[Ints, Ints] | None:
-    """The vertices that the plan's root is bound to, and the matches of each; None where numbers or memory do not do.
+) -> tuple[Ints, Numbers] | None:
+    """The vertices that the plan's root is bound to, and the matches of each; None where memory does not do.
 
     Raises what :func:`count_matches` does.
     """
     parts = _started(plan, control, threads, memory_limit)
     if parts is None:
         return None
-    found = np.zeros(plan.vertices, np.int64)
-    greatest = 0.0
-    try:
-        for term in plan.terms:
-            factor = term.coefficient
-            for part in term.parts[1:]:
-                parts.begin(part)
-                factor *= parts.total(part, 0)
-            parts.begin(term.parts[0])
-            values = parts.by_root(term.parts[0])
-            greatest += abs(factor) * float(values.max(initial=0))
-            if greatest >= LIMIT:
-                return None
-            found += factor * values
-    except Overflow:
-        return None
+    found: Numbers = np.zeros(plan.vertices, np.int64)
+    for term in plan.terms:
+        factor = term.coefficient
+        rooted, *others = term.parts
+        for part in others:
+            parts.begin(part)
+            factor *= exactly(partial(parts.total, part), _greatest(plan, term, part))
+        parts.begin(rooted)
+        values: Numbers = exactly(partial(parts.by_root, rooted), _greatest(plan, term, rooted))
+        found = sums(found, times(values, factor))
     control.report(1.0)
     vertices = np.flatnonzero(found)
-    return vertices, found[vertices]
+    return vertices, narrowed(found[vertices])
 
 
 def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None) -> _Parts | None:
@@ -102,8 +91,9 @@ def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: i
     return _Parts(CountRun(plan, control, threads, spare))
 
 
-def _greatest(plan: CountingPlan, filters: tuple[Any, ...], links: tuple[Any, ...], part: Part) -> int:
-    """More than a part of this pattern can count: every vertex anything, every pair all data edges there are."""
+def _greatest(plan: CountingPlan, term: Term, part: Part) -> int:
+    """More than a part of a term can count: every vertex anything, every pair all data edges there are."""
+    filters, links = term.quotient.filters, term.quotient.links
     bound = max(int(plan.vertices), 2) ** len(filters) * max(part.multiple, 1)
     most = 1
     for partition in plan.partitions.values():
@@ -142,20 +132,18 @@ class _Parts:
         self._check_overflow()
         return found * part.multiple
 
-    def by_root(self, part: Part) -> Ints:
-        """The count of one part for every vertex that its root may be bound to: int64 [vertices]."""
+    def by_root(self, part: Part, modulus: int) -> Numbers:
+        """The count of one part (modulo a prime) for every vertex that its root may be bound to: [vertices]."""
         self._run.flags[:] = 0
         roots = self._weights.roots(part)
-        root = self._weights.values(part.root, roots, 0)
+        root = self._weights.values(part.root, roots, modulus)
         found = np.zeros(self._run.plan.vertices, np.int64)
         if part.levels:
-            self._loops.total(part, roots, root, 0, found)
+            self._loops.total(part, roots, root, modulus, found)
         else:
             found[roots] = root[roots] if len(root) else 1
-        if float(found.max(initial=0)) * part.multiple >= LIMIT:
-            self._run.flags[1] = 1
         self._check_overflow()
-        return found * part.multiple
+        return times(found.astype(object) if modulus else found, part.multiple)
 
     def _check_overflow(self) -> None:
         if self._run.flags[1]:

@@ -63,16 +63,19 @@ def plus(a: int, b: int, modulus: int) -> int:
 
 
 @kernel
-def worth(bundles: Ints, j: int, members: Ints, partitions: Ints, x: int, y: int, at: int, like: Ids) -> int:
-    """How many data edges (or 1) join ``x`` and ``y``, multiplied over the members; ``at`` is the first's entry."""
-    value = 1
+def worth(
+    value: int, bundles: Ints, j: int, members: Ints, partitions: Ints, x: int, y: int, at: int, modulus: int,
+    flags: Ints, like: Ids,
+) -> int:  # fmt: skip
+    """A value times how many data edges (or 1) join ``x`` and ``y``, for each member; ``at`` is the first's entry."""
     for k in range(bundles[j, 0], bundles[j, 1]):
         row = members[k, 0]
         place = at if k == bundles[j, 0] else neighbour_at(partitions.ctypes.data, row, x, y, like)
         if place < 0:
             return 0
         if members[k, 1]:
-            value *= load(partitions[row, 4], place + 1, LONG) - load(partitions[row, 4], place, LONG)
+            edges = load(partitions[row, 4], place + 1, LONG) - load(partitions[row, 4], place, LONG)
+            value = times(value, edges, modulus, flags)
     return value
 
 
@@ -119,7 +122,7 @@ def send(
                 value = 1 if ones else child[y]
                 if value != 0:
                     if not plain:
-                        value = times(value, worth(bundle, 0, members, partitions, x, y, at, like), modulus, flags)
+                        value = worth(value, bundle, 0, members, partitions, x, y, at, modulus, flags, like)
                     total = plus(total, value, modulus)
                     if total < 0 or total >= LIMIT:
                         flags[1] = 1

@@ -27,8 +27,9 @@ class Block:
 
     columns: dict[str, NDArray[Any]]
     count: int
-    matches: NDArray[np.int64] | None = None
-    """How many matches each row stands for, where the plan counts duplicates."""
+    matches: NDArray[Any] | None = None
+    """How many matches each row stands for, where the plan counts duplicates: of dtype object where int64 does not hold
+    them (:mod:`graphdb.execute.exact`)."""
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+_FITS = float(1 << 62)
+
 _BUDGET = 1 << 20
 """Rows that a kernel call goes through, about: some milliseconds."""
 
@@ -16,7 +18,8 @@ _BUDGET = 1 << 20
 def grouped(
     first: NDArray[np.integer], second: NDArray[np.integer], numbers: Ints, vertices: int, check: Callable[[], None]
 ) -> tuple[Ints, Ints, Ints] | None:
-    """Return the different rows with their numbers of matches, by either column's runs; None where neither has such.
+    """Return the different rows with their numbers of matches, by either column's runs; None where neither has such,
+    or the numbers are so large that sums of them may not fit.
 
     Parameters
     ----------
@@ -27,6 +30,8 @@ def grouped(
     """
     from graphdb.execute.group_kernels import group_runs
 
+    if float(numbers.sum(dtype=np.float64)) >= _FITS:
+        return None
     counts = np.zeros(vertices, np.int64)
     for swapped in (False, True):
         columns = (second, first) if swapped else (first, second)

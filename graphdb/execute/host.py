@@ -18,6 +18,7 @@ from graphdb.errors import MemoryLimitError
 from graphdb.execute.chunks import Alone, Dealt, scan_of
 from graphdb.execute.cliques import count_cliques
 from graphdb.execute.count import count_by_vertex, count_matches
+from graphdb.execute.exact import Numbers, times
 from graphdb.execute.executor import Block, Control
 from graphdb.execute.search import Sizes, recount
 from graphdb.execute.trees import count_along_tree
@@ -117,7 +118,7 @@ class HostExecutor:
                 columns = zip(plan.outputs, plan.columns.T, strict=True)
                 if plan.duplicates == "count":
                     numbers = np.ones(count, np.int64) if numbers is None else numbers
-                    numbers *= plan.automorphisms
+                    numbers = times(numbers, plan.automorphisms)
                 yield Block({name: _images(found, moved)[:count] for name, moved in columns}, count, numbers)
                 if left is not None:
                     left -= count
@@ -127,9 +128,7 @@ class HostExecutor:
             deal.close()
             control.seconds = time.monotonic() - started
 
-    def _counted_rows(
-        self, plan: PhysicalPlan, vertices: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> Iterator[Block]:
+    def _counted_rows(self, plan: PhysicalPlan, vertices: NDArray[np.int64], numbers: Numbers) -> Iterator[Block]:
         for at in range(0, len(vertices), self.block_rows):
             part = vertices[at : at + self.block_rows].astype(plan.dtype)
             matches = numbers[at : at + self.block_rows] if plan.duplicates == "count" else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.count_kernels import LIMIT, item, times
+from graphdb.execute.count_kernels import LIMIT, item, plus, times
 from graphdb.execute.send_kernels import quick, through, through_quickly
 from graphdb.execute.set_kernels import neighbours_of
 from graphdb.execute.vector_kernels import clear, load_list, meet, ordered, power_of, span, tally, top_of, total_of
@@ -228,7 +228,7 @@ def nested(
         if matches == 0:
             continue
         if level == last and len(by_root) > 0:
-            by_root[bound[0]] += matches
+            by_root[bound[0]] = plus(by_root[bound[0]], matches, modulus)
             if by_root[bound[0]] < 0 or by_root[bound[0]] >= LIMIT:
                 flags[1] = 1
         elif level == last:

@@ -81,7 +81,7 @@ def through(
                 continue
             joined = value
             if not plain:
-                joined = times(joined, worth(bundles, j, members, partitions, x, y, at, like), modulus, flags)
+                joined = worth(joined, bundles, j, members, partitions, x, y, at, modulus, flags, like)
                 if joined == 0:
                     continue
             before = values[y]

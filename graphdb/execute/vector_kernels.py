@@ -99,7 +99,7 @@ def load_list(
     plain, count = bundles[j, 4] != 0, 0
     for at in range(begin, end):
         y = load(address, at, like)
-        value = 1 if plain else worth(bundles, j, members, partitions, x, y, at, like)
+        value = 1 if plain else worth(1, bundles, j, members, partitions, x, y, at, modulus, flags, like)
         if value != 0 and weight != 0:
             value = times(value, load(weight, y, LONG), modulus, flags)
         if value != 0:
@@ -124,7 +124,7 @@ def meet(
             if at < end and load(address, at, like) == y:
                 value = source[y]
                 if not plain:
-                    value = times(value, worth(bundles, j, members, partitions, x, y, at, like), modulus, flags)
+                    value = worth(value, bundles, j, members, partitions, x, y, at, modulus, flags, like)
                 if value != 0:
                     values[y] = value
                     held[count] = y
@@ -134,7 +134,7 @@ def meet(
         y = load(address, at, like)
         value = source[y]
         if value != 0 and not plain:
-            value = times(value, worth(bundles, j, members, partitions, x, y, at, like), modulus, flags)
+            value = worth(value, bundles, j, members, partitions, x, y, at, modulus, flags, like)
         if value != 0:
             values[y] = value
             held[count] = y
@@ -158,7 +158,7 @@ def tally(
             if at < end and load(address, at, like) == y:
                 value = source[y]
                 if not plain:
-                    value = times(value, worth(bundles, j, members, partitions, x, y, at, like), modulus, flags)
+                    value = worth(value, bundles, j, members, partitions, x, y, at, modulus, flags, like)
                 total = plus(total, value, modulus)
                 seen |= total
     elif plain and modulus == 0:
@@ -170,7 +170,7 @@ def tally(
             y = load(address, at, like)
             value = source[y]
             if value != 0 and not plain:
-                value = times(value, worth(bundles, j, members, partitions, x, y, at, like), modulus, flags)
+                value = worth(value, bundles, j, members, partitions, x, y, at, modulus, flags, like)
             total = plus(total, value, modulus)
             seen |= total
     if modulus == 0 and (seen < 0 or seen >= LIMIT):

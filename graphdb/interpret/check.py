@@ -24,6 +24,7 @@ from graphdb.interpret.types import (
     list_of,
 )
 from graphdb.pattern.bind import variables_in
+from graphdb.stopping import checked
 from graphdb.values import RANDOM
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class _Checker:
                 raise self.error(ParseError, "the parts of a UNION return columns of different names", part[-1])
 
     def part(self, part: tuple[ast.ClauseNode, ...], scope: Scope) -> list[str]:
-        for clause in part:
+        for clause in checked(part, 8):
             match clause:
                 case ast.MatchClause():
                     self.match(clause, scope)
@@ -221,6 +222,11 @@ class _Checker:
         self.elements(node.pattern, dict(scope), set())
         self.conditions(node.pattern, scope)
 
+    def no_value(self, node: ast.PatternPredicate) -> GraphDBError:
+        """Return the error for a pattern where its paths seem to be meant, and not whether there are any."""
+        hint = "it is a boolean where it has a name: (a)-->() AS x; its paths are those of [p = (a)-->() | p]"
+        return self.error(ParseError, "a pattern cannot stand here as a value", node, hint)
+
     def comprehension(self, pattern: ast.PathPattern, scope: Scope) -> Scope:
         """Check the pattern of a comprehension; return the scope inside."""
         inner = dict(scope)
@@ -258,6 +264,8 @@ class _Checker:
         columns = sorted(scope) if clause.star else []
         for item in clause.items:
             self.aggregates(item.expression)
+            if item.alias is None and isinstance(item.expression, ast.PatternPredicate):
+                raise self.no_value(item.expression)
             type = self.types.of(item.expression, scope)
             if with_ is not None and item.alias is None and not isinstance(item.expression, ast.Variable):
                 raise self.error(ParseError, "WITH needs a name for an expression", item, "add AS name")

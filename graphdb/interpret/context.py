@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 LabelTest = Callable[[frozenset[int]], bool]
 Item = TypeVar("Item")
 
-_OFTEN = 1 << 10
-"""Rows that are gone through between two questions whether to go on: milliseconds."""
+_OFTEN = 1 << 4
+"""Rows that are gone through between two questions whether to go on: expressions may be long."""
 
 
 class Context:

@@ -16,6 +16,7 @@ import numpy as np
 
 from graphdb.candidates import Candidates
 from graphdb.errors import GraphDBError, NotSupportedError, TypeMismatchError
+from graphdb.expressions import LARGEST
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
@@ -25,6 +26,7 @@ from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
+from graphdb.stopping import checked
 from graphdb.storage.terms import LITERAL_BASE
 
 Rows = list[Row]
@@ -183,11 +185,14 @@ class Match:
             for name, edge, *_ in part.edges:
                 conditions += property_conditions(ast.Variable(name, edge.span), edge.properties)
                 conditions += conjuncts(edge.where)
-        single = {name for part in self._parts for name in part.nodes}
-        for condition in conditions:
+        single, size = {name for part in self._parts for name in part.nodes}, 0
+        for condition in checked(conditions, 16):
             names = variables_in(condition)
             pushable = len(names) == 1 and names <= single and not names & self.known
-            if pushable and all(_is_plain(piece) or self._constant(piece) for piece in walk(condition)):
+            pieces = walk(condition) if pushable else []
+            size += len(pieces)
+            pushable = pushable and size <= LARGEST
+            if pushable and all(_is_plain(piece) or self._constant(piece) for piece in pieces):
                 self._pushed.setdefault(next(iter(names)), []).append(condition)
             else:
                 self._residual.append(condition)
@@ -360,15 +365,25 @@ class Match:
                 yield from self._chosen(row, [name for name, _ in edges], choices)
 
     def _chosen(self, row: Row, names: list[str], choices: list[list[Edge]]) -> Iterator[Row]:
-        """Yield a row for each choice among parallel edges."""
-        if all(len(choice) == 1 for choice in choices):
-            chosen = [choice[0] for choice in choices]
-            if not self._distinct_edges or len(set(chosen)) == len(chosen):
-                yield {**row, **dict(zip(names, chosen, strict=True))}
-            return
-        for product in itertools.product(*choices):
-            if not self._distinct_edges or len(set(product)) == len(product):
-                yield {**row, **dict(zip(names, product, strict=True))}
+        """Yield a row for each choice among parallel edges: edge by edge, so that two alike end a choice at once."""
+        chosen: list[Edge] = []
+        under_way = [iter(choices[0])] if choices else []
+        if not choices:
+            yield row
+        while under_way:
+            for edge in self.context.stepped(under_way[-1]):
+                if not self._distinct_edges or edge not in chosen:
+                    chosen.append(edge)
+                    break
+            else:
+                under_way.pop()
+                del chosen[-1:]
+                continue
+            if len(chosen) < len(choices):
+                under_way.append(iter(choices[len(chosen)]))
+                continue
+            yield {**row, **dict(zip(names, chosen, strict=True))}
+            chosen.pop()
 
     def _plan(self, part: _Part, wanted: dict[str, Any]) -> Any:
         pushed = [condition for name in part.nodes for condition in self._pushed.get(name, [])]

@@ -14,6 +14,7 @@ from graphdb.interpret.match import Rows
 from graphdb.interpret.subqueries import Subqueries
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
+from graphdb.stopping import check_stop
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import Temporal, to_python
 
@@ -57,6 +58,7 @@ class Interpreter:
         return rows
 
     def _run_clause(self, clause: ast.ClauseNode, rows: Rows, scope: list[str], outermost: bool) -> Rows:
+        check_stop()
         match clause:
             case ast.MatchClause():
                 rows = clauses.run_match(self.context, clause, rows)

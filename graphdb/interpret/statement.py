@@ -39,6 +39,7 @@ def interpreted(
         return _result(state, Interpreter(context, query), context, started)
     context.most = most
     interpreter = Interpreter(context, query)
+    state.versions.before_write()
     try:
         with state.connection.guard() as raw, transaction(raw):
             result = _result(state, interpreter, context, started)
@@ -67,7 +68,8 @@ def _result(state: State, interpreter: Interpreter, context: Context, started: f
     columns = interpreter.columns()
     values = Exporter(context).rows(rows, columns)
     message = None if changes is None else str(changes)
-    return ValuesResult(state, columns, values, len(rows), elapsed=time.perf_counter() - started, message=message)
+    elapsed = time.perf_counter() - started
+    return ValuesResult(state.version(), columns, values, len(rows), elapsed=elapsed, message=message)
 
 
 def explained(

@@ -22,6 +22,7 @@ from graphdb.temporal import (
     Time,
     at_instant,
 )
+from graphdb.temporal_between import between
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
@@ -78,7 +79,7 @@ def _between(unit: str) -> Call:
         if not isinstance(start, Temporal) or not isinstance(end, Temporal):
             raise wrong(context, node, f"{name_of(node)} needs two temporal values")
         try:
-            return build.between(unit, start, end)
+            return between(unit, start, end)
         except build.Malformed as error:
             raise wrong(context, node, str(error), ExecutionError) from None
 

@@ -12,6 +12,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Function
 from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.interpret.values import is_number
+from graphdb.stopping import check_stop
 from graphdb.temporal import Temporal
 
 if TYPE_CHECKING:
@@ -105,29 +106,25 @@ class StaticTypes:
         self._checker = checker
 
     def of(self, node: ast.Expression, scope: Scope) -> Static:
-        """Return the type of an expression that is a value."""
-        if isinstance(node, ast.PatternPredicate):
-            raise self._checker.error(
-                ParseError, "a pattern cannot stand here as a value", node, "write EXISTS { … } or a comprehension"
-            )
-        return self._of(node, scope)
+        """Return the type of an expression."""
+        check_stop()
+        method: Callable[[Any, Scope], Static] = getattr(self, "_" + type(node).__name__.lower())
+        return method(node, scope)
 
     def condition(self, node: ast.Expression, scope: Scope) -> None:
-        """Check an expression that is a condition, where patterns can stand."""
-        type = self._of(node, scope)
+        """Check an expression that is a condition."""
+        type = self.of(node, scope)
         if type.base not in ("boolean", *_OPEN):
             raise self._mismatch(f"expected a condition, found {type}", node)
 
     def _mismatch(self, message: str, node: Any) -> Exception:
         return self._checker.error(TypeMismatchError, message, node)
 
-    def _of(self, node: ast.Expression, scope: Scope) -> Static:
-        method: Callable[[Any, Scope], Static] = getattr(self, "_" + type(node).__name__.lower())
-        return method(node, scope)
-
     # --- leaves
 
     def _literal(self, node: ast.Literal, scope: Scope) -> Static:
+        if isinstance(node.value, tuple):
+            return list_of(type_of_value(node.value[0]))
         return type_of_value(node.value)
 
     def _iriliteral(self, node: ast.IriLiteral, scope: Scope) -> Static:
@@ -182,7 +179,7 @@ class StaticTypes:
 
     def _comparison(self, node: ast.Comparison, scope: Scope) -> Static:
         for operand in node.operands:
-            self._of(operand, scope)
+            self.of(operand, scope)
         return BOOLEAN
 
     def _stringpredicate(self, node: ast.StringPredicate, scope: Scope) -> Static:
@@ -325,6 +322,8 @@ class StaticTypes:
         for kind, type, argument in zip(function.kinds, types, node.arguments, strict=False):
             admitted = _TAKES[kind]
             if admitted and type.base not in (*admitted, *_OPEN):
+                if isinstance(argument, ast.PatternPredicate):
+                    raise self._checker.no_value(argument)
                 raise self._mismatch(f"{node.name} does not take {type}", argument)
         if name in ("head", "last") and types[0].base == "list":
             return types[0].element or ANY

@@ -257,6 +257,16 @@ class View:
         ordinals = self.described(label, (start, end)).get((start, end))
         return [Edge(label, start, end, ordinal) for ordinal in ordinals] if ordinals else [Edge(label, start, end)]
 
+    def next_ordinal(self, label: int, start: int, end: int, ordinals: Iterable[int] | None) -> int:
+        """Return the ordinal of a new edge beside others (None: there are none): not that of one that was deleted.
+
+        Rows of the statement may still name that one, which is not the new one.
+        """
+        ordinal = max(ordinals or (-1,)) + 1
+        while Edge(label, start, end, ordinal) in self.deleted:
+            ordinal += 1
+        return ordinal
+
     def edge_facts(self, edge: Edge, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
         """Return the values of an edge's properties, by property."""
         self.check(edge, node)

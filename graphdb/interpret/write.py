@@ -162,8 +162,10 @@ class Writer:
         ordinals = described.get((start.id, end.id))
         if ordinals is None and self._pending.there(triple):
             ordinals = described[start.id, end.id] = {0: {}}
-        ordinal = 0 if not ordinals else max(ordinals) + 1
-        edge = Edge(label, start.id, end.id, ordinal)
+        ordinal = self.view.next_ordinal(*triple, ordinals)
+        edge = Edge(*triple, ordinal)
+        if ordinals is None and ordinal:
+            ordinals = described[start.id, end.id] = {}
         if ordinals is not None:
             ordinals[ordinal] = {}
             self._pending.edges.add(triple)

@@ -49,6 +49,12 @@ MOST_BESIDE = 16
 """… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
 MOST_UNSAMPLED = 6
 """Sums of more terms take longer to find than random walks over the search do, so walks come first."""
+MOST_TRUSTED = 8
+"""Estimates of searches for patterns of more edges are doubted (:func:`explosive`): counting them is preferred, …"""
+QUICK = 1e6
+"""… where it is certain to take no more elements than this, a few milliseconds, …"""
+MOST_DOUBTFUL = 12
+"""… and where no more conditions than this have to be multiplied out."""
 TERM = 15_000.0
 """What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
@@ -145,15 +151,20 @@ def counting_plan(
     root = -1 if pattern.count_only else _only_output(pattern)
     if not (pattern.count_only or root >= 0) or pattern.limit is not None or not pattern.vertices:
         return None
-    if search.cost < WORTH and not always:
+    doubtful = beside is None and explosive(pattern, graph)
+    if search.cost < WORTH and not (always or doubtful):
         return None
     expansion = Expansion(pattern, graph, checks, root)
+    if search.cost < WORTH and not always and len(expansion) > MOST_DOUBTFUL:
+        return None
     costs = CountingCosts(graph, expansion.filters)
     instead_of = search.cost
     if beside is not None:
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
         instead_of = max(instead_of if sampled else instead_of / SURELY, _search_cost(pattern, search, costs))
+    if doubtful:
+        instead_of = max(instead_of, QUICK)
     most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
     most = most if sampled else MOST_UNSAMPLED
     if not always:
@@ -191,6 +202,23 @@ def counting_plan(
     )
     cost += VECTOR * plan.shared_bytes / 8
     return replace(plan, cost=cost) if always or cost <= instead_of else None
+
+
+def explosive(pattern: PatternGraph, graph: DataGraph) -> bool:
+    """Whether a search may go through very many matches, whatever is expected of it.
+
+    Estimates of long chains and of large stars multiply small errors; degrees bound what can come.
+    """
+    if len(pattern.edges) <= MOST_TRUSTED:
+        return False
+    worst = float(graph.vertices)
+    for edge in pattern.edges:
+        known = graph.statistics(edge.labels)
+        ways = (known.max_out_degree, known.max_in_degree)
+        worst *= max(ways) if edge.directed else sum(ways)
+        if worst > WORTH:
+            return True
+    return False
 
 
 def weighing_plan(

@@ -120,6 +120,10 @@ class Expansion:
         """Per vertex, whether it is in a candidate set: of those that were asked."""
         self._conditions = self._conditions_of(checks)
 
+    def __len__(self) -> int:
+        """How many conditions there are."""
+        return len(self._conditions or ())
+
     def quotients(self, most: int = MOST_STATES) -> list[tuple[int, Quotient]] | None:
         """(coefficient, quotient) of the sum; None where there are more than ``most``, or no way to say it.
 

@@ -190,10 +190,10 @@ class Lowering(Searches):
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
-        """Return a parameter that is a long list of plain values, or of maps of them, as a column."""
-        if not isinstance(source, ast.Parameter):
+        """Return a long list of plain values, or of maps of them, as a column."""
+        if not isinstance(source, ast.Parameter | ast.Literal):
             return None
-        given = self._arguments.get(source.name)
+        given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else source.value
         return long_column(given) or long_maps(given)
 
     def _crossed(self, relation: Relation, name: str, column: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:

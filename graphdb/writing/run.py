@@ -198,6 +198,7 @@ class Writing:
                 naming = Naming(self._context, update := Update(raw))
                 work = Work(self._context, self._tables, update, naming, self._read)
                 result = None
+                state.versions.before_write()
                 try:
                     with transaction(raw), state.connection.guard(self._left()):
                         for stage in self.stages:
@@ -219,7 +220,7 @@ class Writing:
         message = str(work.changes)
         elapsed = time.perf_counter() - started
         if result is None:
-            return Result(state, None, elapsed=elapsed, message=message)
+            return Result(state.version(), None, elapsed=elapsed, message=message)
         result.message, result.elapsed = message, elapsed
         return result
 
@@ -266,7 +267,7 @@ class Writing:
             if isinstance(clause, ast.UnwindClause):
                 source = clause.source
                 given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else None
-                items = source.items if isinstance(source, ast.ListLiteral) else given
+                items = source.items if isinstance(source, ast.ListLiteral) else getattr(source, "value", given)
                 rows *= len(items) if isinstance(items, (list, tuple)) else inf
         if not any(isinstance(clause, ast.MatchClause) for clause in stage.reads):
             return rows
@@ -316,7 +317,7 @@ class Writing:
             prepared = self._prepare(run, stage.query, start.relation)
             with running(prepared.computing) as value_of:
                 table = run.run(prepared)
-        return Result(self._state, table, prepared.shaped.columns, value_of=value_of)
+        return Result(self._state.version(), table, prepared.shaped.columns, value_of=value_of)
 
     def _finish(self, work: Work) -> None:
         """Refuse deleted vertices that still have edges."""

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphdb.config import LOADS
 from graphdb.errors import LoadError, MemoryLimitError, StorageError
 from graphdb.progress import Progress
+from graphdb.stopping import check_stop
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.batch import LITERAL
@@ -62,7 +63,7 @@ _LANES = 4
 """Threads that parse, at most."""
 
 _TICK = 0.1
-"""Seconds between two reports of progress, and between two looks at ``cancel``."""
+"""Seconds between two reports of progress, and between two looks at ``cancel`` and the deadline."""
 
 _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
@@ -167,6 +168,8 @@ def load(
         For a format that cannot be read.
     StorageError
         Where the disk is full.  Nothing is kept.
+    QueryTimeout
+        Past the statement's deadline (:mod:`graphdb.stopping`).  Nothing is kept.
     KeyboardInterrupt
         After Ctrl-C.  Nothing is kept.
     """
@@ -230,6 +233,13 @@ def _spill(folder: str | None) -> Iterator[str]:
         raise StorageError(
             f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
         ) from error
+
+
+def names_files(data: Any) -> bool:
+    """Whether something that is loaded is named by a path, rather than there already."""
+    if isinstance(data, str | bytes | os.PathLike):
+        return True
+    return isinstance(data, list | tuple | set | frozenset) and any(isinstance(x, str | os.PathLike) for x in data)
 
 
 def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
@@ -435,7 +445,7 @@ class _Load:
         """Deal the blocks of a source out to the lanes."""
         dealt: deque[tuple[Block, Future[Parsed]]] = deque()
         lines, first = 0, True
-        for block, lane in zip(blocks(source.produce), cycle(self._lanes)):
+        for block, lane in zip(blocks(source.produce, partial(self._report, "reading")), cycle(self._lanes)):
             if len(dealt) == len(self._lanes):
                 lines += self._parsed(*dealt.popleft(), source, before, lines)
             if block.bad:
@@ -502,6 +512,7 @@ class _Load:
         return future.result()
 
     def _report(self, phase: str, *, force: bool = False) -> None:
+        check_stop()
         if self._cancel is not None and self._cancel.is_set():
             raise LoadError("the load was cancelled")
         now = time.monotonic()

@@ -37,7 +37,7 @@ def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int =
     """
     import pyoxigraph
 
-    source = Source(file, size, closely=skip or file.stream is not None)
+    source = Source(file, size, closely=skip or file.stream is not None, check=put.check)
     target = _Target(put, source, size)
     format = getattr(pyoxigraph.RdfFormat, _LIBRARY[file.format])
     parse: Any = partial(pyoxigraph.parse, format=format, base_iri=base or file.iri)

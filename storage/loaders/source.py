@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from xml.parsers import expat
 
 from graphdb.errors import LoadError
@@ -25,11 +26,14 @@ class Source:
     """The text of a file as the library reads it; remembers the last of it, and where it stands.
 
     With ``closely`` (RDF/XML and JSON-LD) it is read bit by bit, so that an error is in what was read last: the library
-    tells no places of these.
+    tells no places of these.  ``check`` is called at every read, and may raise.
     """
 
-    def __init__(self, file: DataFile, size: int, *, closely: bool = False) -> None:
+    def __init__(
+        self, file: DataFile, size: int, *, closely: bool = False, check: Callable[[], object] = lambda: None
+    ) -> None:
         self._file = file
+        self._check_stop = check
         self._chunks = chunks(file, min(size, 1 << 18))
         self._rest = memoryview(b"")
         self._recent: deque[bytes] = deque()
@@ -58,6 +62,7 @@ class Source:
 
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes."""
+        self._check_stop()
         if self._again:
             piece, self._again = self._again[:size], self._again[size:]
             return piece

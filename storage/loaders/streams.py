@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import queue
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,6 +30,13 @@ LONGEST_ROW = 16 << 20
 
 LONGEST_TOKEN = 16 << 20
 """Bytes that a tag or a text in XML may have."""
+
+
+_WAIT = 0.05
+"""Seconds between two looks whether those who wait for a block go on."""
+
+_PATIENCE = 0.2
+"""Seconds to wait for a reader that is not wanted any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +98,18 @@ class Put:
                 continue
         raise Stopped
 
-    def get(self) -> Block | BaseException | None:
-        """Wait for what comes next."""
-        return self._ready.get()
+    def check(self) -> None:
+        """Raise :class:`Stopped` where nobody waits any more; for readers that hand nothing on for long."""
+        if self._stopped.is_set():
+            raise Stopped
+
+    def get(self, watch: Callable[[], object]) -> Block | BaseException | None:
+        """Wait for what comes next, and call ``watch`` meanwhile, which may raise."""
+        while True:
+            try:
+                return self._ready.get(timeout=_WAIT)
+            except queue.Empty:
+                watch()
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
@@ -104,18 +121,25 @@ class Put:
             self._interrupt = None
 
     def stop(self, thread: threading.Thread) -> None:
-        """Wait for no more blocks, but for the thread that hands them on."""
+        """Wait for no more blocks, but for the thread that hands them on.
+
+        A library that reads a whole document at once cannot be interrupted: its thread is left alone after a while, and
+        ends when it reads or hands on something.
+        """
         self._stopped.set()
-        while thread.is_alive():
+        until = time.monotonic() + _PATIENCE
+        while thread.is_alive() and (self._interrupt is not None or time.monotonic() < until):
             if (interrupt := self._interrupt) is not None:
                 interrupt()
-            thread.join(0.05)
+            thread.join(_WAIT)
 
 
-def blocks(produce: Callable[[Put], None], ahead: int = 4) -> Iterator[Block]:
+def blocks(
+    produce: Callable[[Put], None], watch: Callable[[], object] = lambda: None, ahead: int = 4
+) -> Iterator[Block]:
     """Yield the blocks that ``produce`` hands on, from a thread that keeps up to ``ahead`` of them ready.
 
-    Raises what ``produce`` raises.
+    ``watch`` is called while there is none.  Raises what ``produce`` or ``watch`` raise.
     """
     put = Put(ahead)
 
@@ -131,7 +155,7 @@ def blocks(produce: Callable[[Put], None], ahead: int = 4) -> Iterator[Block]:
     thread = threading.Thread(target=read, name="graphdb-read", daemon=True)
     thread.start()
     try:
-        while (item := put.get()) is not None:
+        while (item := put.get(watch)) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item

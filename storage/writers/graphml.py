@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from graphdb.errors import GraphDBError
+from graphdb.stopping import check_stop
 from graphdb.storage.arrow import string_bytes
 from graphdb.storage.catalog import has_rows
 from graphdb.storage.loaders.graphml import OURS, role
@@ -204,6 +205,7 @@ def _stream(connection: duckdb.DuckDBPyConnection, sql: str, file: IO[bytes]) ->
     count = 0
     with connection.sql(sql).to_arrow_reader(_ROWS) as reader:
         for batch in reader:
+            check_stop()
             file.write(string_bytes(batch.column(0)))
             count += batch.num_rows
     return count

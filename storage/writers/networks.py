@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.stopping import check_stop, checked
 from graphdb.storage.loaders.graphml import role
 from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, VERTEX
@@ -53,41 +54,52 @@ def _network(connection: duckdb.DuckDBPyConnection, values: Values) -> Any:
 
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     type_label = found[0][0] if found else -1
-    iris = dict(connection.execute("FROM _graphdb.resource").fetchall())
+    iris: dict[int, str] = dict(_rows(connection, "FROM _graphdb.resource", []))
     names = {number: bare_name(iri) for number, iri in iris.items()}
     keys = [{id: iris[id] if role(element, name) else name for id, name in names.items()} for element in _ELEMENTS]
     known = f"SELECT object AS id FROM {TRIPLES} UNION SELECT value FROM _graphdb.edge_property"
     literals = connection.execute(f"FROM ({known}) WHERE id >= {LITERAL_BASE} ORDER BY id ASC").fetchnumpy()["id"]
     held = dict(zip(literals.tolist(), values(literals), strict=True)) if len(literals) else {}
     attributes: dict[int, dict[str, Any]] = {}
-    for subject, label, value in connection.execute(
+    valued = (
         f"SELECT subject, label, object FROM {TRIPLES} WHERE label <> ? AND object >= {LITERAL_BASE}"
-        " ORDER BY subject ASC, label ASC, object ASC", [type_label],
-    ).fetchall():  # fmt: skip
+        " ORDER BY subject ASC, label ASC, object ASC"
+    )
+    for subject, label, value in _rows(connection, valued, [type_label]):
         _add(attributes.setdefault(subject, {}), keys[0][label], held[value])
-    for subject, label in connection.execute(
-        f"SELECT subject, object FROM {TRIPLES} WHERE label = ? AND object < {LITERAL_BASE} ORDER BY ALL",
-        [type_label],
-    ).fetchall():
+    labelled = f"SELECT subject, object FROM {TRIPLES} WHERE label = ? AND object < {LITERAL_BASE} ORDER BY ALL"
+    for subject, label in _rows(connection, labelled, [type_label]):
         labels = attributes.setdefault(subject, {})
         if iris[label] != VERTEX:
             labels.setdefault("labels", []).append(names[label])
     properties: dict[tuple[int, ...], dict[str, Any]] = {}
-    for *edge, key, value in connection.execute("FROM _graphdb.edge_property ORDER BY ALL").fetchall():
+    for *edge, key, value in _rows(connection, "FROM _graphdb.edge_property ORDER BY ALL", []):
         _add(properties.setdefault(tuple(edge), {}), keys[1][key], held[value])
     graph = networkx.MultiDiGraph()
-    graph.add_nodes_from((names[number], found) for number, found in attributes.items())
-    edges = connection.execute(
+    graph.add_nodes_from((names[number], found) for number, found in checked(attributes.items()))
+    edges = (
         f"SELECT label, subject, object, coalesce(ordinal, 0) FROM {TRIPLES} LEFT JOIN {EDGES}"
-        f" USING (label, subject, object) WHERE label <> ? AND object < {LITERAL_BASE} ORDER BY ALL", [type_label],
-    ).fetchall()  # fmt: skip
+        f" USING (label, subject, object) WHERE label <> ? AND object < {LITERAL_BASE} ORDER BY ALL"
+    )
     graph.add_edges_from(
-        (names[edge[1]], names[edge[2]], {"type": names[edge[0]], **properties.get(edge, {})}) for edge in edges
+        (names[edge[1]], names[edge[2]], {"type": names[edge[0]], **properties.get(edge, {})})
+        for edge in _rows(connection, edges, [type_label])
     )
     return graph
 
 
 _ELEMENTS = "node", "edge"
+
+_ROWS = 20_000
+"""Rows that are fetched at a time."""
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query as long as the statement may go on."""
+    found = connection.execute(sql, parameters)
+    while rows := found.fetchmany(_ROWS):
+        check_stop()
+        yield from rows
 
 
 def _add(held: dict[str, Any], name: str, value: Any) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from graphdb.stopping import check_stop
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.storage.writers.graphs import TRIPLES
 
@@ -34,7 +35,8 @@ class Pace:
             progress(0.0, 1.0, 0, phase)
 
     def tell(self, written: int) -> None:
-        """Say how many triples are written."""
+        """Say how many triples are written; raise if the export must stop (:func:`~graphdb.stopping.check_stop`)."""
+        check_stop()
         if self._progress is not None and time.monotonic() - self._told >= _STROKE:
             self._told = time.monotonic()
             self._progress(min(written / max(self._all, 1), 1.0), 1.0, written, self._phase)

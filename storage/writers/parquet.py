@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
+from graphdb.stopping import check_stop
 from graphdb.storage.append import DEFAULT_GRAPH
 from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
@@ -179,6 +180,7 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most
                         writer = parquet.ParquetWriter(folder / name, reader.schema, compression="zstd")
                         stack.enter_context(writer)
                     for batch in reader:
+                        check_stop()
                         writer.write_batch(batch)
                         rows += batch.num_rows
                 triples += share

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.stopping import checked
 from graphdb.storage.arrow import string_bytes, values
 from graphdb.storage.spool import unmap
 from graphdb.storage.terms import LITERAL_BASE, XSD, escaped
@@ -86,7 +87,7 @@ class _Texts:
         ids: list[NDArray[np.int64]] = []
         ends = [np.zeros(1, np.int64)]
         with path.open("wb") as file, connection.sql(sql).to_arrow_reader(_ROWS) as reader:
-            for batch in reader:
+            for batch in checked(reader, 1):
                 ids.append(values(batch.column(0)))
                 texts = batch.column(1).cast("large_string")
                 offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]

@@ -1,0 +1,98 @@
+"""When the statement of this thread must stop: at its deadline, or once another thread cancels it.
+
+A statement that begins notes both here (:class:`stopping`).  Loops in Python that may take long ask
+(:func:`check_stop`, :func:`checked`), however deep below the statement they are: parsing, planning, evaluation by
+rows, loads and exports.  DuckDB and the executors are stopped by their own means, at the same deadline.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from graphdb.errors import ExecutionError, QueryTimeout
+
+Item = TypeVar("Item")
+
+EVERY = 1024
+"""Items of a loop between two checks: a millisecond where an item takes a microsecond."""
+
+
+class _Limits(threading.local):
+    """What stops the statement of a thread."""
+
+    deadline: float | None = None
+    timeout: float = 0.0
+    cancelled: threading.Event | None = None
+
+
+_LIMITS = _Limits()
+
+
+class stopping:  # a context manager, named as those of contextlib are
+    """Within this context, the thread's statement stops after ``timeout`` seconds, or when ``cancelled`` is set.
+
+    Within another one the earlier deadline holds.
+
+    Parameters
+    ----------
+    timeout
+        Seconds from now; None for any time.
+    cancelled
+        Set by another thread to stop the statement.
+    """
+
+    __slots__ = ("_before", "_cancelled", "_timeout")
+
+    def __init__(self, timeout: float | None, cancelled: threading.Event | None = None) -> None:
+        self._timeout = timeout
+        self._cancelled = cancelled
+
+    def __enter__(self) -> None:
+        limits = _LIMITS
+        self._before = limits.deadline, limits.timeout, limits.cancelled
+        if self._timeout is not None:
+            deadline = time.monotonic() + self._timeout
+            if limits.deadline is None or deadline < limits.deadline:
+                limits.deadline, limits.timeout = deadline, self._timeout
+        if self._cancelled is not None:
+            limits.cancelled = self._cancelled
+
+    def __exit__(self, *_: object) -> None:
+        _LIMITS.deadline, _LIMITS.timeout, _LIMITS.cancelled = self._before
+
+
+def check_stop() -> None:
+    """Raise if the statement of this thread must stop now.
+
+    Raises
+    ------
+    QueryTimeout
+        Its time is over.
+    ExecutionError
+        It was cancelled.
+    """
+    limits = _LIMITS
+    if limits.cancelled is not None and limits.cancelled.is_set():
+        raise ExecutionError("the statement was cancelled")
+    if limits.deadline is not None and time.monotonic() > limits.deadline:
+        raise QueryTimeout(
+            f"the statement ran longer than its timeout of {limits.timeout:g} s",
+            hint="give it more time, or ask for less with LIMIT",
+        )
+
+
+def checked(items: Iterable[Item], every: int = EVERY) -> Iterator[Item]:
+    """Yield the items, checking before the first of each ``every``; see :func:`check_stop`."""
+    for i, item in enumerate(items):
+        if i % every == 0:
+            check_stop()
+        yield item
+
+
+def time_left() -> float | None:
+    """Return the seconds until the deadline of this thread's statement, at least 0; None where it has none."""
+    deadline = _LIMITS.deadline
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -1,0 +1,269 @@
+"""Versions of the data: a result shows what its query saw, whatever is written afterwards.
+
+A result has ids, and what they stand for is looked up when somebody asks for its rows.  Until something is written,
+that is the database as it is.  Before the first write, a version that some result still reads gets a connection of its
+own with a transaction that has begun: DuckDB's multi-version concurrency control keeps what it sees.  So a result costs
+a write a fraction of a millisecond, whatever its size, and nothing is copied; the transaction ends with the last
+result.
+
+What a transaction of the user's has written no other connection sees, and any error may end it.  Results of such a
+transaction have their values read before the next statement.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet, ref
+
+from graphdb.authorizer import authorize_name
+from graphdb.connection import Connection, quoted
+from graphdb.errors import GraphDBError, StorageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from graphdb.candidates import Snapshot
+    from graphdb.hydrate import Source
+    from graphdb.result import Result
+    from graphdb.values import Column
+
+MOST = 16
+"""Former versions that have a connection at a time; before another one gets one, the oldest is read to the end."""
+
+
+class Owner(Protocol):
+    """The open database."""
+
+    connection: Connection
+    versions: Versions
+
+    def hold(self) -> AbstractContextManager[Any]:
+        """Return the lock to hold while the database is read; raise if it is closed."""
+
+    def diagnosed(self) -> AbstractContextManager[Any]:
+        """Tell what is damaged, where something fails because the file is."""
+
+    def at_home(self) -> AbstractContextManager[Any]:
+        """Work where our tables are."""
+
+    def snapshot(self) -> Snapshot:
+        """Names and data as they are now."""
+
+
+class Version:
+    """One state of the data, as its results read it; see :class:`graphdb.result.Home`."""
+
+    __slots__ = ("__weakref__", "_former", "_lost", "_owner", "_ready", "_results", "_zone")
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._results: WeakSet[Result] | None = None
+        self._former: Source | None = None
+        """Where it is read once the data have changed."""
+        self._zone, self._ready = "", False
+        self._lost = False
+
+    def add(self, result: Result) -> None:
+        """Note a result that reads this version."""
+        if self._results is None:
+            self._results = WeakSet()
+        self._results.add(result)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a result still has something to look up."""
+        return any(result.reads for result in self._results or ())
+
+    def leave(self) -> None:
+        """Stay as it is: the data are about to change."""
+        from graphdb.hydrate import Source
+
+        snapshot, connection = self._owner.snapshot(), self._owner.connection
+        ((self._zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
+        self._former = Source.of(snapshot).through(connection.former(), snapshot)
+
+    def fetch(self) -> None:
+        """Have all results look up everything now; one that cannot, because its transaction has failed, says so."""
+        try:
+            for result in list(self._results or ()):
+                result.fetch()
+        except GraphDBError:
+            self._lost = True
+
+    def close(self) -> None:
+        """End the connection, if it has one of its own."""
+        if self._former is not None:
+            self._former.connection.close()
+
+    # --- the home of results
+
+    @contextmanager
+    def reading(self) -> Iterator[Source]:
+        """Look up several things, between which nothing is written."""
+        from graphdb.hydrate import Source
+
+        with self._owner.diagnosed(), self._owner.hold():
+            if self._lost:
+                raise StorageError(
+                    "the rows cannot be read any more: their transaction has failed", hint="run the query again"
+                )
+            if self._former is not None:
+                self._prepare(self._former)
+                yield self._former
+                return
+            with self._owner.at_home():
+                yield Source.of(self._owner.snapshot())
+
+    def _prepare(self, former: Source) -> None:
+        """Give a connection of its own what its SQL names."""
+        from graphdb.rows import NAMES_VIEW
+        from graphdb.storage.arrow import names_table
+
+        if self._ready:
+            return
+        with former.connection.guard() as raw:
+            raw.execute("SET TimeZone = '" + self._zone.replace("'", "''") + "'")
+            raw.register(NAMES_VIEW, names_table(former.names.spellings))
+        self._ready = True
+
+    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+        """Return a result's table as a user of SQL sees it."""
+        from graphdb import hydrate
+        from graphdb.presented import presented
+
+        with self.reading() as source:
+            found = hydrate.presented(source, table, columns)
+            if found is not None:
+                return found
+            view = source.connection.temporary()
+            with source.connection.view(view, table):
+                return source.connection.arrow(presented(view, columns))
+
+    def store(self, table: pa.Table, name: str, replace: bool) -> int:
+        """Keep a table in the database under ``name``; return its number of rows."""
+        with self._owner.hold():
+            self._owner.versions.before_statement()
+            connection = self._owner.connection
+            view = connection.temporary()
+            parts = name.split(".")
+            authorize_name(parts)
+            target = ".".join(map(quoted, parts))
+            with connection.view(view, table):
+                connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
+        return int(table.num_rows)
+
+    def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
+        from graphdb import hydrate
+
+        with self.reading() as source:
+            return hydrate.nodes(source, ids)
+
+    def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
+        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
+        from graphdb import hydrate
+
+        with self.reading() as source:
+            return hydrate.terms(source, ids)
+
+    def described(self, labels: Iterable[int]) -> bool:
+        """Whether edges of some labels may have properties."""
+        with self.reading() as source:
+            return not source.described.isdisjoint(labels)
+
+    def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
+        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
+        from graphdb import hydrate
+
+        with self.reading() as source:
+            return hydrate.facts(source, edges)
+
+    def written(self, labels: Iterable[int]) -> list[str]:
+        """Return edge labels as a user would write them."""
+        with self.reading() as source:
+            return list(map(source.names.edge_name, labels))
+
+
+class Versions:
+    """The present version, and former ones that results still read: the results keep them, and the database."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = ref(owner)
+        self._connection = owner.connection
+        self._current: ref[Version] | None = None
+        self._former: deque[ref[Version]] = deque()
+        self._written = False
+        """Whether the transaction that is open, if one is, may have written."""
+
+    def current(self) -> Version:
+        """The version that statements see now."""
+        found = None if self._current is None else self._current()
+        if found is None:
+            owner = self._owner()
+            assert owner is not None  # who asks holds it
+            found = Version(owner)
+            self._current = ref(found)
+        return found
+
+    def before_statement(self) -> None:
+        """Read what results of a transaction that has written want: the statement to come may end it."""
+        if self._written and (wanted := self._wanted()) is not None:
+            from graphdb.storage.catalog import in_transaction
+
+            if in_transaction(self._connection.raw):
+                wanted.fetch()
+            else:
+                self._written = False
+
+    def after_failure(self) -> None:
+        """Let results of a transaction that has failed, and had written nothing, be read outside of it."""
+        from graphdb.storage.catalog import in_transaction
+
+        if (wanted := self._wanted()) is not None and in_transaction(self._connection.raw):
+            with suppress(GraphDBError):
+                self._leave(wanted)
+
+    def before_write(self) -> None:
+        """Let the results there are see the data as they are now, which are about to change."""
+        self.before_statement()
+        if (wanted := self._wanted()) is not None:
+            self._leave(wanted)
+        self._current = None
+        self._written = True
+
+    def read_out(self) -> None:
+        """Have all results look up everything now, so that nothing refers to the data as they were, nor to any id."""
+        if (wanted := self._wanted()) is not None:
+            wanted.fetch()
+        while self._former:
+            self._read_out(self._former.popleft())
+
+    def close(self) -> None:
+        """End the connections of former versions."""
+        for former in self._former:
+            if (version := former()) is not None:
+                version.close()
+        self._former.clear()
+
+    def _wanted(self) -> Version | None:
+        """The present version, if some result still reads it."""
+        found = None if self._current is None else self._current()
+        return found if found is not None and found.wanted else None
+
+    def _leave(self, version: Version) -> None:
+        self._former = deque(former for former in self._former if former() is not None)
+        if len(self._former) >= MOST:
+            self._read_out(self._former.popleft())
+        version.leave()
+        self._former.append(ref(version))
+        self._current = None
+
+    def _read_out(self, former: ref[Version]) -> None:
+        if (version := former()) is not None:
+            version.fetch()
+            version.close()

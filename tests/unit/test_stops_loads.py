@@ -1,0 +1,98 @@
+"""Loads and exports stop soon after their ``timeout`` or an interrupt, and leave the database as it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import graphdb
+from graphdb.errors import QueryTimeout
+
+SLACK = 2.0
+"""Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""
+
+ROWS = 60_000
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
+
+def _lines(form: Callable[[int], str]) -> str:
+    return "".join(map(form, range(ROWS)))
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "nt": lambda: _lines(lambda i: f'<e:{i}> <e:p> "{i}" .\n<e:{i}> <e:q> <e:{i * 7919 % ROWS}> .\n'),
+    "ttl": lambda: _lines(lambda i: f'<e:{i}> <e:p> "{i}" ; <e:q> <e:{i * 7919 % ROWS}> .\n'),
+    "rdf": lambda: (
+        f'<rdf:RDF xmlns:rdf="{RDF}" xmlns:e="e:">'
+        + _lines(lambda i: f'<rdf:Description rdf:about="e:{i}"><e:p>{i}</e:p></rdf:Description>\n')
+        + "</rdf:RDF>"
+    ),
+    "jsonld": lambda: "[" + _lines(lambda i: f'{{"@id": "e:{i}", "e:p": "{i}"}},') + "{}]",
+    "graphml": lambda: (
+        '<graphml><key id="k" for="node" attr.name="k" attr.type="int"/><graph>'
+        + _lines(lambda i: f'<node id="n{i}"><data key="k">{i}</data></node>')
+        + _lines(lambda i: f'<edge source="n{i}" target="n{i * 7919 % ROWS}"/>')
+        + "</graph></graphml>"
+    ),
+    "csv": lambda: ":ID,name,age:int\n" + _lines(lambda i: f"n{i},name {i},{i % 90}\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file of each format, which takes a while to load."""
+    folder = tmp_path_factory.mktemp("stops")
+    for suffix, text in TEXTS.items():
+        (folder / f"data.{suffix}").write_text(text())
+    return {suffix: folder / f"data.{suffix}" for suffix in TEXTS}
+
+
+@pytest.fixture(scope="module")
+def loaded(files: dict[str, Path]) -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu") as db:
+        db.load(files["nt"])
+        yield db
+
+
+def stopped(run: Callable[[], object], after: float) -> None:
+    """Run what must be stopped, soon after so many seconds, unless it ends before."""
+    begun = time.monotonic()
+    with suppress(QueryTimeout):
+        run()
+    assert time.monotonic() - begun < after + SLACK
+
+
+@pytest.mark.parametrize("suffix", TEXTS)
+def test_a_load_stops_at_its_timeout(files: dict[str, Path], loaded: graphdb.Database, suffix: str) -> None:
+    with graphdb.connect(device="cpu") as db:
+        for share in (0.0, 0.01):
+            with pytest.raises(QueryTimeout):
+                db.load(files[suffix], timeout=share)
+            with pytest.raises(QueryTimeout):
+                db.query(f"LOAD '{files[suffix]}'", timeout=share)
+        stopped(lambda: db.load(files[suffix], timeout=0.1), 0.1)
+        db.query("CREATE (:After {stop: 1})")
+        assert db.query("MATCH (n:After) RETURN n.stop").scalar() == 1
+
+
+@pytest.mark.parametrize("suffix", ["nt", "ttl", "nq.gz", "trig", "graphml", "parquet"])
+def test_an_export_stops_at_its_timeout(loaded: graphdb.Database, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"out.{suffix}"
+    for seconds in (0.0, 0.02):
+        with pytest.raises(QueryTimeout):
+            loaded.export(target, timeout=seconds)
+        assert not target.exists()
+        assert not list(tmp_path.iterdir())
+    assert loaded.query("MATCH (n) RETURN count(*)").scalar() == ROWS
+
+
+def test_a_network_stops_at_its_timeout(loaded: graphdb.Database) -> None:
+    pytest.importorskip("networkx")
+    for seconds in (0.0, 0.05):
+        with pytest.raises(QueryTimeout):
+            loaded.to_networkx(timeout=seconds)
+    assert loaded.query("MATCH (n) RETURN count(*)").scalar() == ROWS
