@@ -17,6 +17,7 @@ from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
 from graphdb.errors import AccessError, ExecutionError, GraphDBError, StorageError
 from graphdb.kept import Kept
+from graphdb.procedures.catalog import standard
 from graphdb.progress import Progress, watching
 from graphdb.stopping import stopping
 from graphdb.storage.catalog import in_transaction, transaction
@@ -80,6 +81,8 @@ class State:
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
+        self.procedures = standard()
+        """What CALL knows."""
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
@@ -115,6 +118,10 @@ class State:
     def hold(self) -> threading.RLock:
         """Return the lock to hold while a statement runs; raise if the database is closed."""
         self.connection.check_open()
+        if self.procedures.caller is not None and self.procedures.caller == threading.get_ident():
+            raise ExecutionError(
+                "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
+            )
         if self._stale:
             with self.connection.lock:
                 self.forget()
@@ -280,6 +287,7 @@ class State:
                 self._former,
                 subclasses=self.subclasses,
                 degrees=self.degrees(),
+                procedures=self.procedures,
             )
             self._former = None
         return self._lazy_snapshot

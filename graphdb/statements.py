@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -41,6 +41,7 @@ from graphdb.grammar.walk import walk
 from graphdb.paths.run import PathRun
 from graphdb.paths.selected import Selected
 from graphdb.presented import presented
+from graphdb.procedures.implied import parameters_of, spelled_out
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
@@ -98,7 +99,7 @@ class Statements:
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
             if arguments or "$" in text:
-                _check_arguments(text, arguments)
+                _check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
         run = self._told_of if self._state.progress else self._statement
         for statement in statements:
@@ -114,7 +115,7 @@ class Statements:
                         hint="give it more time, or ask for less with LIMIT",
                     ) from None
                 if isinstance(error, ExecutionError):
-                    raise placed(error, text) from None
+                    raise placed(error, text) from error.__cause__
                 raise
         return Result(self._state.version(), None) if result is None else result
 
@@ -163,9 +164,15 @@ class Statements:
                         except NotSupportedError:  # only its values showed it
                             return self._interpreted(statement, text, arguments, timeout)
                 case ast.Composite():
-                    return self._composite(statement, text, arguments, timeout)
+                    if (function := self._sql_function(statement, text)) is not None:
+                        return self.sql(function, timeout)
+                    with self._state.procedures.statement():
+                        query = spelled_out(statement, self._state.procedures, text, arguments)
+                        return self._composite(query, text, arguments, timeout)
                 case ast.CreateTable():
-                    message = self._create_table(statement, text, arguments, timeout, current)
+                    with self._calling(statement.query, text, arguments) as called:
+                        statement = replace(statement, query=called)
+                        message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
                     return Result(
@@ -190,6 +197,25 @@ class Statements:
                     if report.errors:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
             return Result(self._state.version(), None, elapsed=time.perf_counter() - started, message=message)
+
+    @contextmanager
+    def _calling(
+        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Iterator[ast.Query | ast.Composite]:
+        """Yield a query as it is to run: its calls of procedures have all that they need, and are made once."""
+        procedures = self._state.procedures
+        with procedures.statement():
+            yield spelled_out(query, procedures, text, arguments) if isinstance(query, ast.Composite) else query
+
+    def _sql_function(self, query: ast.Composite, text: str) -> str | None:
+        """Return the text of a call of what is no procedure, but a function of DuckDB's."""
+        call = query.called
+        if call is None or call.yields is not None or call.arguments is None or self._state.procedures.knows(call.name):
+            return None
+        name = call.name.rpartition(".")[2].lower()
+        sql = "SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = $name LIMIT 1"
+        known = self._state.connection.rows(sql, {"name": name})
+        return text[query.span.start : query.span.end] if known else None
 
     def _composite(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -444,6 +470,17 @@ class Statements:
         timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
+        with self._calling(query, text, arguments) as called:
+            return self._explain(called, profile, text, arguments, timeout)
+
+    def _explain(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+    ) -> Explanation:
         if isinstance(query, ast.Composite) and query.writes:
             try:
                 return Explanation(tuple(self._writing(query, text, arguments, timeout).explain(profile)))
@@ -603,8 +640,11 @@ def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
     return 0
 
 
-def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
-    """Refuse a value for a parameter that the text does not have: it is a mistake more often than not."""
+def _check_arguments(text: str, arguments: Mapping[str, object], implied: Callable[[], Collection[str]]) -> None:
+    """Refuse a value for a parameter that the text does not have: it is a mistake more often than not.
+
+    ``implied`` tells those that it has without naming them.
+    """
     used = _parameters(text)
     for name, parameter in used.items():
         if name not in arguments:
@@ -616,7 +656,7 @@ def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
                 hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {name}=…)",
             )
     for name in arguments:
-        if name not in used:
+        if name not in used and name not in implied():
             near = nearest(name, used)
             raise ParameterError(
                 f"the statement has no parameter ${name}", hint=f"did you mean ${near[0]}?" if near else None

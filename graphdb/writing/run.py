@@ -18,7 +18,7 @@ from graphdb.interpret.naming import Naming
 from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
 from graphdb.relation import Relation
-from graphdb.relational.program import Program, Rows, Searched
+from graphdb.relational.program import Program, Rows, Step
 from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.state import State
@@ -269,13 +269,15 @@ class Writing:
                 given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else None
                 items = source.items if isinstance(source, ast.ListLiteral) else getattr(source, "value", given)
                 rows *= len(items) if isinstance(items, (list, tuple)) else inf
+            elif isinstance(clause, ast.ProcedureClause) and clause.yields is not None:
+                return inf
         if not any(isinstance(clause, ast.MatchClause) for clause in stage.reads):
             return rows
         steps = prepared.steps if isinstance(prepared, Program) else (prepared,)
         for step in steps:
             if isinstance(step, Rows):
                 continue
-            plan = None if isinstance(step, Searched) else step.plan
+            plan = step.plan if isinstance(step, (Step, Prepared)) else None
             rows *= inf if plan is None else max(plan.steps[-1].estimate, 1.0)
         return rows
 
