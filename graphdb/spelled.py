@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress, count, pairwise, repeat, starmap
 from operator import sub
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Path, Relationship, fill, filled, without_collection
+from graphdb.lazy import lazy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,7 +147,7 @@ class Spelled:
         rest, end = np.divmod(self._keys[0], count)
         return *np.divmod(rest, count), end
 
-    @cached_property
+    @lazy
     def _keys(self) -> tuple[Ints, Ints]:
         """A number for each different edge, and which of them each edge of the paths is."""
         left, right = self._at[:-1], self._at[1:]
