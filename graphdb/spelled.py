@@ -47,12 +47,17 @@ class Walks:
         return self.starts.nbytes + self.vertices.nbytes + self.codes.nbytes
 
     def array(self) -> pa.StructArray:
-        """Return the column in Arrow: a struct of two lists."""
+        """Return the column in Arrow: a struct of two lists.
+
+        SQL compares paths by them, so that a self-loop has one direction here, whichever way it was passed.
+        """
         import pyarrow as pa
 
         first = self.starts - np.arange(len(self.starts))
         vertices = pa.ListArray.from_arrays(pa.array(self.starts.astype(np.int32)), pa.array(self.vertices))
-        codes = pa.ListArray.from_arrays(pa.array(first.astype(np.int32)), pa.array(self.codes))
+        loops = np.delete(self.vertices, self.starts[1:] - 1) == np.delete(self.vertices, self.starts[:-1])
+        codes = self.codes & ~loops.astype(np.int64) if loops.any() else self.codes
+        codes = pa.ListArray.from_arrays(pa.array(first.astype(np.int32)), pa.array(codes))
         return pa.StructArray.from_arrays([vertices, codes], ["vertices", "codes"])
 
 

@@ -74,16 +74,13 @@ class State:
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
-<<<<<<< HEAD
         self.cancelled = self.connection.cancelled
         """Set to stop the statement that runs."""
         self.transactions = self.connection.transactions
         self.transactions.on_rollback = self.rolled_back
         self.transactions.on_end = self._transaction_ended
-=======
         self.procedures = standard()
         """What CALL knows."""
->>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
@@ -118,7 +115,6 @@ class State:
             self.connection.close()
             raise
 
-<<<<<<< HEAD
     def hold(self, timeout: float | None = None) -> threading.RLock:
         """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
 
@@ -132,6 +128,10 @@ class State:
         connection = self.connection
         lock = connection.lock
         connection.check_open()
+        if self.procedures.caller is not None and self.procedures.caller == threading.get_ident():
+            raise ExecutionError(
+                "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
+            )
         if lock._is_owned():  # type: ignore[attr-defined]  # part of a statement
             return lock
         if timeout is not None:
@@ -145,19 +145,6 @@ class State:
                 if self._version != connection.file.version and not self.transactions.by_user:
                     self.forget()
         return lock
-=======
-    def hold(self) -> threading.RLock:
-        """Return the lock to hold while a statement runs; raise if the database is closed."""
-        self.connection.check_open()
-        if self.procedures.caller is not None and self.procedures.caller == threading.get_ident():
-            raise ExecutionError(
-                "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
-            )
-        if self._stale:
-            with self.connection.lock:
-                self.forget()
-        return self.connection.lock
->>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
 
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""

@@ -105,23 +105,10 @@ class Statements:
             try:
                 with stopping(timeout, self._cancelled):
                     result = run(statement, text, arguments, timeout)
-<<<<<<< HEAD
             except QueryTimeout as error:
                 raise _late(error, timeout) from None
             except ExecutionError as error:
-                raise placed(error, text) from None
-=======
-            except BaseException as error:
-                self._state.versions.after_failure()
-                if isinstance(error, QueryTimeout):
-                    raise QueryTimeout(
-                        f"the statement ran longer than its timeout of {timeout:g} s",
-                        hint="give it more time, or ask for less with LIMIT",
-                    ) from None
-                if isinstance(error, ExecutionError):
-                    raise placed(error, text) from error.__cause__
-                raise
->>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
+                raise placed(error, text) from error.__cause__
         return Result(self._state.version(), None) if result is None else result
 
     def run_sql(self, text: str, timeout: float | None) -> Result:

@@ -23,12 +23,7 @@ from graphdb.interpret.times import started_now
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of
-<<<<<<< HEAD
-from graphdb.temporal import Date, Duration, from_python
-=======
-from graphdb.storage.catalog import in_transaction
 from graphdb.temporal import Date, Duration, Temporal, from_python
->>>>>>> dfb527c7cdd6027eba5fe1c5905b374e102b93b6
 from graphdb.values import (
     ANY,
     BOOLEAN,
