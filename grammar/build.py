@@ -13,7 +13,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
-from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, unwound, with_columns
+from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, matched, unwound, with_columns
 from graphdb.grammar.machine import Machine
 from graphdb.grammar.machine import Place as Meta
 
@@ -198,11 +198,11 @@ class _Builder(Patterns, Expressions):
 
     def match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span_of(meta))
+        return matched(patterns, mode, where, span_of(meta))
 
     def optional_match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span_of(meta), True)
+        return matched(patterns, mode, where, span_of(meta), optional=True)
 
     def with_clause(self, meta: Meta, children: list[Any]) -> s.WithClause:
         *items, where = children

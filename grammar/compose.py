@@ -261,6 +261,24 @@ def check_ends(query: s.Query | s.Composite, blame: Blame) -> None:
             raise blame.error("the query ends too early: expected RETURN", part[-1].span.end)
 
 
+_IMPLIED = (s.PathMode.WALK, s.PathMode.TRAIL)
+"""Path modes that ask no more than any match mode under which edges differ."""
+
+
+def matched(
+    patterns: tuple[s.PathPattern, ...],
+    mode: s.MatchMode | None,
+    where: s.Expression | None,
+    span: s.Span,
+    *,
+    optional: bool = False,
+) -> s.MatchClause:
+    """Return a MATCH clause; a mode that is written holds for its walks, too, where the default lets them go free."""
+    if mode is not None and mode is not s.MatchMode.REPEATABLE_ELEMENTS:
+        patterns = tuple(replace(path, mode=None) if path.mode in _IMPLIED else path for path in patterns)
+    return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span, optional)
+
+
 def path_of(
     elements: Sequence[s.NodePattern | s.EdgePattern | s.Subpath],
     blame: Blame,

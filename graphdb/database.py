@@ -163,12 +163,12 @@ class Database:
             With the place in the text, and what would be right.
         """
         try:  # no context manager: small counts would take longer
-            with self._state.hold():
+            with self._state.hold(timeout):
                 return self._statements().run(text, {**(parameters or {}), **named}, timeout)
         except GraphDBError:
             raise
         except Exception as error:
-            told = self._state.diagnosis(error)
+            told = self._state.diagnosis(error, text)
             if told is error:
                 raise
             raise told from error
@@ -178,8 +178,8 @@ class Database:
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.diagnosed(), self._state.hold():
-            return self._statements().sql(text, timeout)
+        with self._state.diagnosed(), self._state.hold(timeout):
+            return self._statements().run_sql(text, timeout)
 
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
         """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
@@ -306,7 +306,6 @@ class Database:
             state.at_home(),
             state.connection.guard(timeout) as raw,
         ):
-            state.cancelled.clear()
             state.require_files()
             state.catalog()
             prefixes = self.prefixes()
@@ -330,7 +329,6 @@ class Database:
             state.at_home(),
             state.connection.guard(timeout) as raw,
         ):
-            state.cancelled.clear()
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
@@ -411,7 +409,7 @@ class Database:
         return [str(procedure.signature) for procedure in self._state.procedures]
 
     def interrupt(self) -> None:
-        """Stop what another thread runs on this database; there it ends with an error."""
+        """Stop what another thread runs on this database: it ends there with a `QueryInterrupted`."""
         self._state.interrupt()
 
     # --- what the database holds
@@ -444,7 +442,10 @@ class Database:
         return [name for (name,) in rows]
 
     def close(self) -> None:
-        """Close the database; what was taken out of results stays usable, the rest of them does not."""
+        """Close the database; what was taken out of results stays usable, the rest of them does not.
+
+        What another thread runs is stopped first, and a transaction that is open is rolled back.
+        """
         self._state.close()
 
     def __enter__(self) -> Database:

@@ -18,7 +18,7 @@ from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls, is_vacuum
+from graphdb.embed import caller_tables, cypher_calls, first_word, is_vacuum
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -93,8 +93,6 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
-        if self._cancelled.is_set():
-            self._cancelled.clear()
         result = None
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
@@ -107,17 +105,19 @@ class Statements:
             try:
                 with stopping(timeout, self._cancelled):
                     result = run(statement, text, arguments, timeout)
-            except BaseException as error:
-                self._state.versions.after_failure()
-                if isinstance(error, QueryTimeout):
-                    raise QueryTimeout(
-                        f"the statement ran longer than its timeout of {timeout:g} s",
-                        hint="give it more time, or ask for less with LIMIT",
-                    ) from None
-                if isinstance(error, ExecutionError):
-                    raise placed(error, text) from error.__cause__
-                raise
+            except QueryTimeout as error:
+                raise _late(error, timeout) from None
+            except ExecutionError as error:
+                raise placed(error, text) from error.__cause__
         return Result(self._state.version(), None) if result is None else result
+
+    def run_sql(self, text: str, timeout: float | None) -> Result:
+        """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
+        try:
+            with stopping(timeout, self._cancelled):
+                return self.sql(text, timeout)
+        except QueryTimeout as error:
+            raise _late(error, timeout) from None
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -142,6 +142,19 @@ class Statements:
     ) -> Result:
         if isinstance(statement, ast.Sql):
             return self.sql(statement.text, timeout)
+        transactions = self._state.transactions
+        if not transactions.by_user:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        transactions.check()
+        try:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        except BaseException:
+            transactions.look()
+            raise
+
+    def _pattern_statement(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
         started = time.perf_counter()
         with self._state.at_home() as current:
             match statement:
@@ -182,10 +195,10 @@ class Statements:
                         verbatim=True,
                     )
                 case ast.Prefix():
-                    self._state.versions.before_write()
-                    with self._state.connection.guard():
+                    with self._state.connection.guard(), self._state.writing():
+                        self._state.transactions.touch()
                         self._state.catalog().set_prefix(statement.name, statement.iri)
-                    self._state.changed()
+                        self._state.changed()
                     message = f"prefix {statement.name}: is <{statement.iri}>"
                 case ast.Load():
                     report = self._load(statement)
@@ -536,9 +549,14 @@ class Statements:
         table: pa.Table | None = None
         message = None
         with ExitStack() as stack:
-            for statement in self._statements(text):
+            for statement, kind in self._statements(text):
                 authorize(statement, self._state.database)
                 self._state.versions.before_statement()
+                if kind == "TRANSACTION":
+                    self._transaction(statement)
+                    table = None
+                    continue
+                self._state.transactions.check()
                 if is_vacuum(statement):
                     message, table = str(self._state.vacuum(timeout)), None
                     continue
@@ -564,30 +582,69 @@ class Statements:
         statements = parse_script(text)
         if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
+        if any(isinstance(statement, ast.Composite) and statement.writes for statement in statements):
+            raise NotSupportedError(
+                "cypher in SQL only reads", text=text, position=0, hint="run the statement that writes by itself"
+            )
         return self.run(text, {}, timeout)
 
-    def _statements(self, text: str) -> list[str]:
+    def _statements(self, text: str) -> list[tuple[str, str]]:
+        """Return the statements of a text, and of which kind each is, by DuckDB's name."""
         with self._state.connection.guard(ours=False) as raw:
-            return [statement.query for statement in raw.extract_statements(text)]
+            return [(statement.query, _kind(statement)) for statement in raw.extract_statements(text)]
+
+    def _transaction(self, sql: str) -> None:
+        """Begin or end the user's transaction."""
+        connection, transactions = self._state.connection, self._state.transactions
+
+        def run() -> None:
+            with connection.guard(ours=False) as raw:
+                raw.execute(sql).fetchall()
+
+        word = first_word(sql)
+        if transactions.by_user:
+            self._state.before_end()
+        if word in ("BEGIN", "START"):
+            transactions.begin(run)
+        elif word in ("COMMIT", "END"):
+            transactions.commit(run)
+        else:
+            transactions.rollback(run)
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
                 table = _table_of(relation) if relation is not None else None
-        except BaseException:  # a transaction that did not end well may be no more
+        except BaseException:
             self._state.versions.after_failure()
-            self._state.forget()
+            self._state.transactions.look()
             raise
-        first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
-        if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
-            self._state.rolled_back()
+        first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
         if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
             self._state.check_path()
         return table
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    """Return DuckDB's name of a kind of statements; none for those that its Python client does not know."""
+    try:
+        return statement.type.name
+    except ValueError:
+        return ""
+
+
+def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:
+    """Return the error of a statement that ran out of time, with the time that it had."""
+    if timeout is None:
+        return error
+    return QueryTimeout(
+        f"the statement ran longer than its timeout of {timeout:g} s",
+        hint="give it more time, or ask for less with LIMIT",
+    )
 
 
 def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
