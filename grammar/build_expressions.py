@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,13 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, span_of
 from graphdb.grammar.compose import path_of
 from graphdb.grammar.machine import Place as Meta
+from graphdb.grammar.spelling import STRING
 from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT
+from graphdb.stopping import checked
 
 _LARGEST = 2**63 - 1
+_INTEGER = re.compile(r"-?\d+")
+_STRING = re.compile(STRING, re.DOTALL)
 TOO_LARGE = "the integer is out of range: 64 bits hold -2^63 to 2^63 - 1"
 
 
@@ -166,6 +171,25 @@ class Expressions(Base):
         if value > _LARGEST:
             self.too_large.add(meta.start_pos)
         return s.Literal(value, span_of(meta))
+
+    def integers(self, meta: Meta, children: list[Any]) -> s.Literal:
+        token = children[0]
+        try:
+            values = tuple(map(int, token[1:-1].split(",")))
+        except ValueError:  # of more than 4,300 digits
+            values = ()
+        if not values or min(values) < -_LARGEST - 1 or max(values) > _LARGEST:
+            wrong = next(item for item in _INTEGER.finditer(token) if len(item[0]) > 20 or abs(int(item[0])) > _LARGEST)
+            raise self.error(TOO_LARGE, meta.start_pos + wrong.start())
+        return s.Literal(values, span_of(meta))
+
+    def strings(self, meta: Meta, children: list[Any]) -> s.Literal:
+        token = children[0]
+        found = _STRING.finditer(token)
+        values = tuple(
+            [self._unescape(item[0][1:-1], item[0][0], meta.start_pos + item.start() + 1) for item in checked(found)]
+        )
+        return s.Literal(values, span_of(meta))
 
     def float_(self, meta: Meta, children: list[Any]) -> s.Literal:
         try:

@@ -36,6 +36,16 @@ _TOKEN = re.compile(
 )
 """A token and what stands between it and the next; SIGN are the operators that no other token begins with."""
 _TRIVIA = re.compile(TRIVIA, re.DOTALL)
+
+_TEXT = r"""(?:'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+")"""
+_LIST = re.compile(
+    rf"(?:(?P<INTEGERS>\[\s*+-?\d++(?:\s*+,\s*+-?\d++)*+\s*+\])"
+    rf"|(?P<STRINGS>\[\s*+{_TEXT}(?:\s*+,\s*+{_TEXT})*+\s*+\]))(?:{TRIVIA})*",
+    re.DOTALL,
+)
+"""A list of integers, or of strings, as one token and what stands between it and the next."""
+_LONG = 256
+"""Characters from which on such a list is one token: its items would take ten times the time and memory."""
 _ALWAYS_THE_SAME = frozenset("),.]{}-+*/%^=<>&!~?;$") | {"<=", ">=", "<>", "=~", "..", "||"}
 """Operators whose type does not depend on the parser's state."""
 
@@ -49,7 +59,8 @@ SUBQUERIES = frozenset({"EXISTS", "COUNT", "COLLECT"})
 def scan(text: str, start: int, end: int) -> list[Token]:
     """Return the tokens of ``text[start:end]``, with positions in ``text``; white space and comments are left out.
 
-    Types are WORD, NAME (in back-quotes), IRI, INTEGER, FLOAT, STRING, PARAMETER and OPERATOR.
+    Types are WORD, NAME (in back-quotes), IRI, INTEGER, FLOAT, STRING, PARAMETER and OPERATOR; INTEGERS and STRINGS are
+    long lists of these.
 
     Raises
     ------
@@ -66,6 +77,8 @@ def scan(text: str, start: int, end: int) -> list[Token]:
         found = match(text, start, end)
         if found is None:
             raise ParseError(_unreadable(text, start), text=text, position=start)
+        if text[start] == "[" and (whole := _LIST.match(text, start, end)) is not None:
+            found = whole if whole.end() - start >= _LONG else found
         kind = found.lastgroup or ""
         # Lark's own way to make a token takes as long as all the rest here.
         token = new(Token, found[kind])
@@ -205,6 +218,8 @@ class _Lookahead:
             "STRING",
             "PARAMETER",
             "IRI",
+            "INTEGERS",
+            "STRINGS",
         )
 
     def stands_as_name(self, index: int, accepted: Collection[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-_LEAVES = {"int", "float", "str", "bool", "None", "Span"}
+_LEAVES = {"int", "float", "str", "bool", "None", "Span", "Constants"}
 """Types of fields (as they are annotated) that hold no nodes."""
 
 
@@ -38,6 +38,23 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
                 if part is not None:
                     waiting.append(part)
     return found
+
+
+def is_larger(node: object, most: int) -> bool:
+    """Whether a piece of syntax has more than ``most`` pieces inside; no more than these are looked at."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, tuple):
+            waiting += node
+            continue
+        inside = _fields(type(node))
+        if inside is not None:
+            most -= 1
+            if most < -1:
+                return True
+            waiting += [part for name in inside if (part := getattr(node, name)) is not None]
+    return False
 
 
 def replaced(node: Any, known: Mapping[Any, Any]) -> Any:

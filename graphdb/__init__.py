@@ -11,6 +11,7 @@ from graphdb._version import __version__
 from graphdb.database import Database, connect
 from graphdb.elements import Node, Path, Relationship
 from graphdb.errors import (
+    AccessError,
     BindError,
     DeviceError,
     ExecutionError,
@@ -27,6 +28,7 @@ from graphdb.errors import (
 from graphdb.result import Result
 
 __all__ = [
+    "AccessError",
     "BindError",
     "Database",
     "DeviceError",

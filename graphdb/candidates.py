@@ -29,10 +29,11 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
+from graphdb.stopping import checked
 from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
-from graphdb.storage.dictionary import term_counts
+from graphdb.storage.dictionary import names_ahead, term_counts
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.held import Held
 from graphdb.storage.sets import both, each_once
@@ -78,6 +79,8 @@ class Snapshot:
     properties: Properties
     lookup: Lookup
     edges: Edges
+    ahead: int
+    """How far the numbers in names of blank nodes are ahead of their ids."""
     degrees: Degrees | None = None
     """What is held of them for writing."""
     computing: Callable[[], Computing] | None = None
@@ -94,6 +97,7 @@ class Snapshot:
         labels = names.edge_labels.values()
         return Held(
             (sizes.resources, sizes.literals),
+            self.ahead,
             self.store.type_label,
             {label.id: astuple(label)[2:] for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
@@ -175,8 +179,8 @@ class Candidates:
             self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: Typed("u", EDGE)})
         )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
-        with self._snapshot.connection.view("_labels", {"label": np.array(admitted, np.int64)}):
-            sql = f"SELECT u.label AS label FROM _labels u {rows.joins} WHERE {where}"
+        with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
+            sql = f"SELECT u.label AS label FROM _graphdb_labels u {rows.joins} WHERE {where}"
             left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
         labels = tuple(sorted(map(int, left)))
         if edge.labels is None and any(known[label].kinds for label in labels):
@@ -196,7 +200,7 @@ class Candidates:
             case ast.LabelAnd():
                 return reduce(both, map(self._members, labels.operands))
             case ast.LabelOr():
-                return reduce(np.union1d, map(self._members, labels.operands))
+                return reduce(np.union1d, map(self._members, checked(labels.operands, 16)))
             case ast.LabelNot():
                 return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
             case ast.LabelAny():
@@ -293,8 +297,10 @@ class Candidates:
         compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
-        with self._snapshot.connection.view("_universe", {"id": known if known is not None else np.empty(0, np.int64)}):
-            source = everything or "_universe"
+        with self._snapshot.connection.view(
+            "_graphdb_universe", {"id": known if known is not None else np.empty(0, np.int64)}
+        ):
+            source = everything or "_graphdb_universe"
             return self._ids(f"SELECT u.id AS id FROM {source} u {rows.joins} WHERE {where}", parameters)
 
     def _everything(self, bound: BoundPattern, number: int) -> str:
@@ -322,7 +328,9 @@ class Candidates:
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
+        terms, store = np.asarray(found, np.int64), self._snapshot.store
+        store.ids.term(terms, "id")
+        return each_once(store.to_vertices(terms), self._snapshot.graph.vertices)
 
     # --- words for EXPLAIN
 
@@ -349,7 +357,8 @@ class Candidates:
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
     if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
-        given = arguments.get(part.collection.name) if isinstance(part.collection, ast.Parameter) else None
+        listed = part.collection
+        given = arguments.get(listed.name) if isinstance(listed, ast.Parameter) else getattr(listed, "value", None)
         return not (isinstance(given, Sized) and len(given))
     if isinstance(part, ast.ListLiteral):
         return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
@@ -379,13 +388,14 @@ def take_snapshot(
             told = [change.counted.sizes for change in former[1] if change.counted is not None]
             sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
             described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
+            ahead = before.ahead
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
             rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
             described = frozenset(label for label, _ in rows)
             parallel = frozenset(label for label, ordinal in rows if ordinal)
-            scales, typed, sizes = None, None, Sizes(*term_counts(raw))
+            scales, typed, sizes, ahead = None, None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is None or names.spellings is not former[0].names.spellings:
             _show(raw, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
@@ -409,6 +419,7 @@ def take_snapshot(
         properties,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
+        ahead,
         degrees,
         ids=known,
     )

@@ -210,6 +210,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
                     help="a parameter: JSON, or else a string",
                 )
                 made.add_argument("--timeout", type=float, metavar="SECONDS", help="stop the statement after this time")
+            _safe(made)
             _resources(made)
             return _query, made
         case "demo":
@@ -225,8 +226,14 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             made.add_argument("file", metavar="FILE", nargs="?", help="the database; without, one in memory")
             made.add_argument("--mode", choices=tuple(MODES), default="table", help="how rows are printed")
             made.add_argument("--version", action="version", version=f"graphdb {__version__}")
+            _safe(made)
             _resources(made)
             return _shell, made
+
+
+def _safe(parser: argparse.ArgumentParser) -> None:
+    """Add the option for statements of strangers."""
+    parser.add_argument("--safe", action="store_true", help="no statement reaches files, the network or settings")
 
 
 def _resources(parser: argparse.ArgumentParser) -> None:
@@ -276,6 +283,7 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
         spill=given.spill,
         read_only=given.read_only,
         subclasses=given.subclasses,
+        untrusted=getattr(given, "safe", False),
     ) as database:
         if database.unfinished:
             print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from graphdb import regular
 from graphdb.calls import Calls
-from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
+from graphdb.errors import AccessError, ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout, StorageError
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,6 +42,8 @@ class Connection:
         The directory that DuckDB spills to; None for its own default, beside the file.
     read_only
         Open the file for reading only; several processes may.
+    untrusted
+        Let SQL reach no other file, no network and no extension, nor any setting: DuckDB holds to that.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class Connection:
         memory_limit: int | None = None,
         spill: str | None = None,
         read_only: bool = False,
+        untrusted: bool = False,
     ) -> None:
         import duckdb
 
@@ -78,10 +82,15 @@ class Connection:
             config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
         if spill is not None:
             config["temp_directory"] = spill
+        if untrusted:
+            config["enable_external_access"] = "false"
         _refuse_others(path)
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
             self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
+            if untrusted:  # but what loads and results set: how rows are stored, and shown
+                self.raw.execute("SET allowed_configs = ['disabled_compression_methods', 'TimeZone']")
+                self.raw.execute("SET lock_configuration = true")
         except duckdb.Error as error:
             raise _opening(path, error) from None
         _OPEN.add(self)
@@ -164,9 +173,9 @@ class Connection:
                         self.raw.unregister(name)
 
     def temporary(self) -> str:
-        """Return a fresh name for a view or temporary table of ours."""
+        """Return a fresh name for a view or temporary table of ours, which no table of the user's has."""
         self._temporary += 1
-        return f"_graphdb_{self._temporary}"
+        return f"{OURS}{self._temporary}"
 
     def former(self) -> Connection:
         """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
@@ -195,6 +204,9 @@ class Connection:
             self.closed = True
             self.raw.close()
 
+
+OURS = f"_graphdb_{os.urandom(6).hex()}_"
+"""What the names of temporary views and tables begin with that SQL of users could see: nobody guesses it."""
 
 _OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
 """All that are open in this process."""
@@ -281,6 +293,11 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
     told = str(error).strip()
     if isinstance(error, duckdb.OutOfMemoryException):
         return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
+    if isinstance(error, duckdb.PermissionException) or "configuration has been locked" in told:
+        return AccessError(
+            re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n")[0]),
+            hint="the database is open for untrusted queries, or enable_external_access is false",
+        )
     if "read-only mode" in told:
         return StorageError("the database is open read-only", hint="open it for writing to change it")
     writing = ours or isinstance(error, duckdb.IOException | duckdb.TransactionException)
@@ -297,6 +314,8 @@ def _failure(error: Exception, ours: bool) -> GraphDBError:
         )
     if not ours:
         return ExecutionError(told)
+    if isinstance(error, duckdb.InvalidInputException) and (fault := regular.fault_in(told)) is not None:
+        return fault
     for pattern, plainer, hint in _PLAINER:
         if re.search(pattern, told, re.I):
             return ExecutionError(plainer, hint=hint)

@@ -48,6 +48,7 @@ def connect(
     read_only: bool = False,
     subclasses: bool = False,
     progress: Progress | bool | None = None,
+    untrusted: bool = False,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -66,7 +67,8 @@ def connect(
     spill
         The directory for what does not fit into memory; by default one beside the file.
     read_only
-        Open a file for reading only, which several processes may at a time.
+        Open a file for reading only, which several processes may at a time: its own rows stay as they are.  Statements
+        may still read and write other files (``COPY``, ``read_csv``, ``ATTACH``): see ``untrusted``.
     subclasses
         Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
         ``rdfs:subClassOf`` says, however far below.
@@ -75,6 +77,12 @@ def connect(
         second; a function is called some times a second, from the thread that runs the statement, with what is done,
         what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
         phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
+    untrusted
+        For statements that strangers write: none reaches a file (but the database and what it spills), the network,
+        an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
+        like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
+        :class:`~graphdb.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how long
+        they may take, ``timeout``; how much memory, ``memory_limit``.
 
     Raises
     ------
@@ -90,6 +98,7 @@ def connect(
         read_only=read_only,
         subclasses=subclasses,
         progress=progress,
+        untrusted=untrusted,
     )
 
 
@@ -107,6 +116,7 @@ class Database:
         read_only: bool = False,
         subclasses: bool = False,
         progress: Progress | bool | None = None,
+        untrusted: bool = False,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -118,7 +128,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
             sweep(SPILLED, spilled)
@@ -152,15 +162,23 @@ class Database:
         GraphDBError
             With the place in the text, and what would be right.
         """
-        with self._state.hold():
-            return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+        try:  # no context manager: small counts would take longer
+            with self._state.hold():
+                return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self._state.diagnosis(error)
+            if told is error:
+                raise
+            raise told from error
 
     def sql(self, text: str, timeout: float | None = None) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             return self._statements().sql(text, timeout)
 
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
@@ -174,7 +192,7 @@ class Database:
         from graphdb.grammar import syntax as ast
         from graphdb.grammar.parser import parse
 
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             statement = parse(text)
             if isinstance(statement, (ast.Explain, ast.CreateTable)):
                 statement = statement.query
@@ -233,7 +251,7 @@ class Database:
         options = Options(
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
         )
-        with self._state.hold():
+        with self._state.diagnosed(), self._state.hold():
             return self._state.load(data, options, progress, timeout)
 
     def export(
@@ -281,8 +299,15 @@ class Database:
         from graphdb.storage.writers.export import export
 
         state = self._state
-        with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
+        with (
+            state.diagnosed(),
+            state.hold(),
+            stopping(timeout, state.cancelled),
+            state.at_home(),
+            state.connection.guard(timeout) as raw,
+        ):
             state.cancelled.clear()
+            state.require_files()
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
@@ -298,7 +323,13 @@ class Database:
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
-        with state.hold(), stopping(timeout, state.cancelled), state.at_home(), state.connection.guard(timeout) as raw:
+        with (
+            state.diagnosed(),
+            state.hold(),
+            stopping(timeout, state.cancelled),
+            state.at_home(),
+            state.connection.guard(timeout) as raw,
+        ):
             state.cancelled.clear()
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
@@ -311,6 +342,11 @@ class Database:
     @progress.setter
     def progress(self, told: Progress | bool | None) -> None:
         self._state.progress = told
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether statements are kept from files and the network: see :func:`connect`."""
+        return self._state.untrusted
 
     def interrupt(self) -> None:
         """Stop what another thread runs on this database; there it ends with an error."""

@@ -63,7 +63,7 @@ class Edges:
         found = self._tables.get(labels)
         if found is None:
             graph, store = self._graph, self._store
-            found = EdgeTable.read(labels, self._connection.columns, store.to_vertices, graph.vertices, graph.dtype)
+            found = EdgeTable.read(labels, self._connection.columns, store.ends, graph.vertices, graph.dtype)
             self._tables[labels] = found
         return found
 

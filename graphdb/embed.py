@@ -81,13 +81,25 @@ def _string(text: str) -> str | None:
     return dollars[2] if dollars is not None else None
 
 
+def is_vacuum(sql: str) -> bool:
+    """Whether a statement is VACUUM without more: DuckDB's own does nothing."""
+    if "vacuum" not in sql.lower():
+        return False
+    words = [sql.encode()[start:].decode(errors="replace") for start in _starts(sql)]
+    return (
+        bool(words) and re.match(r"vacuum\b", words[0], re.I) is not None and all(w.startswith(";") for w in words[1:])
+    )
+
+
 def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
     """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
     named = set(_NAME.findall(sql))
     variables = {name: value for name, value in _caller_variables().items() if name in named}
     if not variables:
         return {}
-    known = connection.rows("SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()")
+    known = connection.rows(
+        "SELECT table_name FROM system.main.duckdb_tables() UNION ALL SELECT view_name FROM system.main.duckdb_views()"
+    )
     taken = {name for (name,) in known}
     found = {name: _table(value) for name, value in variables.items() if name not in taken}
     return {name: table for name, table in found.items() if table is not None}

@@ -125,6 +125,10 @@ class StorageError(GraphDBError):
     """The database file cannot be opened, is not one of ours, is locked, or cannot be written."""
 
 
+class AccessError(GraphDBError):
+    """What is asked for is not allowed: files from an untrusted query, SQL that writes to graphdb's own tables."""
+
+
 class ExecutionError(GraphDBError):
     """The statement was understood but failed while it ran (SQL errors of DuckDB included)."""
 

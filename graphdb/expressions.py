@@ -22,6 +22,10 @@ from graphdb.rows import Rows
 from graphdb.typed import Typed, as_list, member, some
 from graphdb.values import BOOLEAN, NULL, RANDOM, VALUE, Base
 
+LARGEST = 3000
+"""Pieces of syntax that one SQL statement may be made of: DuckDB plans more for seconds, and is not to be interrupted.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -110,6 +114,11 @@ class Compiler:
             return lists.column(self, node)
         except NotSupportedError:
             return compute(self, node)
+
+    @property
+    def outermost(self) -> bool:
+        """Whether this is of rows, not of the items of a list."""
+        return not self._depth
 
     def within(self, scope: Scope) -> Compiler:
         """Return the compiler of an expression inside the present one, where names stand for something else."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb import maps
 from graphdb.comparisons import compare
@@ -22,7 +22,20 @@ from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
 from graphdb.typed import Typed, as_list, side_by_side, some, unified
-from graphdb.values import ANY, BOOLEAN, INTEGER, MEMBERS, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
+from graphdb.values import (
+    ANY,
+    BOOLEAN,
+    INTEGER,
+    MEMBERS,
+    NULL,
+    NUMERIC,
+    VALUE,
+    Base,
+    Type,
+    has_terms,
+    list_of,
+    sql_type,
+)
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -104,10 +117,16 @@ def _literal(c: Compiler, node: ast.ListLiteral) -> Typed:
     return as_list(column(c, node))
 
 
+def _item_of(c: Compiler, node: ast.Expression) -> Typed:
+    """Compile an item of a list that is written out: a literal vertex is its value there."""
+    value = c.one(node)
+    return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
+
+
 def column(c: Compiler, node: ast.ListLiteral) -> Typed:
     """Return a list that is written out as a column may hold it: one of several types as a tuple."""
     try:
-        items = [c.one(item) for item in node.items]
+        items = [_item_of(c, item) for item in node.items]
         return side_by_side(items) or list_sql(items)
     except NotSupportedError as error:
         raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
@@ -115,6 +134,16 @@ def column(c: Compiler, node: ast.ListLiteral) -> Typed:
 
 _EQUAL_IF_SAME = frozenset(MEMBERS) - {Base.FLOAT} | {Base.NODE, Base.EDGE}
 """Types whose values are equal if DuckDB takes them for the same: no NaN, and nothing within which types may differ."""
+
+
+_LONG = 100
+"""Items of a list from which on values are looked up in it, rather than compared with each."""
+
+
+def _is_long(c: Compiler, node: ast.Expression) -> bool:
+    """Whether a list is long, as far as the text and the parameters say."""
+    given = c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
+    return isinstance(given, list | tuple) and len(given) >= _LONG
 
 
 def _in(c: Compiler, node: ast.In) -> Typed:
@@ -127,6 +156,13 @@ def _in(c: Compiler, node: ast.In) -> Typed:
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
+    if _is_long(c, node.collection) and item.type.base is not Base.NULL:
+        if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
+            raise NotSupportedError("each value with each of a long list would be compared in SQL")
+        return Typed(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
+
+    if has_terms(element) and not isinstance(node.collection, ast.ListLiteral):
+        raise NotSupportedError("the values of the literals in a list are not looked up in SQL")
 
     def test(value: Typed) -> Typed:
         if isinstance(node.collection, ast.ListLiteral):
@@ -369,25 +405,77 @@ LONGEST = 10_000_000
 """Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
 
 
+_Fails: TypeAlias = list[tuple[str, str, type[GraphDBError] | None]]
+"""Conditions in SQL on which something fails, what it says then, and the kind of error."""
+
+
 def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
+    first, last, step, fails = _bounds(c, node)
+    return Typed(_series(c, node, (first, last, step), fails), list_of(INTEGER))
+
+
+def _series(c: Compiler, node: ast.FunctionCall, bounds: tuple[str, str, str], fails: _Fails) -> str:
+    """Return the SQL of a list of numbers, or of its failure."""
+    first, last, step = bounds
+    told = _told(c, node, fails)
+    # A branch that is not taken may be computed: then it is short.
+    return (
+        f"CASE {told} ELSE generate_series({first}, CASE WHEN {fails[2][0]} THEN {first} ELSE {last} END, {step}) END"
+    )
+
+
+_BLOCK = 1024
+"""Numbers of a range that are made together where each becomes a row."""
+
+
+def range_blocks(c: Compiler, node: ast.Expression) -> tuple[Mapping[str, str], str] | None:
+    """Return a range whose numbers become rows as SQL in two steps; None for what is no range, or a short one.
+
+    A list lies in memory whole, of each of 2,048 rows at a time, and DuckDB neither counts its bytes nor stops while it
+    makes one.  So first each row becomes one for each block of numbers, with what the first item holds as columns
+    (by their names, ``first`` as SQL of the blocks' first numbers); from these the second makes the block's numbers.
+    """
+    if not isinstance(node, ast.FunctionCall) or node.name.lower() != "range" or node in c.scope.known:
+        return None
+    if not 2 <= len(node.arguments) <= 3 or _is_short(c, node.arguments):
+        return None
+    first, last, step, fails = _bounds(c, node)
+    size = f"CASE WHEN abs(CAST({step} AS DOUBLE)) > 1e15 THEN 1 ELSE {_BLOCK} END"  # else it overflows
+    blocks = _series(c, node, (first, last, f"{step} * {size}"), fails)
+    end = "first + CAST(size - 1 AS HUGEINT) * step"
+    past = f"CASE WHEN step > 0 THEN {end} > last ELSE {end} < last END"
+    numbers = f"unnest(generate_series(first, CASE WHEN {past} THEN last ELSE CAST({end} AS BIGINT) END, step))"
+    return {"first": f"unnest({blocks})", "last": last, "step": step, "size": size}, numbers
+
+
+def _is_short(c: Compiler, arguments: Sequence[ast.Expression]) -> bool:
+    """Whether a range has few numbers for all that the text and the parameters say."""
+    values = [c.arguments.get(a.name) if isinstance(a, ast.Parameter) else getattr(a, "value", None) for a in arguments]
+    return all(isinstance(value, int) for value in values) and abs(values[1] - values[0]) <= _BLOCK  # type: ignore[operator]
+
+
+def _told(c: Compiler, node: ast.FunctionCall, fails: _Fails) -> str:
+    """Return the branches of a CASE that fail."""
+    told = [(when, c.rows.parameters.add(with_place(message, node.span.start, kind))) for when, message, kind in fails]
+    return " ".join(f"WHEN {when} THEN error({message})" for when, message in told)
+
+
+def _bounds(c: Compiler, node: ast.FunctionCall) -> tuple[str, str, str, _Fails]:
+    """Return the SQL of a range's first and last number and its step, and when it fails, with what and how."""
     first, last, *rest = [_whole(c, argument) for argument in node.arguments]
     step = rest[0] if rest else "1"
-    at = node.span.start
-
-    def fails(condition: str, message: str, kind: type[GraphDBError] | None = None) -> str:
-        return f"WHEN {condition} THEN error({c.rows.parameters.add(with_place(message, at, kind))})"
-
-    cases = [
-        fails(f"{first} IS NULL OR {last} IS NULL OR {step} IS NULL", "range needs integers, found null"),
-        fails(f"{step} = 0", "range needs a step other than 0"),
-        # As floats, which do not overflow.
-        fails(
-            f"(CAST({last} AS DOUBLE) - {first}) / {step} >= {LONGEST}",
-            f"a range of more than {LONGEST:,} items is too long",
-            MemoryLimitError,
-        ),
-    ]
-    return Typed(f"CASE {' '.join(cases)} ELSE generate_series({first}, {last}, {step}) END", list_of(INTEGER))
+    # As floats, which do not overflow.
+    long = f"(CAST({last} AS DOUBLE) - {first}) / {step} >= {LONGEST}"
+    return (
+        first,
+        last,
+        step,
+        [
+            (f"{first} IS NULL OR {last} IS NULL OR {step} IS NULL", "range needs integers, found null", None),
+            (f"{step} = 0", "range needs a step other than 0", None),
+            (long, f"a range of more than {LONGEST:,} items is too long", MemoryLimitError),
+        ],
+    )
 
 
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:

@@ -20,6 +20,7 @@ from graphdb.literals import python_value_of
 from graphdb.storage.arrow import numbers
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
+from graphdb.storage.verify import verify_kinds
 from graphdb.values import AS_WRITTEN, column_of, tidied
 
 if TYPE_CHECKING:
@@ -138,7 +139,11 @@ class Lookup:
                 "ORDER BY subject ASC, label ASC, object ASC",
                 {"type": type_label},
             )
-            self._columns["about"] = tuple(rows[name] for name in ("subject", "label", "object"))
+            subjects, labels, objects = (rows[name] for name in ("subject", "label", "object"))
+            for column, what in ((subjects, "subject"), (labels, "label")):
+                self._store.ids.resource(column, what)
+            self._store.ids.term(objects, "object")
+            self._columns["about"] = subjects, labels, objects
         found: Sequence[Ids] = self._columns["about"]
         return found
 
@@ -152,7 +157,9 @@ class Lookup:
 
     def _kinds(self) -> NDArray[np.uint8]:
         if "kinds" not in self._columns:
-            self._columns["kinds"] = self._column("kind").to_numpy()
+            found = self._column("kind").to_numpy()
+            verify_kinds(found)
+            self._columns["kinds"] = found
         kinds: NDArray[np.uint8] = self._columns["kinds"]
         return kinds
 

@@ -19,7 +19,9 @@ from graphdb.decode import Arrays
 from graphdb.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
 from graphdb.execute.executor import Control
 from graphdb.execute.group import grouped
+from graphdb.expressions import LARGEST
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import is_larger
 from graphdb.matching import MatchRun, restricted
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind
@@ -71,7 +73,15 @@ class QueryRun(MatchRun):
     # --- preparing
 
     def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
-        """Bind, find candidates, plan, and write the SQL after the match."""
+        """Bind, find candidates, plan, and write the SQL after the match.
+
+        Raises
+        ------
+        NotSupportedError
+            SQL cannot do it, or would take too long over it: DuckDB's planner is not to be interrupted.
+        """
+        if is_larger(query, LARGEST):
+            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         if len(apart(query.matches)) > 1:
@@ -101,7 +111,9 @@ class QueryRun(MatchRun):
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
-        """Prepare a query that starts from rows which are there already."""
+        """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
+        if is_larger(query, LARGEST):
+            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
         return self._prepare_program(query, start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:

@@ -16,7 +16,7 @@ from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.typed import Typed
 from graphdb.values import EDGE
 
-BINDINGS = "_bindings"
+BINDINGS = "_graphdb_bindings"
 """The view that holds the bindings of a statement's only match."""
 
 ORDER = "#order"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from graphdb.connection import OURS
 from graphdb.edges import Edges
 from graphdb.errors import NotSupportedError
 from graphdb.pattern.names import Names
@@ -20,7 +21,7 @@ from graphdb.values import AS_WRITTEN, EDGE, MOMENT, NODE, NULL, STRING, VALUE, 
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
 
-NAMES_VIEW = "_graphdb_names"
+NAMES_VIEW = f"{OURS}names"
 """The registered view (id, name) with the written names of edge and vertex labels."""
 
 _KEYS = 24

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from graphdb import render
 from graphdb._version import __version__
-from graphdb.errors import GraphDBError, nearest
+from graphdb.errors import AccessError, GraphDBError, nearest
 from graphdb.overview import schema
 
 if TYPE_CHECKING:
@@ -229,6 +229,8 @@ class Shell:
             case ".read":
                 if not argument:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
+                if self.database.untrusted:
+                    raise AccessError(".read is not there in safe mode", hint="start the shell without --safe")
                 with Path(argument).expanduser().open(encoding="utf-8") as lines:
                     return self.run_lines(lines) == 0
             case ".export":

@@ -8,16 +8,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import GraphDBError, StorageError
+from graphdb.errors import AccessError, ExecutionError, GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
 from graphdb.stopping import stopping
+from graphdb.storage.catalog import in_transaction, transaction
 from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.vacuum import Reclaimed
+    from graphdb.storage.verify import Macros
 
 _OPEN: WeakSet[State] = WeakSet()
 """All open databases of this process: two may have the same file."""
@@ -49,6 +53,8 @@ class State:
         Open the file for reading only.
     subclasses
         Read a vertex label as itself or any class below it.
+    untrusted
+        Let no statement reach files or the network.
     """
 
     def __init__(
@@ -59,19 +65,21 @@ class State:
         spill: str | None = None,
         read_only: bool = False,
         subclasses: bool = False,
+        untrusted: bool = False,
     ) -> None:
         self.path = path
         self.budget = budget
         self.spill = spill
         self.read_only = read_only
         self.subclasses = subclasses
+        self.untrusted = untrusted
         self.cancelled = threading.Event()
         """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
-        self.connection = Connection(path, threads, budget.duckdb, spill, read_only)
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
@@ -83,9 +91,26 @@ class State:
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
         self._stale = False
-        self._database = self.connection.rows("SELECT current_database()")[0][0]
+        self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._verified = False
+        """Whether the tables of the graph were found to be ours."""
+        self._macros: Macros | None = None
+        if path != ":memory:":
+            self._verify()
         with _OPEN_LOCK:
             _OPEN.add(self)
+
+    def _verify(self) -> None:
+        """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.verify`."""
+        from graphdb.storage.verify import Macros, verify_tables
+
+        try:
+            with self.connection.guard() as raw:
+                self._verified = verify_tables(raw, self.database)
+                self._macros = Macros(raw, self.database)
+        except BaseException:
+            self.connection.close()
+            raise
 
     def hold(self) -> threading.RLock:
         """Return the lock to hold while a statement runs; raise if the database is closed."""
@@ -99,6 +124,8 @@ class State:
         """Close the file."""
         if not self.connection.closed:
             self.forget()
+            if self._macros is not None:
+                self._macros.close()
             self.versions.close()
             self.connection.close()
 
@@ -113,8 +140,10 @@ class State:
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.held import Held
-        from graphdb.storage.loaders.load import load
+        from graphdb.storage.loaders.load import load, names_files
 
+        if names_files(data):
+            self.require_files()
         held = Held(degrees=self.degrees())
         with self.at_home(), self.connection.guard() as raw:
             self.cancelled.clear()
@@ -130,6 +159,57 @@ class State:
             self.changed((report.changes,))
         return report
 
+    def vacuum(self, timeout: float | None = None) -> Reclaimed:
+        """Reclaim the space of terms that nothing refers to, and compact the file; see :mod:`graphdb.storage.vacuum`.
+
+        Raises
+        ------
+        ExecutionError
+            A transaction is open.
+        StorageError
+            The database is open for reading only.
+        """
+        import duckdb
+
+        from graphdb.storage.texts import compressing
+        from graphdb.storage.vacuum import compact, is_sparse, vacuum
+
+        if self.read_only:
+            raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
+        self.catalog()
+        with self.at_home(), self.connection.guard(timeout) as raw:
+            if in_transaction(raw):
+                raise ExecutionError(
+                    "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
+                )
+            self.versions.read_out()
+            self.versions.before_write()
+            with compressing(raw) as long:
+                try:
+                    with transaction(raw):
+                        found = vacuum(raw, long)
+                except BaseException:
+                    self.rolled_back()
+                    raise
+                if found:
+                    self.changed()
+                with suppress(duckdb.TransactionException):  # what somebody still reads comes back later
+                    raw.execute("CHECKPOINT")
+                    if is_sparse(raw):
+                        with transaction(raw):
+                            compact(raw)
+                        raw.execute("CHECKPOINT")
+        return found
+
+    def require_files(self) -> None:
+        """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""
+        ((allowed,),) = self.connection.rows("SELECT system.main.current_setting('enable_external_access')")
+        if not allowed:
+            raise AccessError(
+                "files are out of reach of this database",
+                hint="it is open for untrusted queries, or enable_external_access is false",
+            )
+
     def catalog(self) -> Catalog:
         """The catalog; its tables are created when first needed.
 
@@ -139,11 +219,18 @@ class State:
             The file was made by a newer version, or is open for reading only and has no tables, or old ones.
         """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+        from graphdb.storage.verify import verify_tables
 
         if self._lazy_catalog is None:
             with self.connection.guard() as raw:
+                if self._macros is not None:
+                    self._macros.verify()
                 catalog = Catalog(raw)
-                if not catalog.exists():
+                found = catalog.exists()
+                if found and not self._verified:  # SQL copied it here
+                    verify_tables(raw, self.database)
+                self._verified = True
+                if not found:
                     if self.read_only:
                         raise StorageError(
                             f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
@@ -212,10 +299,11 @@ class State:
     @contextmanager
     def _visiting(self) -> Iterator[tuple[str, ...]]:
         ((database, schema, path),) = self.connection.rows(
-            "SELECT current_database(), current_schema(), current_setting('search_path')"
+            "SELECT system.main.current_database(), system.main.current_schema(),"
+            " system.main.current_setting('search_path')"
         )
         with self.connection.guard() as raw:
-            raw.execute(f"USE {quoted(self._database)}.main")
+            raw.execute(f"USE {quoted(self.database)}.main")
         try:
             yield (database, schema)
         finally:
@@ -224,6 +312,16 @@ class State:
                     raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
                 else:
                     raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+    def check_path(self) -> None:
+        """Go back to where our tables are, if SQL went into their own schema; raise then."""
+        ((schemas,),) = self.connection.rows("SELECT system.main.current_schemas(true)")
+        try:
+            authorize_path(schemas)
+        except AccessError:
+            with self.connection.guard() as raw:
+                raw.execute(f"USE {quoted(self.database)}.main")
+            raise
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`."""
@@ -253,6 +351,29 @@ class State:
         self._lazy_snapshot = None
         self.prepared.clear()
 
+    @contextmanager
+    def diagnosed(self) -> Iterator[None]:
+        """Tell what is damaged, where an error that is not one of ours comes of a damaged file."""
+        try:
+            yield
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self.diagnosis(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def diagnosis(self, error: Exception) -> Exception:
+        """Return what to raise for an error that is not one of ours: what is damaged, where the file is, or itself."""
+        from graphdb.storage.integrity import problem
+        from graphdb.storage.verify import damaged
+
+        found = None
+        with suppress(Exception), self.at_home(), self.connection.guard() as raw:
+            found = problem(raw)
+        return error if found is None else damaged(found)
+
     def version(self) -> Version:
         """What a result of now reads: see :mod:`graphdb.versions`."""
         return self.versions.current()
@@ -266,3 +387,4 @@ class State:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
         self._lazy_catalog = None
+        self._verified = False

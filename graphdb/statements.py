@@ -14,10 +14,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls
+from graphdb.embed import caller_tables, cypher_calls, is_vacuum
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -398,6 +399,7 @@ class Statements:
         current: tuple[str, ...],
     ) -> str:
         parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        authorize_name(parts, statement.temporary)
         name = ".".join(quoted(part) for part in parts)
         create = "CREATE OR REPLACE" if statement.replace else "CREATE"
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
@@ -495,23 +497,29 @@ class Statements:
         """Run SQL; see :meth:`graphdb.database.Database.sql`."""
         started = time.perf_counter()
         table: pa.Table | None = None
+        message = None
         with ExitStack() as stack:
             for statement in self._statements(text):
+                authorize(statement, self._state.database)
                 self._state.versions.before_statement()
+                if is_vacuum(statement):
+                    message, table = str(self._state.vacuum(timeout)), None
+                    continue
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
                     rows = self._cypher(call.text, timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
-                for name, data in caller_tables(self._state.connection, sql).items():
-                    stack.enter_context(self._state.connection.view(name, data))
+                if not self._state.untrusted:
+                    for name, data in caller_tables(self._state.connection, sql).items():
+                        stack.enter_context(self._state.connection.view(name, data))
                 table = self._execute(sql, timeout)
         return Result(
             self._state.version(),
             table,
             elapsed=time.perf_counter() - started,
-            message=None if table is not None else "done",
+            message=message or (None if table is not None else "done"),
         )
 
     def _cypher(self, text: str, timeout: float | None) -> Result:
@@ -539,8 +547,9 @@ class Statements:
             self._state.rolled_back()
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
-        if first == "USE" or (first == "SET" and _PATH.search(sql)):
+        if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
+            self._state.check_path()
         return table
 
 

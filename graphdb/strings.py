@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb import durations
+from graphdb import durations, regular
 from graphdb.decimals import shortest_sql
-from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
+from graphdb.errors import ExecutionError, NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, member
 from graphdb.values import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
@@ -108,7 +108,19 @@ def _predicate(c: Compiler, node: ast.StringPredicate) -> Typed:
         texts = [_text_member(c, value) for value in (left, right)]
         return Typed(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
 
+    if node.operator == "=~":
+        _check_pattern(c, node)
     return c.any_of(test, c.compile(node.left), c.compile(node.right))
+
+
+def _check_pattern(c: Compiler, node: ast.StringPredicate) -> None:
+    """Refuse what is no regular expression, where it is written out or given: DuckDB tells no place."""
+    pattern = c.argument(node.right) if isinstance(node.right, ast.Parameter) else getattr(node.right, "value", None)
+    if isinstance(pattern, str):
+        try:
+            regular.compiled(pattern)
+        except ExecutionError as fault:
+            raise ExecutionError(fault.message, text=c.text, position=node.span.start, hint=fault.hint) from None
 
 
 def _text_member(c: Compiler, value: Typed) -> str:

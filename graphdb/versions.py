@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet, ref
 
+from graphdb.authorizer import authorize_name
 from graphdb.connection import Connection, quoted
 from graphdb.errors import GraphDBError, StorageError
 
@@ -35,6 +36,10 @@ MOST = 16
 """Former versions that have a connection at a time; before another one gets one, the oldest is read to the end."""
 
 
+LARGE = 10_000
+"""Rows of a result up to which it is read to the end for the space that its transaction keeps."""
+
+
 class Owner(Protocol):
     """The open database."""
 
@@ -43,6 +48,9 @@ class Owner(Protocol):
 
     def hold(self) -> AbstractContextManager[Any]:
         """Return the lock to hold while the database is read; raise if it is closed."""
+
+    def diagnosed(self) -> AbstractContextManager[Any]:
+        """Tell what is damaged, where something fails because the file is."""
 
     def at_home(self) -> AbstractContextManager[Any]:
         """Work where our tables are."""
@@ -80,14 +88,18 @@ class Version:
         from graphdb.hydrate import Source
 
         snapshot, connection = self._owner.snapshot(), self._owner.connection
-        ((self._zone,),) = connection.rows("SELECT current_setting('TimeZone')")
+        ((self._zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
         self._former = Source.of(snapshot).through(connection.former(), snapshot)
 
-    def fetch(self) -> None:
-        """Have all results look up everything now; one that cannot, because its transaction has failed, says so."""
+    def fetch(self, most: int | None = None) -> None:
+        """Have all results (of at most so many rows) look up everything now.
+
+        One that cannot, because its transaction has failed, says so when it is read.
+        """
         try:
             for result in list(self._results or ()):
-                result.fetch()
+                if most is None or len(result) <= most:
+                    result.fetch()
         except GraphDBError:
             self._lost = True
 
@@ -103,7 +115,7 @@ class Version:
         """Look up several things, between which nothing is written."""
         from graphdb.hydrate import Source
 
-        with self._owner.hold():
+        with self._owner.diagnosed(), self._owner.hold():
             if self._lost:
                 raise StorageError(
                     "the rows cannot be read any more: their transaction has failed", hint="run the query again"
@@ -146,7 +158,9 @@ class Version:
             self._owner.versions.before_statement()
             connection = self._owner.connection
             view = connection.temporary()
-            target = ".".join(quoted(part) for part in name.split("."))
+            parts = name.split(".")
+            authorize_name(parts)
+            target = ".".join(map(quoted, parts))
             with connection.view(view, table):
                 connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
         return int(table.num_rows)
@@ -231,11 +245,21 @@ class Versions:
         self._written = True
 
     def read_out(self) -> None:
-        """Have all results look up everything now, so that nothing refers to the data as they were, nor to any id."""
+        """Have results look up everything now, so that no transaction keeps the data as they were.
+
+        Those of more than :data:`LARGE` rows keep theirs.
+        """
         if (wanted := self._wanted()) is not None:
-            wanted.fetch()
-        while self._former:
-            self._read_out(self._former.popleft())
+            wanted.fetch(LARGE)
+        kept = deque[ref[Version]]()
+        for former in self._former:
+            if (version := former()) is not None:
+                version.fetch(LARGE)
+                if version.wanted:
+                    kept.append(former)
+                else:
+                    version.close()
+        self._former = kept
 
     def close(self) -> None:
         """End the connections of former versions."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import StorageError
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
+from graphdb.storage.verify import verify_labels
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,8 +89,11 @@ class Catalog:
 
     def exists(self) -> bool:
         """Is the open file a graphdb database?"""
-        return bool(self._rows("SELECT 1 FROM duckdb_tables() WHERE schema_name = '_graphdb' AND table_name = 'meta' "
-                               "AND database_name = current_database()"))  # fmt: skip
+        sql = (
+            "SELECT 1 FROM system.main.duckdb_tables() WHERE schema_name = '_graphdb' AND table_name = 'meta'"
+            " AND database_name = system.main.current_database()"
+        )
+        return bool(self._rows(sql))
 
     def create(self) -> None:
         """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction.
@@ -161,22 +165,20 @@ class Catalog:
 
     def edge_labels(self) -> list[EdgeLabel]:
         """Return all edge labels that have a triple, by id."""
-        return [
-            EdgeLabel(*row)
-            for row in self._rows(
-                "SELECT label.id, iri, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,"
-                " kinds, max_values FROM _graphdb.edge_label AS label JOIN _graphdb.resource USING (id) ORDER BY id"
-            )
-        ]
+        rows = self._rows(
+            "SELECT label.id, iri, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,"
+            " kinds, max_values FROM _graphdb.edge_label AS label JOIN _graphdb.resource USING (id) ORDER BY id"
+        )
+        verify_labels(rows)
+        return [EdgeLabel(*row) for row in rows]
 
     def vertex_labels(self) -> list[VertexLabel]:
         """Return all vertex labels that have a vertex, by id."""
-        return [
-            VertexLabel(*row)
-            for row in self._rows(
-                "SELECT id, iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id) ORDER BY id"
-            )
-        ]
+        rows = self._rows(
+            "SELECT id, iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id) ORDER BY id"
+        )
+        verify_labels(rows)
+        return [VertexLabel(*row) for row in rows]
 
     def subclasses(self) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, VertexLabel]]:
         """Return the triples of rdfs:subClassOf (classes, classes above) and their classes with an IRI, by id."""

@@ -35,3 +35,12 @@ CREATE TABLE _graphdb.degree (label BIGINT NOT NULL, direction UTINYINT NOT NULL
 CREATE TABLE _graphdb.label_pair (label BIGINT NOT NULL, class BIGINT NOT NULL, direction UTINYINT NOT NULL,
     edges BIGINT NOT NULL, vertices BIGINT NOT NULL);
 """
+
+PAGED = ("resource_key", "literal_key")
+"""The tables of pages, which come when they are first worth it; see :mod:`.keys`."""
+
+PAGED_SINCE = 5
+"""The version from which on they have these columns."""
+
+PAGE_COLUMNS = "page BIGINT NOT NULL, data BLOB NOT NULL"
+"""Their columns."""

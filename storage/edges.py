@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Columns = Callable[[str], dict[str, Ints]]
 """Runs SQL and returns its columns."""
+Ends = Callable[[dict[str, Ints]], tuple[Ints, Ints]]
+"""Makes vertices of the terms in the columns ``subject`` and ``object``, once they are checked."""
 
 _EDGES = """
 SELECT t.label, t.subject, t.object, coalesce(e.ordinal, 0) AS ordinal FROM _graphdb.triple t
@@ -64,15 +66,15 @@ class EdgeTable:
         cls,
         labels: tuple[int, ...],
         columns: Columns,
-        to_vertices: Callable[[Ints], Ints],
+        ends_of: Ends,
         vertices: int,
         dtype: type[np.signedinteger[Any]],
     ) -> EdgeTable:
-        """Read the edges of some labels; there are so many ``vertices``, numbered from terms by ``to_vertices``."""
+        """Read the edges of some labels; there are so many ``vertices``, which ``ends_of`` numbers."""
         rows = columns(_EDGES.format(", ".join(str(int(label)) for label in labels) or "NULL"))
         known = np.array(labels, np.int64)
         kind = np.searchsorted(known, rows["label"])
-        starts, ends = rows["subject"].astype(dtype), to_vertices(rows["object"]).astype(dtype)
+        starts, ends = (column.astype(dtype) for column in ends_of(rows))
         new = np.ones(len(starts), bool)
         new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]) | (kind[1:] != kind[:-1])
         first = np.append(np.flatnonzero(new), len(starts)).astype(np.int64)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrow import Windows, numbers, strings
+from graphdb.storage.ddl import PAGE_COLUMNS
 from graphdb.storage.parsed import execute
 from graphdb.storage.small import Ints, in_list
 
@@ -202,8 +203,7 @@ class Keys:
         runs = [_Run(*map(int, run.split(","))) for run in written] if version == duckdb.__version__ else []
         if not runs:
             self._connection.execute(
-                f"CREATE OR REPLACE TABLE _graphdb.{self._pages} (page BIGINT NOT NULL,"
-                " data BLOB NOT NULL USING COMPRESSION uncompressed)"
+                f"CREATE OR REPLACE TABLE _graphdb.{self._pages} ({PAGE_COLUMNS} USING COMPRESSION uncompressed)"
             )
         behind = runs[-1].first + runs[-1].size if runs else self._base
         if runs and next_id - behind < RUN:

@@ -21,6 +21,7 @@ from graphdb.storage.runs import Group, Keys, Labels, Piece, by_label, groups, i
 from graphdb.storage.spool import Kept, Spool, merged, unmap, vast
 from graphdb.storage.statistics import PAIRS, note_pairs
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.verify import Ids, verify_kinds
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +58,9 @@ class Tally:
         self._resources, literals = term_counts(connection)
         self._kinds: NDArray[np.uint8] = vast(folder / "kinds", literals, np.uint8, memory // 4)
         for rows in connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(ROWS):
-            self._kinds[values(rows["id"]) - LITERAL_BASE] = values(rows["kind"])
+            kinds = values(rows["kind"])
+            verify_kinds(kinds)
+            self._kinds[values(rows["id"]) - LITERAL_BASE] = kinds
             unmap(self._kinds)
         found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
@@ -249,10 +252,13 @@ def stored(connection: duckdb.DuckDBPyConnection) -> Iterator[Piece]:
     """Yield the triples of a graph, as codes."""
     from graphdb.storage import bulk_kernels as kernels
 
-    columns = "subject", "label", "object"
+    columns, ids = ("subject", "label", "object"), Ids(*term_counts(connection))
     for rows in connection.sql(f"SELECT {', '.join(columns)} FROM _graphdb.triple").to_arrow_reader(ROWS):
         triples = np.empty((len(rows), 3), np.uint32)
         subjects, labels, objects = (values(rows[name]) for name in columns)
+        ids.resource(subjects, "subject")
+        ids.resource(labels, "label")
+        ids.term(objects, "object")
         kernels.codes(subjects, labels, objects, triples)
         yield _Read(triples)
 

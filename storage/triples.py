@@ -20,11 +20,12 @@ from graphdb.storage.changes import Sizes
 from graphdb.storage.graph import LabelStatistics
 from graphdb.storage.sketch import DegreeSketch
 from graphdb.storage.terms import LITERAL_BASE
+from graphdb.storage.verify import Ids, damaged, verify_counts
 
 if TYPE_CHECKING:
     import duckdb
 
-Ids = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 
 class TripleStore:
@@ -46,9 +47,11 @@ class TripleStore:
         self._lock = lock
         self._edge_labels = edge_labels
         self.resources, self.literals = sizes.resources, sizes.literals
+        self.ids = Ids(sizes.resources, sizes.literals)
+        """Which ids there are: what is read of the file is checked against them."""
         with lock:
             self.type_label = statistics.type_label(connection) if type_label is None else type_label
-        self._degrees: dict[str, Ids] | None = None
+        self._degrees: dict[str, Ints] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
 
     def edge_labels(self) -> tuple[int, ...]:
@@ -67,7 +70,9 @@ class TripleStore:
         if self._degrees is None:
             columns = "label * 2 + direction AS key, vertices, edges, squares::DOUBLE AS squares"
             degrees = statistics.summed("degree")
-            self._degrees = self._query(f"SELECT {columns} FROM ({degrees}) ORDER BY key ASC, bucket ASC", {})
+            found = self._query(f"SELECT {columns} FROM ({degrees}) ORDER BY key ASC, bucket ASC", {})
+            verify_counts(found["vertices"], found["edges"], found["squares"], least=1)
+            self._degrees = found
         begin, end = np.searchsorted(self._degrees["key"], [label * 2 + direction, label * 2 + direction + 1])
         rows = [self._degrees[name][begin:end].tolist() for name in ("vertices", "edges", "squares")]
         return DegreeSketch(tuple(zip(*rows, strict=True)))
@@ -76,29 +81,33 @@ class TripleStore:
         """(edges at vertices with a vertex label, such vertices), as stored; None for pairs that were too rare."""
         if self._classes is None:
             found = self._query(statistics.summed("label_pair"), {})
+            verify_counts(found["edges"], found["vertices"])
             keys = zip(*(found[name].tolist() for name in ("label", "direction", "class")), strict=True)
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))
         known = self._classes.get((label, direction, class_id))
         return known if known is not None or len(self._classes) == statistics.PAIRS else (0, 0)
 
-    def edges(self, label: int) -> tuple[Ids, Ids]:
+    def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""
         rows = self._query(
             "SELECT subject, object FROM _graphdb.triple WHERE label = $label ORDER BY subject ASC, object ASC",
             {"label": label},
         )
-        return rows["subject"], self.to_vertices(rows["object"])
+        subjects, objects = self.ends(rows)
+        if bool(((subjects[1:] == subjects[:-1]) & (objects[1:] == objects[:-1])).any()):
+            raise damaged("a triple is there twice")
+        return subjects, objects
 
-    def any_edges(self) -> tuple[Ids, Ids, Ids]:
+    def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects, objects of all edges between resources other than ``rdf:type``."""
         rows = self._query(
             "SELECT label, subject, object FROM _graphdb.triple WHERE object < $base AND label <> $type",
             {"base": LITERAL_BASE, "type": -1 if self.type_label is None else self.type_label},
         )
-        return rows["label"], rows["subject"], rows["object"]
+        return self._labels(rows), *self.ends(rows)
 
-    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ids, Ids, Ids]:
+    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects, objects of the edges of some labels (None: as :meth:`any_edges`), parallel ones apart."""
         where, values = "t.object < $base AND t.label <> $type", {"base": LITERAL_BASE, "type": -1}
         if labels is not None:
@@ -111,18 +120,29 @@ class TripleStore:
             f"WHERE {where}",
             dict(values),
         )
-        return rows["label"], rows["subject"], self.to_vertices(rows["object"])
+        return self._labels(rows), *self.ends(rows)
 
-    def to_vertices(self, terms: Ids) -> Ids:
+    def to_vertices(self, terms: Ints) -> Ints:
         """Vertex ids of term ids."""
         return np.where(terms >= LITERAL_BASE, terms - LITERAL_BASE + self.resources, terms)
 
-    def to_terms(self, vertices: NDArray[np.signedinteger]) -> Ids:
+    def to_terms(self, vertices: NDArray[np.signedinteger]) -> Ints:
         """Term ids of vertex ids."""
         wide = vertices.astype(np.int64, copy=False)
         return np.where(wide >= self.resources, wide - self.resources + LITERAL_BASE, wide)
 
-    def _query(self, sql: str, parameters: dict[str, object]) -> dict[str, Ids]:
+    def _labels(self, rows: dict[str, Ints]) -> Ints:
+        """Return the labels of triples, which are resources."""
+        self.ids.resource(rows["label"], "label")
+        return rows["label"]
+
+    def ends(self, rows: Mapping[str, Ints]) -> tuple[Ints, Ints]:
+        """Return the ends of triples as vertex ids, which they are."""
+        self.ids.resource(rows["subject"], "subject")
+        self.ids.term(rows["object"], "object")
+        return rows["subject"], self.to_vertices(rows["object"])
+
+    def _query(self, sql: str, parameters: dict[str, object]) -> dict[str, Ints]:
         with self._lock:
             columns = self._connection.execute(sql, parameters).fetchnumpy()
         return {name: np.ascontiguousarray(column) for name, column in columns.items()}

@@ -97,7 +97,7 @@ class Update:
         self._connection = connection
         self._held = held or Held()
         self._windows = Windows(connection)
-        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes)
+        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes, ahead=self._held.ahead)
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []
@@ -162,8 +162,8 @@ class Update:
             def seen(name: str, relation: Relation | None) -> str | None:
                 if relation is None or isinstance(relation, str):
                     return relation
-                windows.enter_context(self._windows.show(f"_graphdb_{name}", relation))
-                return f"_graphdb_{name}"
+                windows.enter_context(self._windows.show(f"_graphdb_given_{name}", relation))
+                return f"_graphdb_given_{name}"
 
             self._apply_triples(seen("lost", removed), seen("come", added))
             self._apply_edges(seen("touched_edge", touched), seen("edge", edges), seen("property", properties))

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from graphdb.grammar.syntax.statements import Composite, Query
 
 
+Constants: TypeAlias = tuple[int, ...] | tuple[str, ...]
+"""The items of a long list that is written out."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``.
+    """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``; a long list of integers or strings as a tuple.
 
     Two are the same if their types are, too: ``v / 2`` is another expression than ``v / 2.0``.
     """
 
-    value: int | float | str | bool | None
+    value: int | float | str | bool | Constants | None
     span: Span = field(default=HERE, compare=False)
 
     def __eq__(self, other: object) -> bool:

@@ -24,6 +24,7 @@ from graphdb.interpret.types import (
     list_of,
 )
 from graphdb.pattern.bind import variables_in
+from graphdb.stopping import checked
 from graphdb.values import RANDOM
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class _Checker:
                 raise self.error(ParseError, "the parts of a UNION return columns of different names", part[-1])
 
     def part(self, part: tuple[ast.ClauseNode, ...], scope: Scope) -> list[str]:
-        for clause in part:
+        for clause in checked(part, 8):
             match clause:
                 case ast.MatchClause():
                     self.match(clause, scope)

@@ -6,11 +6,10 @@ and the results of subqueries, which are run for all rows at once before the exp
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb import times
+from graphdb import regular, times
 from graphdb.aggregates import is_aggregate
 from graphdb.errors import BindError, ExecutionError, GraphDBError, ParameterError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
@@ -29,6 +28,7 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
+from graphdb.stopping import check_stop
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 
@@ -47,6 +47,7 @@ class Compiler:
 
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
+        check_stop()
         of_lists = lists.COMPILED.get(type(node))
         if of_lists is not None:
             return of_lists(self, node)
@@ -74,7 +75,7 @@ class Compiler:
     # --- leaves
 
     def _literal(self, node: ast.Literal) -> Evaluate:
-        value = node.value
+        value: Any = list(node.value) if isinstance(node.value, tuple) else node.value
         return lambda row: value
 
     def _iriliteral(self, node: ast.IriLiteral) -> Evaluate:
@@ -233,7 +234,7 @@ class Compiler:
             "STARTS WITH": str.startswith,
             "ENDS WITH": str.endswith,
             "CONTAINS": str.__contains__,
-            "=~": lambda text, pattern: self._pattern(pattern, node).fullmatch(text) is not None,
+            "=~": lambda text, pattern: self._matches(text, pattern, node),
         }[node.operator]
 
         def check(a: Any, b: Any) -> Answer:
@@ -241,11 +242,11 @@ class Compiler:
 
         return lambda row: any_of(check, left(row), right(row))
 
-    def _pattern(self, pattern: str, node: ast.Expression) -> re.Pattern[str]:
+    def _matches(self, text: str, pattern: str, node: ast.Expression) -> bool:
         try:
-            return re.compile(pattern)
-        except re.error as wrong:
-            raise self.error(node, f"'{pattern}' is no regular expression: {wrong}", ExecutionError) from None
+            return regular.full_match(pattern, text)
+        except ExecutionError as fault:
+            raise self.error(node, fault.message, ExecutionError, fault.hint) from None
 
     def _isnull(self, node: ast.IsNull) -> Evaluate:
         operand, negated = self.compile(node.operand), node.negated

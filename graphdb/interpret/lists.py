@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def _in(c: Compiler, node: ast.In) -> Evaluate:
-    item, collection = c.compile(node.item), c.compile(node.collection)
+    item, collection, valued = c.compile(node.item), c.compile(node.collection), c.context.valued
+    if isinstance(node.collection, ast.Literal | ast.Parameter):
+        given = collection({})
+        if isinstance(given, list) and len(given) >= _LONG and {*map(type, given)} <= _HASHED:
+            return _among(item, given)
 
     def member(row: Row) -> Answer:
         values = collection(row)
@@ -24,7 +28,24 @@ def _in(c: Compiler, node: ast.In) -> Evaluate:
             return None
         if not isinstance(values, list):
             raise c.error(node.collection, f"IN needs a list, found {type_name(values)}")
-        return any_of(equals, item(row), Several(values))
+        return any_of(equals, valued(item(row)), Several(map(valued, values)))
+
+    return member
+
+
+_LONG = 100
+"""Constants from which on a value is looked up among them."""
+_HASHED = frozenset({int, str})
+"""Types whose values are equal in Python where they are in the language, one and another."""
+
+
+def _among(item: Evaluate, constants: list[Any]) -> Evaluate:
+    """Return the test whether a value is among many."""
+    known, several = frozenset(constants), Several(constants)
+
+    def member(row: Row) -> Answer:
+        value = item(row)
+        return value in known if type(value) in (int, float, str) else any_of(equals, value, several)
 
     return member
 

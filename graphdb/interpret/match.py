@@ -16,6 +16,7 @@ import numpy as np
 
 from graphdb.candidates import Candidates
 from graphdb.errors import GraphDBError, NotSupportedError, TypeMismatchError
+from graphdb.expressions import LARGEST
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
@@ -25,6 +26,7 @@ from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes import make_plan
+from graphdb.stopping import checked
 from graphdb.storage.terms import LITERAL_BASE
 
 Rows = list[Row]
@@ -183,11 +185,14 @@ class Match:
             for name, edge, *_ in part.edges:
                 conditions += property_conditions(ast.Variable(name, edge.span), edge.properties)
                 conditions += conjuncts(edge.where)
-        single = {name for part in self._parts for name in part.nodes}
-        for condition in conditions:
+        single, size = {name for part in self._parts for name in part.nodes}, 0
+        for condition in checked(conditions, 16):
             names = variables_in(condition)
             pushable = len(names) == 1 and names <= single and not names & self.known
-            if pushable and all(_is_plain(piece) or self._constant(piece) for piece in walk(condition)):
+            pieces = walk(condition) if pushable else []
+            size += len(pieces)
+            pushable = pushable and size <= LARGEST
+            if pushable and all(_is_plain(piece) or self._constant(piece) for piece in pieces):
                 self._pushed.setdefault(next(iter(names)), []).append(condition)
             else:
                 self._residual.append(condition)

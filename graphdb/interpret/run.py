@@ -14,6 +14,7 @@ from graphdb.interpret.match import Rows
 from graphdb.interpret.subqueries import Subqueries
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
+from graphdb.stopping import check_stop
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import Temporal, to_python
 
@@ -46,7 +47,7 @@ class Interpreter:
         if isinstance(query, ast.Query):
             return self._run_part(query.clauses, rows, outermost)
         parts = [self._run_part(part, [dict(row) for row in rows], outermost) for part in query.parts]
-        return parts[0] if len(parts) == 1 else clauses.union(parts, query.keeps_all)
+        return parts[0] if len(parts) == 1 else clauses.union(self.context, parts, query.keeps_all)
 
     def _run_part(self, part: tuple[ast.ClauseNode, ...], rows: Rows, outermost: bool) -> Rows:
         if not rows:
@@ -57,6 +58,7 @@ class Interpreter:
         return rows
 
     def _run_clause(self, clause: ast.ClauseNode, rows: Rows, scope: list[str], outermost: bool) -> Rows:
+        check_stop()
         match clause:
             case ast.MatchClause():
                 rows = clauses.run_match(self.context, clause, rows)

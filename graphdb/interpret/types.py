@@ -12,6 +12,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Function
 from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.interpret.values import is_number
+from graphdb.stopping import check_stop
 from graphdb.temporal import Temporal
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class StaticTypes:
 
     def of(self, node: ast.Expression, scope: Scope) -> Static:
         """Return the type of an expression."""
+        check_stop()
         method: Callable[[Any, Scope], Static] = getattr(self, "_" + type(node).__name__.lower())
         return method(node, scope)
 
@@ -121,6 +123,8 @@ class StaticTypes:
     # --- leaves
 
     def _literal(self, node: ast.Literal, scope: Scope) -> Static:
+        if isinstance(node.value, tuple):
+            return list_of(type_of_value(node.value[0]))
         return type_of_value(node.value)
 
     def _iriliteral(self, node: ast.IriLiteral, scope: Scope) -> Static:

@@ -163,6 +163,10 @@ def property_conditions(subject: ast.Variable, properties: ast.MapLiteral | None
     ]
 
 
+MOST = 128
+"""Vertices, and edges, that the patterns of a MATCH may have: the time of planning grows with the square of these."""
+
+
 class _Binder:
     def __init__(
         self, names: Names, text: str, outer: BoundPattern | None = None, given: Collection[str] | None = None
@@ -183,6 +187,8 @@ class _Binder:
         where: list[ast.Expression] = []
         for path in clause.patterns:
             where += self._path(path)
+            if max(len(self.bound.vertices), len(self.bound.edges)) > MOST:
+                raise self._error(NotSupportedError, f"a pattern of more than {MOST} vertices or edges", path)
         where += conjuncts(clause.where)
         if self.given is None:
             for condition in where:

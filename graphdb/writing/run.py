@@ -267,7 +267,7 @@ class Writing:
             if isinstance(clause, ast.UnwindClause):
                 source = clause.source
                 given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else None
-                items = source.items if isinstance(source, ast.ListLiteral) else given
+                items = source.items if isinstance(source, ast.ListLiteral) else getattr(source, "value", given)
                 rows *= len(items) if isinstance(items, (list, tuple)) else inf
         if not any(isinstance(clause, ast.MatchClause) for clause in stage.reads):
             return rows

@@ -52,7 +52,7 @@ def test_bindings_that_spill_give_the_same_rows(db: graphdb.Database, text: str)
             table = run.run(prepared)
         assert bag(table) == bag(expected._table)  # type: ignore[arg-type]
     # Nothing stays behind.
-    assert db.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = '_bindings'").scalar() == 0
+    assert db.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = '_graphdb_bindings'").scalar() == 0
 
 
 @pytest.mark.parametrize("text", QUERIES)

@@ -1,0 +1,101 @@
+"""Long lists that are written out: one token, looked up rather than compared with each item, in little memory."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+import graphdb
+from graphdb.errors import ParseError
+from graphdb.grammar import syntax as s
+from graphdb.grammar.parser import parse
+
+VALUES: list[object] = [1, 7, -3, 2**62, 1.0, 2.5, 0.0, True, "a", "it's", "1", "ä\n", "", [1], None]
+
+
+@pytest.fixture(scope="module")
+def db() -> graphdb.Database:
+    db = graphdb.connect(device="cpu")
+    db.query("UNWIND range(0, 40) AS i CREATE (:N {i: i, s: 's' + i, f: i / 2.0})")
+    db.query("UNWIND $values AS v CREATE (:V {v: v})", values=[1, 7, -3, 1.0, 2.5, True, "a", "1"])
+    return db
+
+
+def written(values: list[object]) -> str:
+    quoted = [
+        repr(v) if isinstance(v, int) else "'" + str(v).replace("'", "\\'").replace("\n", "\\n") + "'" for v in values
+    ]
+    return "[" + ", ".join(quoted) + "]"
+
+
+def long_of(values: list[object]) -> list[object]:
+    """Make a list long without changing what is in it."""
+    return [values[i % len(values)] for i in range(300)]
+
+
+def test_long_lists_mean_what_short_ones_do(db: graphdb.Database) -> None:
+    chance = random.Random(3)
+    pools: list[list[object]] = [[1, 7, -3, 2**62, 2, 30], ["a", "it's", "1", "ä\n", "", "s3"]]
+    queries = (
+        "UNWIND $values AS v RETURN v IN {}",
+        "UNWIND [[$values]] AS r UNWIND r[0] AS v RETURN NOT v IN {}",
+        "MATCH (n:V) WHERE n.v IN {} RETURN n.v",
+        "MATCH (n:V) RETURN n.v IN {}",
+        "MATCH (n:N) WHERE n.i IN {} OR n.s IN {} RETURN n.i",
+        "MATCH (n:N) WHERE NOT n.f IN {} RETURN n.i",
+        "RETURN [x IN [1, 2, 'a', null] WHERE x IN {}], size([x IN {} | x]) > 0",
+        "UNWIND {} AS x RETURN DISTINCT x",
+    )
+    for query in queries:
+        for _ in range(3):
+            pool = chance.choice(pools)
+            few = chance.sample(pool, chance.randint(1, len(pool)))
+            given = {"values": VALUES} if "$values" in query else {}
+            short = db.query(query.replace("{}", written(few)), given).fetchall()
+            whole = db.query(query.replace("{}", written(long_of(few))), given).fetchall()
+            asked = db.query(query.replace("{}", "$few"), {**given, "few": long_of(few)}).fetchall()
+            assert sorted(whole, key=repr) == sorted(short, key=repr) == sorted(asked, key=repr), (query, few)
+
+
+def test_a_long_list_is_one_constant() -> None:
+    values = tuple(range(-100, 200))
+    texts = ("it's", 'say "x"', "a\\b", "ü", "", "x,]") * 20
+    for given, text in ((values, written([*values])), (texts, "[" + " ,\n".join(map(_double, texts)) + " ]")):
+        query = parse(f"RETURN /* [1 */ {text} // ]\n AS x")
+        assert isinstance(query, s.Query | s.Composite)
+        (item,) = query.returns.items if isinstance(query, s.Query) else query.parts[0][0].items  # type: ignore[union-attr]
+        assert item.expression == s.Literal(given)
+
+
+def _double(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("wrong", ["9223372036854775808", "-9223372036854775809", "1" * 5000])
+def test_a_number_out_of_range_is_told_with_its_place(wrong: str) -> None:
+    text = "RETURN [" + "1, " * 200 + wrong + "]"
+    with pytest.raises(ParseError, match="out of range") as told:
+        parse(text)
+    assert told.value.column == text.index(wrong) + 1
+
+
+_LARGE = """
+import resource, sys
+import graphdb
+db = graphdb.connect(device="cpu", memory_limit="1GB")
+db.query("UNWIND range(1, 1000) AS i CREATE (:P {k: i, s: 's' + i})")
+numbers = "[" + ",".join(map(str, range(500, 100500))) + "]"
+texts = "[" + ",".join(f"'s{i}'" for i in range(500, 100500)) + "]"
+assert db.query(f"MATCH (a:P) WHERE a.k IN {numbers} RETURN count(*)").scalar() == 501
+assert db.query(f"MATCH (a:P) WHERE NOT a.s IN {texts} RETURN count(*)").scalar() == 499
+assert db.query(f"MATCH (a:P) RETURN sum(CASE WHEN a.k IN {numbers} THEN 1 ELSE 0 END)").scalar() == 501
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+def test_a_hundred_thousand_literals_fit_the_memory_limit() -> None:
+    ran = subprocess.run([sys.executable, "-c", _LARGE], capture_output=True, text=True, check=True, timeout=120)
+    assert int(ran.stdout) < 1024
