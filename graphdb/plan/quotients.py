@@ -130,12 +130,13 @@ class Expansion:
 
     def _contract(self) -> None:
         """Let one leaf of a star stand for all that are alike, where nothing is asked but that they differ."""
-        wanted: dict[tuple[frozenset[int], frozenset[int]], _Condition] = {}
+        wanted: list[tuple[frozenset[int], frozenset[int]]] = []
         for condition in self._conditions or ():
-            vertices = frozenset(v for pair in condition.merged for v in pair)
-            wanted[vertices, frozenset({condition.kept, condition.dropped} - {-1})] = condition
-            if condition.test >= 0 or len(condition.merged) > 1:  # nothing of a star's
-                wanted[vertices | {-1}, frozenset({-1 - len(wanted)})] = condition
+            vertices = {v for pair in condition.merged for v in pair}
+            if condition.test >= 0:
+                test = self._edge_tests[condition.test]
+                vertices |= {test.source, test.target, -1}  # -1: this is no matter of leaves alone
+            wanted.append((frozenset(vertices), frozenset({condition.kept, condition.dropped} - {-1})))
         groups = alike_leaves(self._pattern, self._own, (self._root,)) if wanted else []
         for group in groups:
             if told_apart(group, wanted, lambda e: self._member(self._pattern.edges[e], True).weighted):
@@ -250,10 +251,11 @@ class Expansion:
         first, second = self._pattern.edges[i], self._pattern.edges[j]
         kept, dropped = (i, j) if first.directed or not second.directed else (j, i)
         ways = []
-        coinciding = coincidences(first, second)
-        for way in coinciding:
-            if any(other < closure(way) for other in coinciding):
-                continue  # then they are one edge the other way, too: a self loop
+        distinct: list[frozenset[tuple[int, int]]] = []
+        for way in sorted(coincidences(first, second), key=len):
+            if any(other <= closure(way) for other in distinct):
+                continue  # what coincides this way does so the other way, too: a self loop
+            distinct.append(way)
             if self._apply(self._start, _Condition(tuple(way))) is not None:
                 ways.append(_Condition(tuple(sorted(way)), kept, dropped))
         if ways and (first.labels != second.labels or not (loop_free(self._graph, first.labels) or len(ways) == 1)):

@@ -40,14 +40,14 @@ def alike_leaves(
 
 def told_apart(
     group: tuple[tuple[int, int], ...],
-    vertices: Collection[tuple[Pair, Pair]],
+    differ: Collection[tuple[Pair, Pair]],
     weighted: Callable[[int], bool],
 ) -> bool:
     """Whether the leaves of a group must differ from each other, and from nothing else.
 
     Parameters
     ----------
-    vertices
+    differ
         What must not happen, each as (vertices that are the same, edges that are the same).
     weighted
         Whether an edge may be bound to several data edges between the same two vertices: then leaves that differ are
@@ -56,5 +56,5 @@ def told_apart(
     leaves, edges = (frozenset(column) for column in zip(*group, strict=True))
     pairs = {(frozenset((a, b)), frozenset[int]()) for (a, _), (b, _) in combinations(group, 2)}
     pairs_of_edges = {(frozenset((a, b)), frozenset((i, j))) for (a, i), (b, j) in combinations(group, 2)}
-    touching = {found for found in vertices if found[0] & leaves or found[1] & edges}
+    touching = {found for found in differ if found[0] & leaves or found[1] & edges}
     return touching == pairs_of_edges or (touching == pairs and not weighted(group[0][1]))
