@@ -12,8 +12,6 @@ transaction have their values read before the next statement.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -37,9 +35,6 @@ if TYPE_CHECKING:
 MOST = 16
 """Former versions that have a connection at a time; before another one gets one, the oldest is read to the end."""
 
-
-_PATIENCE = 5.0
-"""Seconds that a write waits for what another connection to the file does."""
 
 LARGE = 10_000
 """Rows of a result up to which it is read to the end for the space that its transaction keeps."""
@@ -213,14 +208,10 @@ class Versions:
     def __init__(self, owner: Owner) -> None:
         self._owner = ref(owner)
         self._connection = owner.connection
-        path = owner.connection.path
-        self._file = None if path == ":memory:" else os.path.realpath(path)
         self._current: ref[Version] | None = None
         self._former: deque[ref[Version]] = deque()
         self._written = False
         """Whether the transaction that is open, if one is, may have written."""
-        with _OPEN_LOCK:
-            _OPEN.add(self)
 
     def current(self) -> Version:
         """The version that statements see now."""
@@ -233,16 +224,16 @@ class Versions:
         return found
 
     def before_statement(self) -> None:
-        """Read what results of a transaction want that only this connection sees: the statement to come may end it."""
-        if (wanted := self._wanted()) is not None and (self._written or self._others()):
-            if self._inside():
+        """Read what results of a transaction that has written want: the statement to come may end it."""
+        if self._written and (wanted := self._wanted()) is not None:
+            if self._connection.transactions.by_user:
                 wanted.fetch()
             else:
                 self._written = False
 
     def after_failure(self) -> None:
         """Let results of a transaction that has failed, and had written nothing, be read outside of it."""
-        if (wanted := self._wanted()) is not None and self._inside():
+        if (wanted := self._wanted()) is not None and self._connection.transactions.by_user:
             with suppress(GraphDBError):
                 self._leave(wanted)
 
@@ -253,32 +244,15 @@ class Versions:
             self._leave(wanted)
         self._current = None
         self._written = True
-        for other in self._others():
-            other._before_others_write()
 
-    def _before_others_write(self) -> None:
-        """Do so where another connection of this process to the same file writes."""
-        if (wanted := self._wanted()) is None or not self._connection.lock.acquire(timeout=_PATIENCE):
-            return
-        try:
-            if self._inside():  # it sees the file as it was when it began
-                wanted.fetch()
-            else:
-                self._leave(wanted)
-        finally:
-            self._connection.lock.release()
-
-    def read_out(self) -> None:
-        """Have results look up everything now, so that no transaction keeps the data as they were.
-
-        Those of more than :data:`LARGE` rows keep theirs.
-        """
+    def read_out(self, most: int | None = None) -> None:
+        """Have results, of at most so many rows, look up everything now, so that they need no transaction."""
         if (wanted := self._wanted()) is not None:
-            wanted.fetch(LARGE)
+            wanted.fetch(most)
         kept = deque[ref[Version]]()
         for former in self._former:
             if (version := former()) is not None:
-                version.fetch(LARGE)
+                version.fetch(most)
                 if version.wanted:
                     kept.append(former)
                 else:
@@ -287,26 +261,10 @@ class Versions:
 
     def close(self) -> None:
         """End the connections of former versions."""
-        with _OPEN_LOCK:
-            _OPEN.discard(self)
         for former in self._former:
             if (version := former()) is not None:
                 version.close()
         self._former.clear()
-
-    def _others(self) -> list[Versions]:
-        """Those of other connections of this process to the same file."""
-        if self._file is None or len(_OPEN) == 1:
-            return []
-        with _OPEN_LOCK:
-            found = list(_OPEN)
-        return [other for other in found if other is not self and other._file == self._file]
-
-    def _inside(self) -> bool:
-        """Whether a transaction of the user's is open."""
-        from graphdb.storage.catalog import in_transaction
-
-        return in_transaction(self._connection.raw)
 
     def _wanted(self) -> Version | None:
         """The present version, if some result still reads it."""
@@ -325,17 +283,3 @@ class Versions:
         if (version := former()) is not None:
             version.fetch()
             version.close()
-
-
-_OPEN: WeakSet[Versions] = WeakSet()
-"""Those of all open databases of this process: several may have the same file."""
-_OPEN_LOCK = threading.Lock()
-
-
-def _begin_anew() -> None:
-    """Free, in a forked process, the lock that a thread of its parent's may have held."""
-    global _OPEN_LOCK
-    _OPEN_LOCK = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_begin_anew)

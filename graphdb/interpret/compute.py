@@ -23,8 +23,7 @@ from graphdb.interpret.times import started_now
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of
-from graphdb.storage.catalog import in_transaction
-from graphdb.temporal import Date, Duration, from_python
+from graphdb.temporal import Date, Duration, Temporal, from_python
 from graphdb.values import (
     ANY,
     BOOLEAN,
@@ -108,7 +107,8 @@ class Computation:
         """See :meth:`graphdb.computed.Computing.call`."""
         with self._connection.guard() as raw:
             wanted = sql_type(type)
-            if not self._calls.has(wanted) and in_transaction(raw):  # its ROLLBACK would take the function away
+            # A ROLLBACK would take a new function away.
+            if not self._calls.has(wanted) and self._connection.transactions.inside:
                 raise NotSupportedError("a first value that SQL does not hold, within a transaction")
             name = self._calls.function(raw, wanted)
         return f"{name}({', '.join([str(self._number), str(len(self._pieces) - 1), *columns])})"
@@ -358,4 +358,6 @@ def _same(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(_same, left, right))
     if isinstance(left, dict):
         return list(left) == list(right) and all(_same(item, right[key]) for key, item in left.items())
+    if isinstance(left, Temporal):  # one moment in two zones
+        return bool(left == right)
     return not isinstance(left, float) or left.hex() == right.hex()

@@ -11,6 +11,7 @@ from graphdb.interpret import clauses
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.match import Rows
+from graphdb.interpret.procedures import run_call
 from graphdb.interpret.subqueries import Subqueries
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
@@ -47,7 +48,7 @@ class Interpreter:
         if isinstance(query, ast.Query):
             return self._run_part(query.clauses, rows, outermost)
         parts = [self._run_part(part, [dict(row) for row in rows], outermost) for part in query.parts]
-        return parts[0] if len(parts) == 1 else clauses.union(parts, query.keeps_all)
+        return parts[0] if len(parts) == 1 else clauses.union(self.context, parts, query.keeps_all)
 
     def _run_part(self, part: tuple[ast.ClauseNode, ...], rows: Rows, outermost: bool) -> Rows:
         if not rows:
@@ -71,6 +72,9 @@ class Interpreter:
                 rows, scope[:] = projection.run(rows), projection.columns
             case ast.CallClause():
                 rows = self._call(clause, rows, scope)
+                scope += clause.columns
+            case ast.ProcedureClause():
+                rows = run_call(self.context, clause, rows, Exporter(self.context).value)
                 scope += clause.columns
             case ast.ForeachClause():
                 self._run_part((ast.UnwindClause(clause.source, clause.variable), *clause.updates), list(rows), False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.aggregates import contains_aggregate
 from graphdb.constants import long_column, long_maps
+from graphdb.equivalence import has_key
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -27,7 +28,7 @@ from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
-from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
+from graphdb.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
 from graphdb.relational.joins import COLUMN, KEPT, Setting, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.searched import Searches
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _LONG = 3
 """Edges of a path from which on it is searched for, where it is enough that there is one."""
 
-_READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ReturnClause)
+_READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ProcedureClause, ast.ReturnClause)
 
 
 class Lowering(Searches):
@@ -114,11 +115,27 @@ class Lowering(Searches):
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, *KEPT}]
                 _, relation = self._shaper(relation).select(names, unwound=clause)
+            elif isinstance(clause, ast.ProcedureClause):
+                relation = self._invoked(relation, clause, self._live(relation, rest))
             elif isinstance(clause, ast.CallClause):
                 relation = self._called(relation, clause, self._live(relation, rest))
             else:
                 assert isinstance(clause, ast.WithClause)
                 relation = self._with(relation, clause)
+
+    def _invoked(self, relation: Relation, clause: ast.ProcedureClause, live: Collection[str]) -> Relation:
+        """Join rows with those that a procedure yields for each, or for all with the same arguments."""
+        call = self._snapshot.procedures.bound(clause, self._text)
+        names = [f"{ARGUMENT} {i}" for i in range(len(call.arguments))]
+        items = tuple(ast.ReturnItem(node, name, name) for node, name in zip(call.arguments, names, strict=True))
+        if free_variables(call.arguments) or self._groups is not None or relation is not UNIT:
+            if items:
+                relation = self._with(relation, ast.WithClause(ast.ReturnClause(items, star=True)))
+            relation = self._table(self._with_subqueries(relation, (), {*live, *names}), {*live, *names})
+            return self._yielded(call, relation, names)
+        if items:
+            relation = self._with(relation, ast.WithClause(ast.ReturnClause(items)))
+        return self._yielded(call, self._table(relation, names) if items else relation, names)
 
     def _with(self, relation: Relation, clause: ast.WithClause) -> Relation:
         items = self._items(clause.returns, relation)
@@ -186,8 +203,19 @@ class Lowering(Searches):
                 mine.append("u.g")
         pairs = zip(chosen, parts, strict=True)
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
+        if not keeps_all and any(has_key(column.type) for column in columns):
+            return self._each_once(" UNION ALL ".join(selects), columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
+
+    def _each_once(self, sql: str, columns: Sequence[Column]) -> Shaped:
+        """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
+        found = {f"column {i}": Typed(f"b.c{i}", column.type, column.many) for i, column in enumerate(columns)}
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in found)
+        if self._groups is not None:
+            found[GROUP] = Typed("b.g", INTEGER)
+        shaped = self._project(Relation(f"({sql})", found), ast.ReturnClause(items, distinct=True))
+        return replace(shaped, columns=tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
         """Return a long list of plain values, or of maps of them, as a column."""
@@ -354,6 +382,8 @@ def _check_reading(query: ast.Composite) -> None:
         for clause in part:
             if not isinstance(clause, _READING):
                 raise NotSupportedError("writing is not for SQL")
+        if not isinstance(part[-1], ast.ReturnClause):
+            raise NotSupportedError("a call that ends a query is not for SQL")
 
 
 def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
