@@ -18,7 +18,7 @@ from graphdb.foreign import own_error
 from graphdb.kept import Kept
 from graphdb.procedures.catalog import standard
 from graphdb.progress import Progress, watching
-from graphdb.versions import Version, Versions
+from graphdb.versions import LARGE, Version, Versions
 
 if TYPE_CHECKING:
     from graphdb.candidates import Snapshot
@@ -257,7 +257,7 @@ class State:
                 raise ExecutionError(
                     "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
                 )
-            self.versions.read_out()
+            self.versions.read_out(LARGE)
             with compressing(raw) as long:
                 with self.writing():
                     found = vacuum(raw, long)
