@@ -13,13 +13,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+<<<<<<< HEAD
 from functools import cached_property
 from itertools import combinations, pairwise, permutations
 from math import factorial, prod
+=======
+from itertools import combinations
+>>>>>>> 56289945e819da95dbdb0abeed38e6f0d59f111a
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.lazy import lazy
 from graphdb.pattern.graph import PatternGraph
 
 Pair = tuple[int, int]
@@ -190,7 +195,7 @@ class _Automorphisms:
         a, b = self._pattern.vertices[u].candidates, self._pattern.vertices[v].candidates
         return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
-    @cached_property
+    @lazy
     def _links(self) -> dict[Pair, int]:
         """Everything that the pattern says of two vertices (or of one), numbered, by the pair: what must be kept."""
         links: dict[Pair, Counter[tuple[object, ...]]] = {}
