@@ -13,13 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-<<<<<<< HEAD
-from functools import cached_property
 from itertools import combinations, pairwise, permutations
 from math import factorial, prod
-=======
-from itertools import combinations
->>>>>>> 56289945e819da95dbdb0abeed38e6f0d59f111a
 
 import numpy as np
 from numpy.typing import NDArray
