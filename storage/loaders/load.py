@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.config import LOADS
-from graphdb.errors import LoadError, MemoryLimitError, StorageError
+from graphdb.errors import LoadError, MemoryLimitError
 from graphdb.progress import Progress
 from graphdb.stopping import check_stop
 from graphdb.storage import bulk
@@ -42,7 +42,7 @@ from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
-from graphdb.storage.scratch import SPILLED, scratch
+from graphdb.storage.scratch import spill_folder, unspilled
 from graphdb.storage.texts import LONG, compressing
 from graphdb.storage.vacuum import is_worth, vacuum
 
@@ -182,7 +182,7 @@ def load(
     transactions = catalog.transactions
     if transactions.inside:
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
-    with _spill(options.spill) as folder, compressing(connection) as long:
+    with _spilling(options.spill) as folder, compressing(connection) as long:
         sources = list(_sources(data, options, folder))
         transactions.leftovers.append(catalog.end_work)
         try:
@@ -221,21 +221,16 @@ def _described(sources: list[_Source]) -> str:
 
 
 @contextmanager
-def _spill(folder: str | None) -> Iterator[str]:
+def _spilling(folder: str | None) -> Iterator[str]:
     """A directory of our own for what does not fit into memory; it is gone afterwards.
 
     Readers tell what they cannot read; an OSError that gets here is of what they could not write there.
     """
-    try:
-        if folder is not None:
-            os.makedirs(folder, exist_ok=True)
-        with scratch(SPILLED, folder) as made:
+    with spill_folder(folder) as made:
+        try:
             yield str(made)
-    except OSError as error:
-        where = f"'{folder}'" if folder is not None else "the directory of temporary files"
-        raise StorageError(
-            f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
-        ) from error
+        except OSError as error:
+            raise unspilled(folder, error) from error
 
 
 def names_files(data: Any) -> bool:
