@@ -28,6 +28,7 @@ from graphdb.errors import (
     ParameterError,
     ParseError,
     QueryTimeout,
+    StorageError,
     TypeMismatchError,
     nearest,
     placed,
@@ -67,6 +68,9 @@ _REMEMBERED = 1000
 """Statements of which it is remembered that they write few rows."""
 _FEW = 1000
 """Rows that these may have: for more, whether they are written by sets is asked again."""
+
+_SPENT = (QueryTimeout, MemoryLimitError, StorageError)
+"""Errors of what there is no more of, time, memory or room on the disk: no other strategy is tried."""
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
@@ -200,7 +204,7 @@ class Statements:
             with self._query_run(text, arguments, timeout) as run:
                 try:
                     prepared = self._prepare(run, query, text, arguments)
-                except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                except _SPENT:  # what was asked for is spent: no second way
                     raise
                 except GraphDBError:  # the interpreter knows more, and what is wrong
                     pass
@@ -221,7 +225,7 @@ class Statements:
                 del self._write_few[text]
         try:
             return self._writing(query, text, arguments, timeout).run()
-        except (QueryTimeout, MemoryLimitError):
+        except _SPENT:
             raise
         except WritesFew:
             if len(self._write_few) > _REMEMBERED:
@@ -420,7 +424,7 @@ class Statements:
                     ):
                         # Not fetchone: an unfinished result would block the connection.
                         count = raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
-            except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+            except _SPENT:  # what was asked for is spent: no second way
                 raise
             except GraphDBError as refused:
                 one = isinstance(statement.query, ast.Query)
