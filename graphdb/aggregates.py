@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphdb import durations
 from graphdb.comparisons import sort_keys
 from graphdb.computed import compute
+from graphdb.equivalence import each_once, has_key, items_once, key
 from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of
@@ -67,7 +69,7 @@ def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.anything(node.arguments[0])
     if c.scope.matches is not None and not node.distinct:
         return number_of_matches(c, f"{value.sql} IS NOT NULL")
-    return Typed(f"count({'DISTINCT ' if node.distinct else ''}{value.sql})", INTEGER)
+    return Typed(f"count(DISTINCT {key(c, value)})" if node.distinct else f"count({value.sql})", INTEGER)
 
 
 def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -76,8 +78,10 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
     gathered = f"list({distinct}{value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
-        flat = f"flatten({gathered})"
-        return Typed(f"coalesce({f'list_distinct({flat})' if node.distinct else flat}, [])", value.type)
+        flat = replace(value, sql=f"flatten({gathered})")
+        return Typed(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
+    if node.distinct and has_key(value.type):
+        gathered = each_once(c, value)
     return Typed(f"coalesce({gathered}, [])", list_of(value.type))
 
 

@@ -33,7 +33,7 @@ from graphdb.stopping import checked
 from graphdb.storage.arrow import names_table
 from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
-from graphdb.storage.dictionary import term_counts
+from graphdb.storage.dictionary import names_ahead, term_counts
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.held import Held
 from graphdb.storage.sets import both, each_once
@@ -79,6 +79,8 @@ class Snapshot:
     properties: Properties
     lookup: Lookup
     edges: Edges
+    ahead: int
+    """How far the numbers in names of blank nodes are ahead of their ids."""
     degrees: Degrees | None = None
     """What is held of them for writing."""
     computing: Callable[[], Computing] | None = None
@@ -95,6 +97,7 @@ class Snapshot:
         labels = names.edge_labels.values()
         return Held(
             (sizes.resources, sizes.literals),
+            self.ahead,
             self.store.type_label,
             {label.id: astuple(label)[2:] for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
@@ -385,13 +388,14 @@ def take_snapshot(
             told = [change.counted.sizes for change in former[1] if change.counted is not None]
             sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
             described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
+            ahead = before.ahead
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
             rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
             described = frozenset(label for label, _ in rows)
             parallel = frozenset(label for label, ordinal in rows if ordinal)
-            scales, typed, sizes = None, None, Sizes(*term_counts(raw))
+            scales, typed, sizes, ahead = None, None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is None or names.spellings is not former[0].names.spellings:
             _show(raw, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
@@ -415,6 +419,7 @@ def take_snapshot(
         properties,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
+        ahead,
         degrees,
         ids=known,
     )

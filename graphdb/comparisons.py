@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from graphdb import durations, maps, times
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
+from graphdb.storage.terms import LITERAL_BASE
 from graphdb.typed import Typed, incomparable, member, number
-from graphdb.values import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base
+from graphdb.values import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, has_terms
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -33,7 +34,7 @@ def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
         raise NotSupportedError("values that SQL does not hold are compared in Python")
     if Base.TERM in (a, b):
         if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
-            return f"({_identity(left)} = {_identity(right)})"
+            return _compare_terms(c, left, right)
         left, right = (c.value_of(v) if v.type.base is Base.TERM else v for v in (left, right))
         a, b = left.type.base, right.type.base
     if a is Base.VALUE and b is Base.VALUE:
@@ -57,7 +58,7 @@ def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
     if not same or (a in _UNORDERED and operator != "="):
         return incomparable(operator, left, right)
     if a is Base.NODE:
-        return f"({_identity(left)} = {_identity(right)})"
+        return same_term(left, right)
     floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
     return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
 
@@ -66,6 +67,8 @@ def _compare_lists(c: Compiler, operator: str, left: Typed, right: Typed) -> str
     """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
     if operator != "=":
         raise NotSupportedError("an order of lists is not supported in SQL")
+    if has_terms(left.type) and has_terms(right.type):
+        raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
     pair = c.fresh()
     items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
     equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
@@ -96,6 +99,24 @@ def _compare_maps(c: Compiler, left: Typed, right: Typed) -> str:
         return f"(CASE WHEN {either} THEN NULL ELSE FALSE END)"
     same = " AND ".join(compare(c, "=", maps.entry(left, key), maps.entry(right, key)) for key in keys)
     return f"(CASE WHEN {either} THEN NULL ELSE {same} END)"
+
+
+def _compare_terms(c: Compiler, left: Typed, right: Typed) -> str:
+    """Vertices are equal if they are the same, literals if their values are: ``"1.0"^^xsd:double`` is 1."""
+    values = [c.value_of(v) for v in (left, right)]
+    same = same_term(left, right)
+    if Base.NODE in (left.type.base, right.type.base):
+        return same
+    equal = compare(c, "=", *values)
+    if all(v.type.element is not None for v in (left, right)):  # literals alone
+        return equal
+    literals = [f"{v.sql} >= {LITERAL_BASE}" for v in (left, right)]
+    return f"(CASE WHEN {literals[0]} AND {literals[1]} THEN {equal} ELSE {same} END)"
+
+
+def same_term(left: Typed, right: Typed) -> str:
+    """Return SQL of whether two vertices, which may be literals, are the same RDF term."""
+    return f"({_identity(left)} = {_identity(right)})"
 
 
 def _identity(vertex: Typed) -> str:

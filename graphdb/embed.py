@@ -81,6 +81,16 @@ def _string(text: str) -> str | None:
     return dollars[2] if dollars is not None else None
 
 
+def is_vacuum(sql: str) -> bool:
+    """Whether a statement is VACUUM without more: DuckDB's own does nothing."""
+    if "vacuum" not in sql.lower():
+        return False
+    words = [sql.encode()[start:].decode(errors="replace") for start in _starts(sql)]
+    return (
+        bool(words) and re.match(r"vacuum\b", words[0], re.I) is not None and all(w.startswith(";") for w in words[1:])
+    )
+
+
 def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
     """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
     named = set(_NAME.findall(sql))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphdb import durations, lists, maps, numbers, strings, times
 from graphdb.aggregates import AGGREGATES
+from graphdb.comparisons import same_term
 from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed, as_union
@@ -273,6 +274,16 @@ def _facet(column: str) -> Compile:
     return compile
 
 
+def _same_term(c: Compiler, node: ast.FunctionCall) -> Typed:
+    terms = [c.compile(argument) for argument in node.arguments]
+    for term, argument in zip(terms, node.arguments, strict=True):
+        if term.type.base not in (Base.NODE, Base.TERM, Base.NULL):
+            raise c.mismatch(f"{node.name} needs vertices, found {term.type}", argument)
+    if any(term.type.base is Base.NULL for term in terms):
+        return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
+    return Typed(same_term(*terms), BOOLEAN)
+
+
 FUNCTIONS: dict[str, Function] = {
     "reverse": Function(_reverse),
     "size": Function(_size),
@@ -297,6 +308,7 @@ FUNCTIONS: dict[str, Function] = {
     "relationships": Function(_relationships),
     "rels": Function(_relationships),
     "lang": Function(_facet("language")),
+    "sameterm": Function(_same_term, 2, 2),
     "datatype": Function(_facet("datatype")),
 }
 

@@ -22,7 +22,20 @@ from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
 from graphdb.typed import Typed, as_list, side_by_side, some, unified
-from graphdb.values import ANY, BOOLEAN, INTEGER, MEMBERS, NULL, NUMERIC, VALUE, Base, Type, list_of, sql_type
+from graphdb.values import (
+    ANY,
+    BOOLEAN,
+    INTEGER,
+    MEMBERS,
+    NULL,
+    NUMERIC,
+    VALUE,
+    Base,
+    Type,
+    has_terms,
+    list_of,
+    sql_type,
+)
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
@@ -104,10 +117,16 @@ def _literal(c: Compiler, node: ast.ListLiteral) -> Typed:
     return as_list(column(c, node))
 
 
+def _item_of(c: Compiler, node: ast.Expression) -> Typed:
+    """Compile an item of a list that is written out: a literal vertex is its value there."""
+    value = c.one(node)
+    return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
+
+
 def column(c: Compiler, node: ast.ListLiteral) -> Typed:
     """Return a list that is written out as a column may hold it: one of several types as a tuple."""
     try:
-        items = [c.one(item) for item in node.items]
+        items = [_item_of(c, item) for item in node.items]
         return side_by_side(items) or list_sql(items)
     except NotSupportedError as error:
         raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
@@ -141,6 +160,9 @@ def _in(c: Compiler, node: ast.In) -> Typed:
         if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
             raise NotSupportedError("each value with each of a long list would be compared in SQL")
         return Typed(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
+
+    if has_terms(element) and not isinstance(node.collection, ast.ListLiteral):
+        raise NotSupportedError("the values of the literals in a list are not looked up in SQL")
 
     def test(value: Typed) -> Typed:
         if isinstance(node.collection, ast.ListLiteral):

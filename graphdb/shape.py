@@ -16,6 +16,7 @@ from graphdb.aggregates import contains_aggregate, is_plain_key
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
 from graphdb.connection import quoted
+from graphdb.equivalence import has_key, key, least
 from graphdb.errors import NotSupportedError
 from graphdb.expressions import Compiler, Scope
 from graphdb.grammar import syntax as ast
@@ -176,24 +177,41 @@ class Shaper:
         relation = self._relation
         items = tuple(item for item, _ in compiled)
         aggregated = any(contains_aggregate(item.expression) for item in items)
-        chosen = _chosen(compiled)
-        keys = [str(i + 1) for i, (item, _) in enumerate(compiled) if not contains_aggregate(item.expression)]
+        by, chosen = [], []
+        for i, (item, value) in enumerate(compiled):
+            sql, is_key = value.sql, not contains_aggregate(item.expression)
+            if is_key and aggregated and has_key(value.type):
+                by.append(key(compiler, value))
+                sql = least(value)
+            elif is_key:
+                by.append(str(i + 1))
+            chosen.append(f"{sql} AS c{i}")
+        keys = len(by)
         # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
         mixed = [item.expression for item in items if contains_aggregate(item.expression)]
         whole = {item.expression for item in items if is_plain_key(item.expression)}
-        beside = sorted({compiler.compile(part).sql for part in beside_aggregates(tuple(mixed), whole)})
-        by = [*keys, *beside, *([relation.groups] if relation.groups is not None else [])]
+        beside = [compiler.compile(part) for part in beside_aggregates(tuple(mixed), whole)]
+        if any(has_key(value.type) for value in beside):
+            raise NotSupportedError("values of several types beside aggregates are not supported in SQL")
+        by += sorted({value.sql for value in beside})
+        if relation.groups is not None:
+            by.append(relation.groups)
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
-        distinct = "DISTINCT " if returns.distinct else ""
-        joins = compiler.rows.joins
-        inner = f"SELECT {distinct}{chosen}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
+        joins, distinct = compiler.rows.joins, ""
+        several = returns.distinct and any(has_key(value.type) for _, value in compiled)
+        if returns.distinct and not several:
+            distinct = "DISTINCT "
+        columns = ", ".join(chosen)
+        inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
         if groups is not None and not keys:
             # Aggregates of nothing are a row, too: groups without rows have that one.
-            nothing = f"SELECT {chosen} FROM {relation.source} b {joins} WHERE FALSE"
+            nothing = f"SELECT {columns} FROM {relation.source} b {joins} WHERE FALSE"
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
             inner = (
                 f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
             )
+        if several:
+            inner = self._each_once(inner, compiled)
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
@@ -201,16 +219,28 @@ class Shaper:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
-        grouped = relation.matches is not None and not (where or returns.distinct) and self._counts_pairs(items)
+        alone = relation.matches is not None and not (where or returns.distinct)
+        grouped = alone and not any(has_key(value.type) for _, value in compiled) and self._counts_pairs(items)
         if not grouped:
             return found
         # The numbers of matches are a column already; sorting sees the same columns.
-        chosen = ", ".join(
+        columns = ", ".join(
             f"{relation.matches if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
             for i, (item, value) in enumerate(compiled)
         )
-        inner = f"SELECT {chosen} FROM {relation.source} b {joins}"
+        inner = f"SELECT {columns} FROM {relation.source} b {joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
+        """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
+        rows = self._rows()
+        compiler = self._compiler(rows, Scope({}))
+        columns = [Typed(f"p.c{i}", value.type, value.many) for i, (_, value) in enumerate(compiled)]
+        by = [key(compiler, column) for column in columns]
+        chosen = [least(column) if has_key(column.type) else column.sql for column in columns]
+        group = "" if self._relation.groups is None else ", p.g"
+        named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(chosen))
+        return f"SELECT {named}{group} FROM ({sql}) p {rows.joins} GROUP BY {', '.join(by)}{group}"
 
     @property
     def _of_group(self) -> str:
@@ -229,8 +259,10 @@ class Shaper:
         if self._bound is None:
             return False
         keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
-        vertices = [key for key in keys if isinstance(key, ast.Variable) and key.name in self._bound.vertex_of]
-        return len(keys) == len(vertices) == 2
+        vertices = [self._bound.vertex_of.get(key.name) for key in keys if isinstance(key, ast.Variable)]
+        # Two literals may have one value.
+        resources = [number for number in vertices if number is not None and not self._bound.vertices[number].kinds]
+        return len(keys) == len(resources) == 2
 
     def select(
         self,
@@ -405,10 +437,10 @@ class Shaper:
     def _columns(self, compiled: list[Compiled]) -> tuple[Column, ...]:
         keys = [_key(item) for item, _ in compiled]
         columns = []
-        for (item, value), key in zip(compiled, keys, strict=True):
+        for (item, value), named in zip(compiled, keys, strict=True):
             name = item.alias or item.text
-            alone = [other.lower() for other in keys].count(key.lower()) == 1
-            columns.append(Column(name, key if alone else name.replace(".", "_"), value.type, value.many))
+            alone = [other.lower() for other in keys].count(named.lower()) == 1
+            columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many))
         return tuple(columns)
 
 

@@ -15,10 +15,11 @@ from weakref import WeakSet
 from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import AccessError, GraphDBError, StorageError
+from graphdb.errors import AccessError, ExecutionError, GraphDBError, StorageError
 from graphdb.kept import Kept
 from graphdb.progress import Progress, watching
 from graphdb.stopping import stopping
+from graphdb.storage.catalog import in_transaction, transaction
 from graphdb.versions import Version, Versions
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from graphdb.storage.changes import Changes
     from graphdb.storage.degrees import Degrees
     from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.vacuum import Reclaimed
     from graphdb.storage.verify import Macros
 
 _OPEN: WeakSet[State] = WeakSet()
@@ -156,6 +158,48 @@ class State:
                 raise
             self.changed((report.changes,))
         return report
+
+    def vacuum(self, timeout: float | None = None) -> Reclaimed:
+        """Reclaim the space of terms that nothing refers to, and compact the file; see :mod:`graphdb.storage.vacuum`.
+
+        Raises
+        ------
+        ExecutionError
+            A transaction is open.
+        StorageError
+            The database is open for reading only.
+        """
+        import duckdb
+
+        from graphdb.storage.texts import compressing
+        from graphdb.storage.vacuum import compact, is_sparse, vacuum
+
+        if self.read_only:
+            raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
+        self.catalog()
+        with self.at_home(), self.connection.guard(timeout) as raw:
+            if in_transaction(raw):
+                raise ExecutionError(
+                    "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
+                )
+            self.versions.read_out()
+            self.versions.before_write()
+            with compressing(raw) as long:
+                try:
+                    with transaction(raw):
+                        found = vacuum(raw, long)
+                except BaseException:
+                    self.rolled_back()
+                    raise
+                if found:
+                    self.changed()
+                with suppress(duckdb.TransactionException):  # what somebody still reads comes back later
+                    raw.execute("CHECKPOINT")
+                    if is_sparse(raw):
+                        with transaction(raw):
+                            compact(raw)
+                        raw.execute("CHECKPOINT")
+        return found
 
     def require_files(self) -> None:
         """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""

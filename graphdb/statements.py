@@ -18,7 +18,7 @@ from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls
+from graphdb.embed import caller_tables, cypher_calls, is_vacuum
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -501,10 +501,14 @@ class Statements:
         """Run SQL; see :meth:`graphdb.database.Database.sql`."""
         started = time.perf_counter()
         table: pa.Table | None = None
+        message = None
         with ExitStack() as stack:
             for statement in self._statements(text):
                 authorize(statement, self._state.database)
                 self._state.versions.before_statement()
+                if is_vacuum(statement):
+                    message, table = str(self._state.vacuum(timeout)), None
+                    continue
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
@@ -519,7 +523,7 @@ class Statements:
             self._state.version(),
             table,
             elapsed=time.perf_counter() - started,
-            message=None if table is not None else "done",
+            message=message or (None if table is not None else "done"),
         )
 
     def _cypher(self, text: str, timeout: float | None) -> Result:

@@ -125,6 +125,12 @@ def has_ids(type: Type) -> bool:
     return (type.element is not None and has_ids(type.element)) or any(has_ids(field) for _, field in type.fields)
 
 
+def has_terms(type: Type) -> bool:
+    """Whether values of a type are vertices or literals, or have such among them: what they are is looked up."""
+    inside = (*([] if type.element is None or type.base is Base.TERM else [type.element]), *(t for _, t in type.fields))
+    return type.base is Base.TERM or any(map(has_terms, inside))
+
+
 def is_plain(type: Type) -> bool:
     """Whether values of a type are shown in SQL as they are, but for the names of keys."""
     if type.base is Base.LIST:

@@ -36,6 +36,10 @@ MOST = 16
 """Former versions that have a connection at a time; before another one gets one, the oldest is read to the end."""
 
 
+LARGE = 10_000
+"""Rows of a result up to which it is read to the end for the space that its transaction keeps."""
+
+
 class Owner(Protocol):
     """The open database."""
 
@@ -87,11 +91,15 @@ class Version:
         ((self._zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
         self._former = Source.of(snapshot).through(connection.former(), snapshot)
 
-    def fetch(self) -> None:
-        """Have all results look up everything now; one that cannot, because its transaction has failed, says so."""
+    def fetch(self, most: int | None = None) -> None:
+        """Have all results (of at most so many rows) look up everything now.
+
+        One that cannot, because its transaction has failed, says so when it is read.
+        """
         try:
             for result in list(self._results or ()):
-                result.fetch()
+                if most is None or len(result) <= most:
+                    result.fetch()
         except GraphDBError:
             self._lost = True
 
@@ -237,11 +245,21 @@ class Versions:
         self._written = True
 
     def read_out(self) -> None:
-        """Have all results look up everything now, so that nothing refers to the data as they were, nor to any id."""
+        """Have results look up everything now, so that no transaction keeps the data as they were.
+
+        Those of more than :data:`LARGE` rows keep theirs.
+        """
         if (wanted := self._wanted()) is not None:
-            wanted.fetch()
-        while self._former:
-            self._read_out(self._former.popleft())
+            wanted.fetch(LARGE)
+        kept = deque[ref[Version]]()
+        for former in self._former:
+            if (version := former()) is not None:
+                version.fetch(LARGE)
+                if version.wanted:
+                    kept.append(former)
+                else:
+                    version.close()
+        self._former = kept
 
     def close(self) -> None:
         """End the connections of former versions."""

@@ -217,10 +217,21 @@ def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     return int(resources), int(literals)
 
 
+AHEAD = "names_ahead"
+"""The key under which the file notes how far the numbers in names of blank nodes are ahead of their ids."""
+
+
+def names_ahead(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return how far the numbers in names of blank nodes are ahead of their ids."""
+    found = execute(connection, "SELECT value FROM _graphdb.meta WHERE key = ?", [AHEAD]).fetchall()
+    return int(found[0][0]) if found else 0
+
+
 class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
-    ``sizes`` are the numbers of resources and literals in the file, where they are known.
+    ``sizes`` are the numbers of resources and literals in the file, ``ahead`` is what :func:`names_ahead` returns,
+    where they are known.
 
     New terms are kept in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what a
     transaction has appended in many pieces would stay in memory until it ends.  A few are kept as they came.
@@ -233,8 +244,10 @@ class Numbering:
         *,
         empty: bool = False,
         sizes: tuple[int, int] | None = None,
+        ahead: int | None = None,
     ) -> None:
         self._connection = connection
+        self._ahead = ahead
         self._windows = windows
         self._next: dict[str, int] = dict(_BASES) if empty else {}
         if sizes is not None:
@@ -367,10 +380,12 @@ class Numbering:
     def blanks(self, count: int) -> range:
         """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""
         first = self._upcoming("resource")
+        if self._ahead is None:
+            self._ahead = names_ahead(self._connection)
         execute(
             self._connection,
-            "INSERT INTO _graphdb.resource SELECT range, '_:v' || range FROM range($first, $end)",
-            {"first": first, "end": first + count},
+            "INSERT INTO _graphdb.resource SELECT range, '_:v' || (range + $ahead) FROM range($first, $end)",
+            {"first": first, "end": first + count, "ahead": self._ahead},
         ).fetchall()
         self._next["resource"] = self._stored["resource"] = first + count
         return range(first, first + count)

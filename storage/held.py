@@ -38,6 +38,8 @@ class Held:
 
     sizes: tuple[int, int] | None = None
     """Resources and literals."""
+    ahead: int | None = None
+    """How far the numbers in names of blank nodes are ahead of their ids."""
     typed: int | None = None
     """The edge label rdf:type."""
     edge_labels: Mapping[int, tuple[int, ...]] | None = None

@@ -97,7 +97,7 @@ class Update:
         self._connection = connection
         self._held = held or Held()
         self._windows = Windows(connection)
-        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes)
+        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes, ahead=self._held.ahead)
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []

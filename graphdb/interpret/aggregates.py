@@ -10,18 +10,21 @@ from typing import Any
 
 from graphdb.decimals import EXACT, shortest
 from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
-from graphdb.interpret.values import group_key, is_number, sort_key, type_name
+from graphdb.interpret.values import is_number, sort_key, type_name
 from graphdb.temporal import Duration
 from graphdb.values import INT64
 
 Fail = Callable[[type[GraphDBError], str], GraphDBError]
 
 
-def aggregate(name: str, values: list[Any], distinct: bool, argument: Any, fail: Fail) -> Any:
-    """Return an aggregate of ``values``; ``argument`` is the fraction of a percentile."""
+def aggregate(name: str, values: list[Any], key_of: Callable[[Any], Any] | None, argument: Any, fail: Fail) -> Any:
+    """Return an aggregate of ``values``; ``argument`` is the fraction of a percentile.
+
+    With DISTINCT ``key_of`` says what equivalent values have in common: the first one of them counts.
+    """
     values = [value for value in values if value is not None]
-    if distinct:
-        values = list({group_key(value): value for value in values}.values())
+    if key_of is not None:
+        values = list({key_of(value): value for value in values[::-1]}.values())[::-1]
     match name:
         case "count":
             return len(values)

@@ -13,7 +13,7 @@ from graphdb.interpret.aggregates import aggregate
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Evaluate, Row
 from graphdb.interpret.match import Match, Rows
-from graphdb.interpret.values import group_key, sort_key, type_name
+from graphdb.interpret.values import sort_key, type_name
 
 
 def column_name(item: ast.ReturnItem) -> str:
@@ -85,9 +85,8 @@ class Projection:
             compiled = [(name, self._compiler.reference(expression)) for name, expression in self.items]
             pairs = [({name: value(row) for name, value in compiled}, row) for row in self.context.watched(rows)]
         if self.clause.distinct:
-            pairs = list({tuple(group_key(v) for v in new.values()): (new, new) for new, _ in pairs[::-1]}.values())[
-                ::-1
-            ]
+            key_of = self.context.group_key
+            pairs = list({tuple(key_of(v) for v in new.values()): (new, new) for new, _ in pairs[::-1]}.values())[::-1]
         if self.clause.order_by:
             pairs = self._ordered(pairs)
         pairs = self._window(pairs)
@@ -105,7 +104,7 @@ class Projection:
         read = [self._compiler.reference(expression) for _, expression in keys]
         groups: dict[tuple[Any, ...], Rows] = {}
         for row in self.context.watched(rows):
-            groups.setdefault(tuple(group_key(value(row)) for value in read), []).append(row)
+            groups.setdefault(tuple(self.context.group_key(value(row)) for value in read), []).append(row)
         if not keys and not groups:
             groups[()] = []
         orders = [order.expression for order in self.clause.order_by]
@@ -127,13 +126,15 @@ class Projection:
         argument = (self._compiler.reference if counts else self._compiler.compile)(call.arguments[0])
         further = self._compiler.compile(call.arguments[1]) if len(call.arguments) > 1 else None
 
+        key_of = self.context.group_key if call.distinct else None
+
         def fail(kind: Any, message: str) -> Any:
             return kind(message, text=self.context.text, position=call.span.start)
 
         def value(group: Rows) -> Any:
             fraction = further(group[0]) if further is not None and group else 0
             values = [argument(row) for row in group]
-            return aggregate(call.name.lower(), values, call.distinct, fraction, fail)
+            return aggregate(call.name.lower(), values, key_of, fraction, fail)
 
         return value
 
@@ -182,9 +183,9 @@ def _is_null(value: Evaluate) -> Evaluate:
     return lambda row: value(row) is None
 
 
-def union(parts: list[Rows], keeps_all: bool) -> Rows:
+def union(context: Context, parts: list[Rows], keeps_all: bool) -> Rows:
     """Put the rows of UNION's parts together."""
     rows = [row for part in parts for row in part]
     if keeps_all:
         return rows
-    return list({tuple(group_key(value) for value in row.values()): row for row in rows[::-1]}.values())[::-1]
+    return list({tuple(map(context.group_key, row.values())): row for row in rows[::-1]}.values())[::-1]

@@ -18,10 +18,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.times import started_now
-from graphdb.interpret.values import Vertex
+from graphdb.interpret.values import Several, Vertex, group_key
 from graphdb.interpret.view import View
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.storage.terms import RDF_TYPE, VERTEX, default_iri
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, VERTEX, default_iri
 from graphdb.temporal import Temporal, from_python
 from graphdb.values import INT64
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 LabelTest = Callable[[frozenset[int]], bool]
 Item = TypeVar("Item")
+
+_PLAIN = frozenset({bool, int, float, str, type(None)})
+"""Types of values that are no vertices, and have none inside."""
 
 _OFTEN = 1 << 4
 """Rows that are gone through between two questions whether to go on: expressions may be long."""
@@ -304,6 +307,25 @@ class Context:
             text=self.text,
             position=node.span.start,
         )
+
+    def valued(self, value: Any) -> Any:
+        """Return a value with those of literals in the place of vertices that are some, in lists and maps, too."""
+        if value.__class__ in _PLAIN:
+            return value
+        match value:
+            case Vertex() if value.id >= LITERAL_BASE:
+                return self.view.literal(value.id)
+            case Several():
+                return value
+            case list():
+                return [self.valued(item) for item in value]
+            case dict():
+                return {key: self.valued(item) for key, item in value.items()}
+        return value
+
+    def group_key(self, value: Any) -> Any:
+        """Return what is equal for equivalent values, literals by their values."""
+        return group_key(self.valued(value))
 
     def resource(self, iri: str) -> Vertex | None:
         """Return the vertex with an IRI, or None."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FACETS = frozenset({"lang", "datatype"})
 """Functions of a property's literal, not of its value."""
-OF_TERMS = frozenset({"labels", "id", "elementid", "iri"})
+OF_TERMS = frozenset({"labels", "id", "elementid", "iri", "sameterm"})
 """Functions of a vertex that is a literal, too, and not of its value."""
 
 
@@ -69,6 +69,13 @@ def _split(text: str, separator: Any) -> list[str]:
 
 
 # --- elements --------------------------------------------------------------------------------------------------
+
+
+def _same_term(context: Context, node: ast.Expression, left: Any, right: Any) -> bool:
+    for value in (left, right):
+        if not isinstance(value, Vertex):
+            raise wrong(context, node, f"{name_of(node)} needs vertices, found {type_name(value)}")
+    return bool(left == right)
 
 
 def _labels(context: Context, node: ast.Expression, value: Any) -> Any:
@@ -209,6 +216,7 @@ def _functions() -> Mapping[str, Function]:
         "elementid": Function(strict(lambda c, n, v: str(_id(c, n, v))), kinds=("element",), result="string"),
         "predicate": Function(strict(_predicate), kinds=("edge",), result="vertex"),
         "iri": Function(strict(_iri), kinds=("named",)),
+        "sameterm": Function(strict(_same_term), 2, 2, result="boolean"),
         "properties": Function(strict(lambda c, n, v: properties(c, v, n)), kinds=("propertied",), result="map"),
         "keys": Function(strict(lambda c, n, v: list(properties(c, v, n))), kinds=("propertied",), result="list"),
         "startnode": Function(_end("start"), kinds=("edge",), result="vertex"),

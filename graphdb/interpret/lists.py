@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _in(c: Compiler, node: ast.In) -> Evaluate:
-    item, collection = c.compile(node.item), c.compile(node.collection)
+    item, collection, valued = c.compile(node.item), c.compile(node.collection), c.context.valued
     if isinstance(node.collection, ast.Literal | ast.Parameter):
         given = collection({})
         if isinstance(given, list) and len(given) >= _LONG and {*map(type, given)} <= _HASHED:
@@ -28,7 +28,7 @@ def _in(c: Compiler, node: ast.In) -> Evaluate:
             return None
         if not isinstance(values, list):
             raise c.error(node.collection, f"IN needs a list, found {type_name(values)}")
-        return any_of(equals, item(row), Several(values))
+        return any_of(equals, valued(item(row)), Several(map(valued, values)))
 
     return member
 

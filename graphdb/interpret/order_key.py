@@ -61,14 +61,12 @@ def _append(key: bytearray, value: Any) -> None:
     elif isinstance(value, Temporal):
         key.append(_TEMPORAL)
         _text(key, type(value).__name__)
-        for part in value.sort_key():
+        # Points in time are equal whatever their zones.
+        parts = (value.instant,) if isinstance(value, DateTime) else value.sort_key()
+        if isinstance(value, Duration):  # what does not order durations, and tells them apart
+            parts += (value.months, value.days)
+        for part in parts:
             key += (part + (1 << 127)).to_bytes(16, "big")
-        # What does not order values, and tells them apart.
-        if isinstance(value, Duration):
-            for part in (value.months, value.days):
-                key += (part + (1 << 127)).to_bytes(16, "big")
-        elif isinstance(value, DateTime):
-            _text(key, value.zone or "")
     else:
         raise TypeError(type(value).__name__)
 
@@ -78,7 +76,7 @@ def _text(key: bytearray, text: str) -> None:
 
 
 def _number(key: bytearray, value: int | float | Decimal) -> None:
-    """Append the nearest float, and by how much the number is more than that."""
+    """Append the nearest float, and by how much the number is more than that one, or its shortest text."""
     near = float(value) + 0.0  # no negative zero
     (bits,) = struct.unpack(">q", struct.pack(">d", near))
     key += ((bits if bits >= 0 else bits ^ 0x7FFF_FFFF_FFFF_FFFF) + (1 << 63)).to_bytes(8, "big")
@@ -86,5 +84,6 @@ def _number(key: bytearray, value: int | float | Decimal) -> None:
     if isinstance(value, int):
         rest = (value - int(near)) * _SCALE
     elif isinstance(value, Decimal):
-        rest = int((Fraction(value) - Fraction(near)) * _SCALE)
+        shortest = Fraction(repr(near)) if abs(near) < 1 << 53 else Fraction(near)
+        rest = int((Fraction(value) - shortest) * _SCALE)
     key += (rest + (1 << 127)).to_bytes(16, "big")

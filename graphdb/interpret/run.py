@@ -47,7 +47,7 @@ class Interpreter:
         if isinstance(query, ast.Query):
             return self._run_part(query.clauses, rows, outermost)
         parts = [self._run_part(part, [dict(row) for row in rows], outermost) for part in query.parts]
-        return parts[0] if len(parts) == 1 else clauses.union(parts, query.keeps_all)
+        return parts[0] if len(parts) == 1 else clauses.union(self.context, parts, query.keeps_all)
 
     def _run_part(self, part: tuple[ast.ClauseNode, ...], rows: Rows, outermost: bool) -> Rows:
         if not rows:

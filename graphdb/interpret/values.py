@@ -224,7 +224,21 @@ def group_key(value: Any) -> Any:
         return ("list", *map(group_key, value))
     if isinstance(value, dict):
         return ("map", frozenset((key, group_key(item)) for key, item in value.items()))
+    if isinstance(value, Decimal):
+        return shortest_float(value)
+    if isinstance(value, DateTime):
+        return ("moment", value.instant)
     return value
+
+
+_EXACT = 1 << 53
+"""Up to here all integers are floats; fractions are none from here on."""
+
+
+def shortest_float(value: Decimal) -> float | Decimal:
+    """Return the float that a decimal is equal to: it is the shortest that is read as that one; else the decimal."""
+    near = float(value)
+    return near if abs(near) < _EXACT and Decimal(repr(near)) == value else value
 
 
 def type_name(value: Any) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.aggregates import contains_aggregate
 from graphdb.constants import long_column, long_maps
+from graphdb.equivalence import has_key
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -186,8 +187,19 @@ class Lowering(Searches):
                 mine.append("u.g")
         pairs = zip(chosen, parts, strict=True)
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
+        if not keeps_all and any(has_key(column.type) for column in columns):
+            return self._each_once(" UNION ALL ".join(selects), columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
+
+    def _each_once(self, sql: str, columns: Sequence[Column]) -> Shaped:
+        """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
+        found = {f"column {i}": Typed(f"b.c{i}", column.type, column.many) for i, column in enumerate(columns)}
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in found)
+        if self._groups is not None:
+            found[GROUP] = Typed("b.g", INTEGER)
+        shaped = self._project(Relation(f"({sql})", found), ast.ReturnClause(items, distinct=True))
+        return replace(shaped, columns=tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
         """Return a long list of plain values, or of maps of them, as a column."""

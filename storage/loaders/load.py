@@ -45,6 +45,7 @@ from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
 from graphdb.storage.scratch import SPILLED, scratch
 from graphdb.storage.texts import LONG, compressing
+from graphdb.storage.vacuum import is_worth, vacuum
 
 if TYPE_CHECKING:
     import duckdb
@@ -350,8 +351,10 @@ class _Load:
         self._folder = Path(folder)
         self._collector = Collector(folder, self._memory)
         self._batches: list[Batch] = []
+        self._reclaimed = bool(is_worth(connection) and vacuum(connection, long))
         self._first = bulk.is_empty(connection)
-        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), held)
+        known = None if self._reclaimed else held
+        self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
         self._stored: Future[Any] | None = None
         self.triples = 0
         self.errors = 0
@@ -370,8 +373,8 @@ class _Load:
 
     @property
     def changes(self) -> Changes | None:
-        """What the load changed, once it is done."""
-        return self._appender.changes
+        """What the load changed, once it is done; None where that cannot be followed."""
+        return None if self._reclaimed else self._appender.changes
 
     def run(self) -> int:
         """Load everything and return how many triples are new."""

@@ -104,7 +104,7 @@ def test_keys_are_in_the_order_of_values() -> None:
     for value, key in zip(values, keys, strict=True):
         for other, its in zip(values, keys, strict=True):
             assert (key == its) == (group_key(value) == group_key(other)), (value, other)
-            if sort_key(value) != sort_key(other):
+            if key != its and sort_key(value) != sort_key(other):  # of one moment two zones have one key
                 assert (key < its) == (sort_key(value) < sort_key(other)), (value, other)
     assert order_key([1, {"a": 2}]) == order_key([1.0, {"a": 2.0}])
 

@@ -1,0 +1,315 @@
+"""What is equal is one: to ``=``, ``IN``, DISTINCT, grouping and UNION alike, by every route.
+
+The oracle is Python's exact arithmetic over the values' texts: numbers are equal if they are the same, whatever their
+types; a float is what its shortest text says.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import graphdb
+from tests.oracle.databases import loaded
+from tests.oracle.routes import interpreted
+
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+LITERALS: list[tuple[str, object]] = [
+    ("1", 1),
+    ('"01"^^xsd:integer', 1),
+    ('"1.0"^^xsd:double', 1.0),
+    ('"1"^^xsd:decimal', Decimal(1)),
+    ('"1"', "1"),
+    ("true", True),
+    ("2", 2),
+    ('"2.5"^^xsd:double', 2.5),
+    ('"2.5"^^xsd:decimal', Decimal("2.5")),
+    ('"0.1"^^xsd:decimal', Decimal("0.1")),
+    ('"0.1"^^xsd:double', 0.1),
+    ('"0.3"^^xsd:double', 0.3),
+    ('"9007199254740993"^^xsd:integer', 9007199254740993),
+    ('"9007199254740994"^^xsd:integer', 9007199254740994),
+    ('"9007199254740994"^^xsd:double', 9007199254740994.0),
+    ('"0"^^xsd:integer', 0),
+    ('"-0.0"^^xsd:double', -0.0),
+    ('"a"', "a"),
+    ('"a"@en', "a"),
+    ('"2020-01-01"^^xsd:date', date(2020, 1, 1)),
+]
+"""Literals in Turtle, and their values."""
+
+
+def same(value: object) -> object:
+    """What equal values have in common."""
+    if isinstance(value, (bool, str)) or value is None:
+        return type(value).__name__, value
+    if isinstance(value, (list, tuple)):
+        return ("list", *map(same, value))
+    if isinstance(value, dict):
+        return ("map", *((key, same(item)) for key, item in sorted(value.items())))
+    if isinstance(value, (int, float, Decimal)):
+        return Fraction(int(value)) if isinstance(value, float) and value.is_integer() else Fraction(str(value))
+    return str(value)
+
+
+def equals(left: object, right: object) -> bool:
+    """Whether ``=`` holds: as :func:`same`, but that a float and another number are compared as floats."""
+    numbers = [v for v in (left, right) if isinstance(v, (int, float, Decimal)) and not isinstance(v, bool)]
+    if len(numbers) == 2 and isinstance(left, float) is not isinstance(right, float):
+        return float(numbers[0]) == float(numbers[1])
+    return same(left) == same(right)
+
+
+@pytest.fixture(scope="module", params=range(min(MORE, 5)))
+def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, ...]]:
+    """A database, and by vertex the value of ``v`` (of all types) and of ``w`` (of numbers alone)."""
+    dice = random.Random(request.param + 1)
+    chosen = [(dice.choice(LITERALS), dice.choice([*LITERALS[:4], *LITERALS[6:17]])) for _ in range(20)]
+    lines = [f"@prefix xsd: <{XSD}> ."]
+    for i, ((v, _), (w, _)) in enumerate(chosen):
+        lines.append(f"<urn:x:n{i}> a <urn:x:N> ; <urn:x:id> {i} ; <urn:x:v> {v} ; <urn:x:w> {w} .")
+    lines.append(f"<urn:x:none> a <urn:x:N> ; <urn:x:id> {len(chosen)} .")
+    rows = [(v, w) for (_, v), (_, w) in chosen] + [(None, None)]
+    with loaded(tmp_path_factory.mktemp("equal"), [lines]) as (db,):
+        yield db, rows
+
+
+def _answers(db: graphdb.Database, text: str) -> list[list[tuple[Any, ...]]]:
+    """The rows of a query by every route; those of tables are of texts where types vary."""
+    found = [db.query(text).fetchall(), interpreted(db, text)]
+    db.query(f"CREATE OR REPLACE TABLE made AS {text}")
+    assert db.sql("SELECT count(*) FROM made").scalar() == len(found[0])
+    assert len(db.sql(f"SELECT * FROM cypher($$ {text} $$)").fetchall()) == len(found[0])
+    return found
+
+
+def _grouped(rows: list[Any], of: Callable[[Any], object]) -> Counter[object]:
+    return Counter(same(of(row)) for row in rows)
+
+
+SHAPES: list[tuple[str, Callable[[Any], object]]] = [
+    ("n.v", lambda row: row[0]),
+    ("n.w", lambda row: row[1]),
+    ("[n.v]", lambda row: [row[0]]),
+    ("[n.v, n.w]", lambda row: [row[0], row[1]]),
+    ("[[n.w], [n.v]]", lambda row: [[row[1]], [row[0]]]),
+    ("{a: n.v}", lambda row: {"a": row[0]}),
+    ("{a: n.v, b: [n.w]}", lambda row: {"a": row[0], "b": [row[1]]}),
+    ("coalesce(n.v, n.w)", lambda row: row[0]),
+    ("n {.v}", lambda row: {"v": row[0]}),
+]
+"""Expressions of a vertex, and what they are of its values."""
+
+
+@pytest.mark.parametrize(("expression", "of"), SHAPES, ids=[expression for expression, _ in SHAPES])
+def test_one_of_each(graph: tuple[Any, ...], expression: str, of: Callable[[Any], object]) -> None:
+    db, rows = graph
+    groups = _grouped(rows, of)
+    there = {key: count for key, count in groups.items() if key != same(None)}
+    for found in _answers(db, f"MATCH (n:N) RETURN DISTINCT {expression} AS x"):
+        assert Counter(same(x) for (x,) in found) == Counter(dict.fromkeys(groups, 1))
+    for found in _answers(db, f"MATCH (n:N) RETURN {expression} AS x, count(*) AS c"):
+        assert {same(x): c for x, c in found} == groups
+        assert len(found) == len(groups)
+    for found in _answers(
+        db, f"MATCH (n:N) RETURN count(DISTINCT {expression}) AS c, collect(DISTINCT {expression}) AS l"
+    ):
+        ((count, items),) = found
+        assert count == len(there)
+        assert Counter(map(same, items)) == Counter(dict.fromkeys(there, 1))
+    text = f"MATCH (n:N) WHERE n.id < 8 RETURN {expression} AS x UNION MATCH (n:N) WHERE n.id >= 5 RETURN {expression} AS x"
+    for found in _answers(db, text):
+        assert Counter(same(x) for (x,) in found) == Counter(dict.fromkeys(groups, 1))
+    # And once more from rows, and ordered.
+    for found in _answers(db, f"MATCH (n:N) WITH DISTINCT {expression} AS x RETURN count(*) AS c"):
+        assert found == [(len(groups),)]
+    for found in _answers(db, f"MATCH (n:N) WITH n.id % 2 AS g, count(DISTINCT {expression}) AS c RETURN g, c"):
+        expected = {g: len({same(of(row)) for i, row in enumerate(rows) if i % 2 == g} - {same(None)}) for g in (0, 1)}
+        assert dict(found) == expected
+
+
+def test_any_two(graph: tuple[Any, ...]) -> None:
+    """``=``, ``<>`` and IN agree with what is grouped, but for integers that floats do not hold."""
+    db, rows = graph
+    text = "MATCH (a:N), (b:N) RETURN a.id AS i, b.id AS j, a.v = b.w AS eq, a.v <> b.w AS ne, a.v IN [b.w] AS one, "
+    text += "a.v IN ['z', b.w, true] AS several, [a.v] = [b.w] AS lists, {k: a.v} = {k: b.w} AS maps"
+    for found in _answers(db, text):
+        assert len(found) == len(rows) ** 2
+        for i, j, *answers in found:
+            left, right = rows[i][0], rows[j][1]
+            if left is None or right is None:
+                assert answers[:2] == [None, None]
+                continue
+            equal = equals(left, right)
+            expected = [equal, not equal, equal, equal or left is True, equal, equal]
+            assert answers == expected, (left, right)
+
+
+def test_in_lists_of_rows(graph: tuple[Any, ...]) -> None:
+    db, rows = graph
+    values = [row[0] for row in rows if row[0] is not None]
+    for text in (
+        "MATCH (m:N) WITH collect(m.v) AS vs MATCH (n:N) RETURN n.id AS id, n.w IN vs AS x",
+        "MATCH (m:N) WITH collect(m.v) AS vs MATCH (n:N) RETURN n.id AS id, n.v IN vs AS x",
+        "MATCH (m:N) WITH collect(m.w) AS vs MATCH (n:N) RETURN n.id AS id, n.v IN vs AS x",
+        "MATCH (m:N) WITH collect(m.v) AS vs MATCH (n:N) RETURN n.id AS id, any(v IN vs WHERE v = n.w) AS x",
+        "MATCH (m:N) WITH collect({k: m.v}) AS vs MATCH (n:N) RETURN n.id AS id, {k: n.w} IN vs AS x",
+    ):
+        mine, among = (1 if "n.w" in text else 0), [row[1] for row in rows if row[1] is not None]
+        among = among if "collect(m.w)" in text else values
+        for found in _answers(db, text):
+            for id, answer in found:
+                value = rows[id][mine]
+                if value is None:
+                    assert answer is not True
+                    continue
+                if isinstance(value, (int, float, Decimal)) and abs(value) > 1 << 52:
+                    continue  # compared as floats, they are more than equal
+                if "{k: m.v}" in text and not any(same(value) == same(each) for each in among):
+                    assert answer in (False, None)  # some vertex has none
+                    continue
+                assert answer is any(same(value) == same(each) for each in among), (text, value)
+
+
+def test_what_is_in_a_list_is_equal_not_the_same() -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        for text, expected in [
+            ("WITH [sqrt(-1)] AS l RETURN head(l) IN l AS x", False),
+            ("MATCH (n) WITH collect(n.v) AS l UNWIND l AS v WITH l, max(v) AS v RETURN v IN l AS x", True),
+            ("MATCH (n) WITH collect({a: n.z}) AS l RETURN {a: null} IN l AS x", None),
+            ("WITH [1, 'a'] AS l RETURN 1.0 IN l AS x", True),
+            ("RETURN [1] IN [[1.0], ['a']] AS x", True),
+        ]:
+            db.query("MATCH (n) DETACH DELETE n")
+            db.query("CREATE ({v: 1}), ({v: 1.0})")
+            assert db.query(text).scalar() is expected, text
+            assert interpreted(db, text) == [(expected,)], text
+
+
+def _sum(left: object, right: object) -> object:
+    if left is None or right is None:
+        return None
+    sides = [side if isinstance(side, list) else [side] for side in (left, right)]
+    return [*sides[0], *sides[1]]
+
+
+def test_null_beside_a_list() -> None:
+    """A list with null is null, whichever of the two a row has, and however it is known."""
+    dice = random.Random(2)
+    values: list[tuple[str, object]] = [("null", None), ("[1, 2]", [1, 2]), ("[null]", [None]), ("[]", []), ("7", 7)]
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("CREATE (:N {id: 0, one: 1}), (:N {id: 1, few: [1, 2]}), (:N {id: 2})")
+        for _ in range(40 * MORE):
+            items = [dice.choice(values) for _ in range(3)]
+            (a, left), (b, right), (d, last) = items
+            if not (isinstance(left, list) or isinstance(right, list)):
+                continue
+            whole = _sum(_sum(left, right), last)
+            literal = f"RETURN {a} + {b} + {d} AS x"
+            unwound = f"UNWIND [{a}] AS p WITH p, {b} AS q RETURN p + q + {d} AS x"
+            listed = f"WITH [{{p: {a}, q: {b}}}] AS rows UNWIND rows AS row RETURN row.p + row.q + {d} AS x"
+            for text in (literal, listed) if isinstance(left, list) or left is None else (literal, unwound, listed):
+                if whole is not None or text != unwound:
+                    assert db.query(text).fetchall() == interpreted(db, text) == [(whole,)], text
+        for text, expected in [
+            ("MATCH (n:N) RETURN n.id AS id, n.one + [0] AS x", [(0, [1, 0]), (1, None), (2, None)]),
+            ("MATCH (n:N) RETURN n.id AS id, [0] + n.one AS x", [(0, [0, 1]), (1, None), (2, None)]),
+            ("MATCH (n:N) RETURN n.id AS id, [0] + n.few AS x", [(0, None), (1, [0, 1, 2]), (2, None)]),
+            (
+                "MATCH (n:N) OPTIONAL MATCH (n)-->(m) RETURN n.id AS id, [0] + m.id AS x",
+                [(0, None), (1, None), (2, None)],
+            ),
+            (
+                "MATCH (n:N) OPTIONAL MATCH (n)-->(m) RETURN n.id AS id, [n.id] || collect(m.id) AS x",
+                [(0, [0]), (1, [1]), (2, [2])],
+            ),
+            (
+                "MATCH (n:N) RETURN n.id AS id, reduce(l = [0], x IN [1, n.one] | l + x) AS x",
+                [(0, [0, 1, 1]), (1, None), (2, None)],
+            ),
+        ]:
+            assert sorted(db.query(text).fetchall()) == sorted(interpreted(db, text)) == expected, text
+
+
+# --- literals as vertices --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["literals", "mixed"])
+def terms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, ...]]:
+    """A database in which ``p`` leads to literals, and in one of two to vertices as well; and what it leads to."""
+    dice = random.Random(4)
+    edges = []
+    lines = [f"@prefix xsd: <{XSD}> ."]
+    for i in range(7):
+        lines.append(f"<urn:x:n{i}> a <urn:x:N> ; <urn:x:id> {i} .")
+        for text, value in dice.sample(LITERALS, 3):
+            edges.append((i, text, value))
+        if request.param == "mixed":
+            edges.append((i, f"<urn:x:n{i % 3}>", f"vertex {i % 3}"))
+    edges = list(dict.fromkeys(edges))
+    lines += [f"<urn:x:n{i}> <urn:x:p> {text} ." for i, text, _ in edges]
+    with loaded(tmp_path_factory.mktemp("terms"), [lines]) as (db,):
+        yield db, edges
+
+
+def _value_of(found: Any) -> object:
+    """What a row shows of a term: of a vertex, which."""
+    return f"vertex {found.iri[-1]}" if isinstance(found, graphdb.Node) else found
+
+
+def test_literals_go_by_value(terms: tuple[Any, ...]) -> None:
+    db, edges = terms
+    pairs = [(a, x, b, y) for a in edges for x in [a[2]] for b in edges for y in [b[2]]]
+
+    joined = Counter((a[0], b[0]) for a, x, b, y in pairs if equals(x, y))
+    apart = Counter((a[0], b[0]) for a, x, b, y in pairs if not equals(x, y))
+    terms_alike = Counter((a[0], b[0]) for a, _, b, _ in pairs if a[1] == b[1])
+    two = "MATCH REPEATABLE ELEMENTS (a:N)-[:p]->(x), (b:N)-[:p]->(y)"
+    for text, expected in [
+        (f"{two} WHERE x = y RETURN a.id AS i, b.id AS j", joined),
+        (f"{two} WHERE x <> y RETURN a.id AS i, b.id AS j", apart),
+        (f"{two} WHERE x IN [y] RETURN a.id AS i, b.id AS j", joined),
+        (f"{two} WHERE [x] = [y] RETURN a.id AS i, b.id AS j", joined),
+        (f"{two} WHERE sameTerm(x, y) RETURN a.id AS i, b.id AS j", terms_alike),
+        ("MATCH (a:N)-[:p]->(x) MATCH (b:N)-[:p]->(y) WHERE x = y RETURN a.id AS i, b.id AS j", joined),
+        ("MATCH (a:N)-[:p]->(x) WITH a, x MATCH (b:N)-[:p]->(y) WHERE x = y RETURN a.id AS i, b.id AS j", joined),
+        ("MATCH (a:N)-[:p]->(x) MATCH (b:N)-[:p]->(x) RETURN a.id AS i, b.id AS j", terms_alike),
+        (
+            "MATCH (b:N)-[:p]->(y) WITH b, collect(y) AS ys MATCH (a:N)-[:p]->(x) WHERE x IN ys RETURN DISTINCT a.id AS i, b.id AS j",
+            Counter(dict.fromkeys(joined, 1)),
+        ),
+    ]:
+        for found in _answers(db, text):
+            assert Counter(found) == expected, text
+
+
+def test_equal_literals_are_one(terms: tuple[Any, ...]) -> None:
+    db, edges = terms
+    groups = Counter(same(value) for _, _, value in edges)
+    for found in _answers(db, "MATCH (a:N)-[:p]->(x) RETURN DISTINCT x"):
+        assert Counter(same(_value_of(x)) for (x,) in found) == Counter(dict.fromkeys(groups, 1))
+    for found in _answers(db, "MATCH (a:N)-[:p]->(x) RETURN x, count(*) AS c"):
+        assert {same(_value_of(x)): c for x, c in found} == groups
+        assert len(found) == len(groups)
+    for found in _answers(db, "MATCH (a:N)-[:p]->(x) RETURN count(DISTINCT x) AS c, collect(DISTINCT x) AS l"):
+        ((count, items),) = found
+        assert count == len(groups)
+        assert Counter(same(_value_of(x)) for x in items) == Counter(dict.fromkeys(groups, 1))
+    text = "MATCH (a:N)-[:p]->(x) WHERE a.id < 4 RETURN x UNION MATCH (a:N)-[:p]->(x) WHERE a.id > 2 RETURN x"
+    for found in _answers(db, text):
+        assert Counter(same(_value_of(x)) for (x,) in found) == Counter(dict.fromkeys(groups, 1))
+    pairs = Counter((i, same(value)) for i, _, value in edges)
+    for found in _answers(db, "MATCH (a:N)-[:p]->(x) RETURN a.id AS i, x, count(*) AS c"):
+        assert Counter({(i, same(_value_of(x))): c for i, x, c in found}) == pairs
+    for found in _answers(db, "MATCH (a:N)-[:p]->(x) RETURN a, x, count(*) AS c"):
+        assert Counter({(int(a.iri[-1]), same(_value_of(x))): c for a, x, c in found}) == pairs
