@@ -123,8 +123,8 @@ class Put:
     def stop(self, thread: threading.Thread) -> None:
         """Wait for no more blocks, but for the thread that hands them on.
 
-        A library that reads a whole document at once, or plans for long, cannot be interrupted: its thread is left alone
-        after a while, and ends when it reads or hands on something, or hears of an interrupt.
+        A library that reads a whole document at once, or plans for long, cannot be interrupted: its thread is left
+        alone after a while, and ends when it reads or hands on something, or hears of an interrupt.
         """
         self._stopped.set()
         until = time.monotonic() + _PATIENCE
