@@ -221,18 +221,14 @@ class Versions:
     def before_statement(self) -> None:
         """Read what results of a transaction that has written want: the statement to come may end it."""
         if self._written and (wanted := self._wanted()) is not None:
-            from graphdb.storage.catalog import in_transaction
-
-            if in_transaction(self._connection.raw):
+            if self._connection.transactions.by_user:
                 wanted.fetch()
             else:
                 self._written = False
 
     def after_failure(self) -> None:
         """Let results of a transaction that has failed, and had written nothing, be read outside of it."""
-        from graphdb.storage.catalog import in_transaction
-
-        if (wanted := self._wanted()) is not None and in_transaction(self._connection.raw):
+        if (wanted := self._wanted()) is not None and self._connection.transactions.by_user:
             with suppress(GraphDBError):
                 self._leave(wanted)
 
