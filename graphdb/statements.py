@@ -50,7 +50,7 @@ from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
-from graphdb.stopping import stopping
+from graphdb.stopping import stopping, time_left
 from graphdb.storage import timetz
 from graphdb.versions import Version
 
@@ -96,23 +96,22 @@ class Statements:
         """Whom to tell how far the statement is."""
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
-        """Run the statements of a text; the last one's result."""
+        """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
         result = None
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
             if arguments or "$" in text:
                 _check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
-        run = self._told_of if self._state.progress else self._statement
-        for statement in statements:
-            self._state.versions.before_statement()
-            try:
-                with stopping(timeout, self._cancelled):
-                    result = run(statement, text, arguments, timeout)
-            except QueryTimeout as error:
-                raise _late(error, timeout) from None
-            except ExecutionError as error:
-                raise placed(error, text) from error.__cause__
+            run = self._told_of if self._state.progress else self._statement
+            for statement in statements:
+                self._state.versions.before_statement()
+                try:
+                    result = run(statement, text, arguments, time_left())
+                except QueryTimeout as error:
+                    raise _late(error, timeout) from None
+                except ExecutionError as error:
+                    raise placed(error, text) from error.__cause__
         return Result(self._state.version(), None) if result is None else result
 
     def run_sql(self, text: str, timeout: float | None) -> Result:

@@ -20,7 +20,7 @@ import graphdb
 from graphdb.errors import GraphDBError, NotSupportedError
 
 SLACK = float(os.environ.get("GRAPHDB_STOPS_SLACK", "2"))
-DRAWN = int(os.environ.get("GRAPHDB_STOPS", "30"))
+DRAWN = int(os.environ.get("GRAPHDB_STOPS", "12"))
 
 NUMBERS = ",".join(map(str, range(100_000)))
 
