@@ -97,6 +97,7 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
+        self._state.refresh()
         result = None
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
@@ -116,6 +117,7 @@ class Statements:
 
     def run_sql(self, text: str, timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
+        self._state.refresh()
         try:
             with stopping(timeout, self._cancelled):
                 return self.sql(text, timeout)
