@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from lark import Tree
@@ -12,7 +13,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
-from graphdb.grammar.compose import as_projected, called, check_ends, composed, unwound
+from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, matched, unwound, with_columns
 from graphdb.grammar.machine import Machine
 from graphdb.grammar.machine import Place as Meta
 
@@ -33,10 +34,19 @@ def build(machine: Machine, text: str, start: int, end: int) -> s.Statement:
     statement: s.Statement = machine.parse(text, start, end, builder, DEEPEST_TREE)
     if builder.too_large:
         raise builder.error(TOO_LARGE, min(builder.too_large))
-    query = statement.query if isinstance(statement, (s.Explain, s.CreateTable)) else statement
-    if isinstance(query, (s.Query, s.Composite)):
-        check_ends(query, builder)
+    if isinstance(statement, (s.Query, s.Composite)):
+        return _whole(statement, builder)
+    if isinstance(statement, (s.Explain, s.CreateTable)):
+        return replace(statement, query=_whole(statement.query, builder))
     return statement
+
+
+def _whole(query: s.Query | s.Composite, builder: _Builder) -> s.Query | s.Composite:
+    """Return a query that is a statement, checked as such."""
+    if isinstance(query, s.Composite) and builder.calls:
+        query = with_columns(query, builder)
+    check_ends(query, builder)
+    return query
 
 
 def refuse_depth(tree: Tree[Any], text: str) -> None:
@@ -137,6 +147,8 @@ class _Builder(Patterns, Expressions):
         return composed(children[::2], children[1::2], self, span_of(meta))
 
     def linear(self, meta: Meta, children: list[Any]) -> tuple[s.ClauseNode, ...]:
+        if self.calls:  # with its condition, a call is two clauses
+            children = [clause for child in children for clause in (child if isinstance(child, tuple) else (child,))]
         return unwound(children)
 
     def call_clause(self, meta: Meta, children: list[Any]) -> s.CallClause:
@@ -150,6 +162,33 @@ class _Builder(Patterns, Expressions):
         named = tuple(variable for variable in children if variable is not None)
         return named or "*" in self.text[meta.start_pos : meta.end_pos]
 
+    def procedure_call(self, meta: Meta, children: list[Any]) -> tuple[s.ClauseNode, ...]:
+        optional, name, arguments, yielded = children
+        self.calls = True
+        items, where = yielded or (None, None)
+        star = yielded is not None and items is None
+        clause = s.ProcedureClause(name[0], arguments, items, star, span_of(meta), name[1])
+        return invoked(clause, where, optional is not None, self)
+
+    def procedure_name(self, meta: Meta, children: list[Any]) -> tuple[str, s.Span]:
+        return ".".join(word.text for word in children), span_of(meta)
+
+    def given_arguments(self, meta: Meta, children: list[Any]) -> tuple[s.Expression, ...]:
+        return children[0] or ()
+
+    def yielded(self, meta: Meta, children: list[Any]) -> tuple[tuple[s.YieldItem, ...], s.Expression | None]:
+        *items, where = children
+        return tuple(items), where
+
+    def yielded_all(self, meta: Meta, children: list[Any]) -> tuple[None, None]:
+        return None, None
+
+    def yield_item(self, meta: Meta, children: list[Any]) -> s.YieldItem:
+        column, alias = children
+        self._refuse_value(alias or column)
+        name = alias or column
+        return s.YieldItem(column.text, s.Variable(name.text, name.span), span_of(meta))
+
     def foreach(self, meta: Meta, children: list[Any]) -> s.ForeachClause:
         variable, source, *updates = children
         return s.ForeachClause(variable, source, tuple(updates), span_of(meta))
@@ -159,11 +198,11 @@ class _Builder(Patterns, Expressions):
 
     def match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span_of(meta))
+        return matched(patterns, mode, where, span_of(meta))
 
     def optional_match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span_of(meta), True)
+        return matched(patterns, mode, where, span_of(meta), optional=True)
 
     def with_clause(self, meta: Meta, children: list[Any]) -> s.WithClause:
         *items, where = children

@@ -36,6 +36,8 @@ class Base:
         """Where paths begin before which ALL stands, which says nothing."""
         self.given = False
         """Whether a parameter stands for all properties somewhere."""
+        self.calls = False
+        """Whether a procedure is called somewhere."""
 
     def error(self, message: str, position: int, hint: str | None = None) -> ParseError:
         """Return an error at an offset."""

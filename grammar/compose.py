@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from graphdb.errors import ParseError
@@ -180,6 +181,66 @@ def called(
     return s.CallClause(whole, first, optional, span)
 
 
+def invoked(
+    clause: s.ProcedureClause, where: s.Expression | None, optional: bool, blame: Blame
+) -> tuple[s.ClauseNode, ...]:
+    """Return the clauses that the call of a procedure is.
+
+    A condition on what it yields is that of a ``WITH *``; OPTIONAL is that of a subquery, whose rows are the call's.
+
+    Raises
+    ------
+    ParseError
+        OPTIONAL stands without YIELD.
+    """
+    span = clause.span
+    clauses: list[s.ClauseNode] = [clause]
+    if where is not None:
+        clauses.append(s.WithClause(s.ReturnClause((), True, span=span), where, span))
+    if not optional:
+        return tuple(clauses)
+    if clause.yields is None:
+        raise blame.error("OPTIONAL CALL needs YIELD", span.start, "name what the call yields: YIELD column, …")
+    returns = s.ReturnClause(tuple(map(_yielded, clause.yields)), span=span)
+    return (s.CallClause(s.Composite(((*clauses, returns),), span=span), None, True, span),)
+
+
+def _yielded(item: s.YieldItem) -> s.ReturnItem:
+    return s.ReturnItem(item.variable, item.variable.name, item.variable.name, item.span)
+
+
+def with_columns(query: s.Composite, blame: Blame) -> s.Composite:
+    """Return a statement in which procedures are called: one that is a call alone returns what that yields.
+
+    Raises
+    ------
+    ParseError
+        Another call leaves arguments or columns to the procedure.
+    """
+    alone = _only_call(query)
+    for part in walk(query):
+        if not isinstance(part, s.ProcedureClause) or part is alone:
+            continue
+        if part.arguments is None:
+            hint = f"write CALL {part.name}(…)"
+            raise blame.error("a call among other clauses needs brackets with its arguments", part.span.start, hint)
+        if part.star:
+            hint = "write YIELD column, …"
+            raise blame.error("a call among other clauses names what it yields", part.span.start, hint)
+    if alone is None or alone.yields is None:
+        return query
+    returns = s.ReturnClause(tuple(map(_yielded, alone.yields)), span=alone.span)
+    return replace(query, parts=((*query.parts[0], returns),))
+
+
+def _only_call(query: s.Composite) -> s.ProcedureClause | None:
+    """Return the call that is all there is to a query, but for its own condition and OPTIONAL."""
+    first, *rest = query.parts[0]
+    if len(query.parts) > 1 or any(clause.span != first.span for clause in rest):
+        return None
+    return query.called
+
+
 def _begins_with(part: Sequence[s.ClauseNode]) -> tuple[s.Variable, ...]:
     """Return the names that the query of a CALL takes from outside by beginning ``WITH name, …``."""
     first = part[0]
@@ -189,12 +250,33 @@ def _begins_with(part: Sequence[s.ClauseNode]) -> tuple[s.Variable, ...]:
 
 
 def check_ends(query: s.Query | s.Composite, blame: Blame) -> None:
-    """Check that a whole query ends with RETURN, or with writing where there is no UNION."""
+    """Check that a whole query ends with RETURN or, where there is no UNION, with writing or a call without YIELD."""
     if isinstance(query, s.Query):
         return
     for part in query.parts:
-        if not isinstance(part[-1], s.ReturnClause) and (len(query.parts) > 1 or not isinstance(part[-1], _WRITING)):
+        if isinstance(part[-1], s.ReturnClause):
+            continue
+        calls = isinstance(part[-1], s.ProcedureClause) and part[-1].yields is None
+        if len(query.parts) > 1 or not (calls or isinstance(part[-1], _WRITING)):
             raise blame.error("the query ends too early: expected RETURN", part[-1].span.end)
+
+
+_IMPLIED = (s.PathMode.WALK, s.PathMode.TRAIL)
+"""Path modes that ask no more than any match mode under which edges differ."""
+
+
+def matched(
+    patterns: tuple[s.PathPattern, ...],
+    mode: s.MatchMode | None,
+    where: s.Expression | None,
+    span: s.Span,
+    *,
+    optional: bool = False,
+) -> s.MatchClause:
+    """Return a MATCH clause; a mode that is written holds for its walks, too, where the default lets them go free."""
+    if mode is not None and mode is not s.MatchMode.REPEATABLE_ELEMENTS:
+        patterns = tuple(replace(path, mode=None) if path.mode in _IMPLIED else path for path in patterns)
+    return s.MatchClause(patterns, mode or s.MatchMode.DIFFERENT_EDGES, where, span, optional)
 
 
 def path_of(

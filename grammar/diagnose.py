@@ -17,7 +17,6 @@ from graphdb.grammar.spelling import KEYWORDS, RESERVED
 
 _CLAUSES = {
     "INSERT": "INSERT is",
-    "YIELD": "YIELD is",
     "MINE": "MINE is",
     "FILTER": "FILTER is",
     "LET": "LET is",
@@ -166,8 +165,6 @@ def _clause(place: _Place) -> tuple[str, int] | None:
         return _CREATED["CONTINUOUS"], index - 1
     if place.at(-1) == "LOAD" and value == "CSV":
         return "LOAD CSV is", index - 1
-    if place.at(-1) == "CALL" and place.is_word():
-        return "CALL of a procedure is", index - 1
     if value in _CLAUSES:
         return _CLAUSES[value], index
     return None

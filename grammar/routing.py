@@ -7,6 +7,7 @@ a pattern's string only.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -236,13 +237,21 @@ def _names_subquery(words: list[str]) -> bool:
 
 
 def _calls_procedure(words: list[str]) -> bool:
-    """The ``CALL`` of openCypher: of a subquery, of ``db.…``, without arguments, or with something after them."""
+    """The ``CALL`` of openCypher: of a subquery, of a name with a namespace, without arguments, or with more after it.
+
+    DuckDB's functions may have a namespace, too: where nobody has registered such a name it is asked, and named
+    arguments are its alone.
+    """
     at = 1
     while words[at + 1] == ".":
         at += 2
-    if words[1] in ("{", "(", "DB", "DBMS", "APOC") or words[at + 1] != "(":
+    if words[1] in ("{", "(") or words[at + 1] != "(":
         return True
-    return words[_after_brackets(words, at + 1) :][:1] not in ([""], [])
+    after = _after_brackets(words, at + 1)
+    if words[after:][:1] not in ([""], []):
+        return True
+    pairs = itertools.pairwise(words[at + 1 : after])
+    return at > 1 and not any(pair in ((":", "="), ("=", ">")) for pair in pairs)
 
 
 def _after_brackets(words: list[str], at: int) -> int:

@@ -27,6 +27,7 @@ from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
+from graphdb.procedures.registry import Procedures
 from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.stopping import checked
@@ -83,6 +84,8 @@ class Snapshot:
     """How far the numbers in names of blank nodes are ahead of their ids."""
     degrees: Degrees | None = None
     """What is held of them for writing."""
+    procedures: Procedures = field(default_factory=Procedures)
+    """What CALL knows."""
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
@@ -377,11 +380,12 @@ def take_snapshot(
     *,
     subclasses: bool = False,
     degrees: Degrees | None = None,
+    procedures: Procedures | None = None,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
     ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  Writing gets
-    ``degrees``.
+    ``degrees``, and statements call ``procedures``.
     """
     with connection.guard() as raw:
         names = None if former is None or subclasses else _followed(raw, *former)
@@ -423,6 +427,7 @@ def take_snapshot(
         Edges(connection, graph, store, described, parallel),
         ahead,
         degrees,
+        procedures or Procedures(),
         ids=known,
     )
 

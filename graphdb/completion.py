@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[^\W\d]\w*$|(?<=[:.])$|\.\w*$")
 _OPENING = re.compile(r"[(\[{)\]}]")
 _TABLE_FOLLOWS = re.compile(r"\b(?:FROM|JOIN|INTO|TABLE|DESCRIBE|UPDATE)\s+\w*$", re.IGNORECASE)
+_CALL_FOLLOWS = re.compile(r"\bCALL\s+([\w.]*)$", re.IGNORECASE)
 _KEY_FOLLOWS = re.compile(r"[^\W\d]\w*\.\w*$")
 
 
@@ -34,6 +35,7 @@ class Names:
     edge_labels: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+    procedures: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, database: Database) -> Names:
@@ -43,6 +45,7 @@ class Names:
             tuple(short_names(label.iri for label in database.edge_labels()).values()),
             tuple(database.prefixes()),
             tuple(database.tables()),
+            tuple(signature.partition("(")[0] for signature in database.procedures()),
         )
 
 
@@ -60,6 +63,12 @@ class PatternCompleter(Completer):
         before = document.text_before_cursor
         if before.startswith("."):
             yield from self._dot_command(before, complete_event)
+            return
+        called = _CALL_FOLLOWS.search(before)
+        if called is not None:
+            for name in self.names.procedures:
+                if name.lower().startswith(called[1].lower()) and name != called[1]:
+                    yield Completion(name, -len(called[1]), display_meta="procedure")
             return
         found = _WORD.search(before)
         word = found.group().lstrip(".") if found else ""

@@ -21,7 +21,7 @@ What is not a pattern query is DuckDB's SQL, on the same connection and the same
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -163,12 +163,12 @@ class Database:
             With the place in the text, and what would be right.
         """
         try:  # no context manager: small counts would take longer
-            with self._state.hold():
+            with self._state.hold(timeout):
                 return self._statements().run(text, {**(parameters or {}), **named}, timeout)
         except GraphDBError:
             raise
         except Exception as error:
-            told = self._state.diagnosis(error)
+            told = self._state.diagnosis(error, text)
             if told is error:
                 raise
             raise told from error
@@ -178,8 +178,8 @@ class Database:
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.diagnosed(), self._state.hold():
-            return self._statements().sql(text, timeout)
+        with self._state.diagnosed(), self._state.hold(timeout):
+            return self._statements().run_sql(text, timeout)
 
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
         """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
@@ -306,7 +306,6 @@ class Database:
             state.at_home(),
             state.connection.guard(timeout) as raw,
         ):
-            state.cancelled.clear()
             state.require_files()
             state.catalog()
             prefixes = self.prefixes()
@@ -330,7 +329,6 @@ class Database:
             state.at_home(),
             state.connection.guard(timeout) as raw,
         ):
-            state.cancelled.clear()
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
@@ -348,8 +346,70 @@ class Database:
         """Whether statements are kept from files and the network: see :func:`connect`."""
         return self._state.untrusted
 
+    def register_procedure(
+        self,
+        name: str,
+        function: Callable[..., object],
+        parameters: Mapping[str, object] | None = None,
+        columns: Mapping[str, object] | None = None,
+        *,
+        description: str | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Let statements call a Python function: ``CALL name(arguments) YIELD column``.
+
+        Parameters
+        ----------
+        name
+            Its name, with a namespace (``"my.proc"``), or its whole signature: ``"my.proc(in :: INTEGER?) :: (out ::
+            STRING?)"``.
+        function
+            What is called, with the arguments by their places, once for all rows with the same ones.  It returns rows:
+            tuples, or dictionaries by the names of columns, in a list or from a generator; of a single column its
+            values as they are; an Arrow table or a frame that has the columns; or None for no rows.
+        parameters, columns
+            Names and types, where ``name`` does not say them: as text, such as ``"INTEGER?"`` (``?`` admits null) and
+            ``"LIST OF STRING"``, or Python's, such as ``int | None`` and ``list[str]``.  Without parameters those of
+            the function are taken, with their annotations; without columns the procedure yields nothing.  Parameters
+            with defaults may be left out.
+        description
+            What ``CALL dbms.procedures()`` says of it; by default the first line of the function's docstring.
+        replace
+            Whether it may take the place of a procedure of the same name.
+
+        Raises
+        ------
+        GraphDBError
+            The signature is none, or the name is taken.
+        """
+        from graphdb.procedures.registry import Procedure
+        from graphdb.procedures.signature import signature_of
+
+        if description is None:
+            description = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+        procedure = Procedure(signature_of(name, function, parameters, columns), function, description)
+        with self._state.hold():
+            self._state.procedures.add(procedure, replace)
+            self._state.prepared.clear()
+
+    def unregister_procedure(self, name: str) -> None:
+        """Forget a procedure that was registered.
+
+        Raises
+        ------
+        GraphDBError
+            None was.
+        """
+        with self._state.hold():
+            self._state.procedures.remove(name)
+            self._state.prepared.clear()
+
+    def procedures(self) -> list[str]:
+        """Return the signatures of the procedures that statements can call."""
+        return [str(procedure.signature) for procedure in self._state.procedures]
+
     def interrupt(self) -> None:
-        """Stop what another thread runs on this database; there it ends with an error."""
+        """Stop what another thread runs on this database: it ends there with a `QueryInterrupted`."""
         self._state.interrupt()
 
     # --- what the database holds
@@ -382,7 +442,10 @@ class Database:
         return [name for (name,) in rows]
 
     def close(self) -> None:
-        """Close the database; what was taken out of results stays usable, the rest of them does not."""
+        """Close the database; what was taken out of results stays usable, the rest of them does not.
+
+        What another thread runs is stopped first, and a transaction that is open is rolled back.
+        """
         self._state.close()
 
     def __enter__(self) -> Database:

@@ -7,7 +7,6 @@ there.  No step goes from row to row in Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Node
+from graphdb.lazy import lazy
 from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, Walks, distinct, relationships
 from graphdb.storage import timetz
@@ -148,12 +148,12 @@ class _Terms:
         find = known.nodes if any(whole for _, whole in parts) else known.terms
         self._find = find(self.ids) if len(self.ids) else list  # numbers are there when the database is closed, too
 
-    @cached_property
+    @lazy
     def all(self) -> list[Any]:
         """The terms, and None after them."""
         return [*self._find(), None]
 
-    @cached_property
+    @lazy
     def ends(self) -> list[Any]:
         """The terms as ends of edges: vertices by their IRIs."""
         resources = int(np.searchsorted(self.ids, LITERAL_BASE)) if isinstance(self.all[0], Node) else 0

@@ -17,7 +17,6 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.properties import PropertyColumn
 from graphdb.storage.arrow import numbers, table_of
-from graphdb.storage.catalog import in_transaction
 from graphdb.storage.edges import EdgeTable
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.terms import Kind
@@ -134,7 +133,7 @@ class Edges:
         if found is None:
             rows = self.column(key).relation
             with self._connection.guard() as raw:
-                if in_transaction(raw):  # its ROLLBACK would take a table away
+                if self._connection.transactions.inside:  # its ROLLBACK would take a table away
                     return rows
                 found = self._connection.temporary()
                 raw.execute(f"CREATE TEMP TABLE {found} AS FROM {rows}")
@@ -143,9 +142,7 @@ class Edges:
 
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
-        with self._connection.guard() as raw:
-            for table in self._made.values():
-                raw.execute(f"DROP TABLE IF EXISTS {table}")
+        self._connection.discard(self._made.values())
         self._made.clear()
 
     def plain(self, key: int) -> bool:

@@ -65,6 +65,13 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     return calls
 
 
+def first_word(sql: str) -> str:
+    """Return the first word of a SQL statement in capitals, whatever comments stand before it."""
+    starts = _starts(sql)
+    found = re.match(rb"\w+", sql.encode()[starts[0] :]) if starts else None
+    return found[0].decode().upper() if found else ""
+
+
 def _starts(sql: str) -> list[int]:
     """Return the byte offsets of a statement's tokens."""
     import duckdb

@@ -137,6 +137,10 @@ class QueryTimeout(ExecutionError):
     """The statement ran longer than its ``timeout``; the database is unchanged."""
 
 
+class QueryInterrupted(ExecutionError):
+    """The statement was stopped by :meth:`~graphdb.Database.interrupt`; the database is unchanged."""
+
+
 class MemoryLimitError(ExecutionError):
     """The statement needs more memory than the database's ``memory_limit`` allows."""
 

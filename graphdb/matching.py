@@ -32,6 +32,7 @@ from graphdb.progress import Progress
 from graphdb.relation import BINDINGS, bindings_of
 from graphdb.returns import wanted
 from graphdb.shape import Shaper
+from graphdb.stopping import stopping
 from graphdb.storage.arrow import numbers, table_of
 from graphdb.storage.sets import both
 from graphdb.typed import Typed
@@ -95,11 +96,12 @@ class MatchRun:
         """What the match reported, once it ran."""
 
     def __enter__(self) -> Self:
-        self._snapshot.connection.deadline = self._deadline
+        self._limits = stopping(self._left(), self._cancelled)
+        self._limits.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._snapshot.connection.deadline = None
+        self._limits.__exit__()
         if self._lazy_stack is not None:
             self._lazy_stack.close()
 

@@ -23,6 +23,9 @@ Progress = Callable[[float, float, int, str], None]
 """Called with what is done, what there is in all (bytes of files in a load, a share of 1 in a query; 0 where nobody
 knows), the triples read so far, and what is being done."""
 
+CALLERS_OWN = "__graphdb_callers_own__"
+"""The attribute of errors that a function of the caller's raised."""
+
 PATIENCE = 0.5
 """Seconds after which a bar appears: what is done by then needs none."""
 
@@ -33,8 +36,21 @@ _STROKE = 0.2
 def watching(progress: Progress | bool | None) -> AbstractContextManager[Progress | None]:
     """Whom to tell while a statement runs: the given function; with True a bar; else nobody."""
     if callable(progress):
-        return nullcontext(progress)
+        return nullcontext(_marking(progress))
     return bar() if progress else nullcontext(None)
+
+
+def _marking(progress: Progress) -> Progress:
+    """Return a caller's function whose errors say that they are the caller's: they leave the package as they are."""
+
+    def tell(done: float, total: float, triples: int, phase: str) -> None:
+        try:
+            progress(done, total, triples, phase)
+        except Exception as error:
+            setattr(error, CALLERS_OWN, True)
+            raise
+
+    return tell
 
 
 @contextmanager

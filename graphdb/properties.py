@@ -14,7 +14,7 @@ import numpy as np
 
 from graphdb.connection import Connection
 from graphdb.storage.arrow import values
-from graphdb.storage.catalog import EdgeLabel, in_transaction
+from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.changes import Changes
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.values import EXACT_ONLY, VALUE, ZONED, Type, list_of, literal_sql, type_of_kinds
@@ -72,7 +72,7 @@ class Properties:
             return found
         subquery, type, many = self._relation(label), self._type(label), label.max_values > 1
         with self._connection.guard() as raw:
-            if in_transaction(raw):  # its ROLLBACK would take the table away
+            if self._connection.transactions.inside:  # its ROLLBACK would take the table away
                 return PropertyColumn(f"({subquery})", type, many)
             table = self._connection.temporary()
             raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
@@ -135,9 +135,7 @@ class Properties:
 
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
-        with self._connection.guard() as raw:
-            for column in self._columns.values():
-                raw.execute(f"DROP TABLE IF EXISTS {column.relation}")
+        self._connection.discard(column.relation for column in self._columns.values())
         self._columns.clear()
         self._behind.clear()
         self._arrays.clear()

@@ -33,7 +33,7 @@ from graphdb.project import FEW, project
 from graphdb.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.joins import Setting
 from graphdb.relational.lower import Lowering
-from graphdb.relational.program import Given, Program, Rows, Searched, Step
+from graphdb.relational.program import Called, Given, Program, Rows, Searched, Step
 from graphdb.result import Counted
 from graphdb.returns import expand_star, wanted, window_of
 from graphdb.shape import Shaped, Shaper
@@ -154,6 +154,10 @@ class QueryRun(MatchRun):
                     if isinstance(step, Searched):
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
+                    if isinstance(step, Called):
+                        raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0", dict(step.parameters)).fetchall()
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.table([], [])))
+                        continue
                     empty = self._empty(step.needs, step.bound)
                     if step.numbered:
                         empty = empty.append_column("rowid", empty.column(0))
@@ -236,6 +240,9 @@ class QueryRun(MatchRun):
                 if isinstance(step, Rows):
                     stack.enter_context(self._kept(step))
                     continue
+                if isinstance(step, Called):
+                    stack.enter_context(self._yielded(step))
+                    continue
                 if isinstance(step, Searched):
                     stack.enter_context(self._paths_found(step))
                     self.controls.append((step, None, self.control))
@@ -262,6 +269,18 @@ class QueryRun(MatchRun):
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
             stack.enter_context(self._snapshot.connection.view(view, table))
+
+    @contextmanager
+    def _yielded(self, step: Called) -> Iterator[None]:
+        """Call a procedure for each group of rows, and show what it yields to SQL."""
+        snapshot, check = self._snapshot, self.new_control().check
+        groups = snapshot.connection.arrow(step.groups, step.parameters)
+        numbered = groups.column("g").to_pylist()
+        columns = [groups.column(f"c{i}").to_pylist() for i in range(len(step.call.arguments))]
+        given = zip(*columns, strict=True) if columns else iter([()] * len(numbered))
+        answers = [snapshot.procedures.answer(step.call, arguments, snapshot, check) for arguments in given]
+        with snapshot.connection.view(step.view, step.table(numbered, answers)):
+            yield
 
     @contextmanager
     def _kept(self, rows: Rows) -> Iterator[None]:

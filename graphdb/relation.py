@@ -31,6 +31,9 @@ GROUP = "#group"
 MATCHES = "#matches"
 """How many matches a row stands for, while rows are put together."""
 
+ARGUMENT = "#argument"
+"""What an argument of a procedure is called among the columns of the rows, with its number."""
+
 VALUE = "#value"
 """What a subquery gathers of each of its matches."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.choices import settled
 from graphdb.paths.base import PreparedPaths
 from graphdb.plan.explain import explain_text
-from graphdb.relational.program import Rows, Searched
+from graphdb.relational.program import Called, Rows, Searched
 from graphdb.storage.arrow import strings
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ class Explanation:
         for step in program.steps:
             if isinstance(step, Rows):
                 lines.append(f"rows {step.table}: {step.sql}")
+                continue
+            if isinstance(step, Called):
+                each = " for each of its arguments" if step.call.arguments else " once"
+                lines.append(f"call {step.view}: {step.call.procedure.signature}{each}: {step.groups}")
                 continue
             if isinstance(step, Searched):
                 lines += [

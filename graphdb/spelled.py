@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress, count, pairwise, repeat, starmap
 from operator import sub
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.elements import Path, Relationship, fill, filled, without_collection
+from graphdb.lazy import lazy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,12 +47,17 @@ class Walks:
         return self.starts.nbytes + self.vertices.nbytes + self.codes.nbytes
 
     def array(self) -> pa.StructArray:
-        """Return the column in Arrow: a struct of two lists."""
+        """Return the column in Arrow: a struct of two lists.
+
+        SQL compares paths by them, so that a self-loop has one direction here, whichever way it was passed.
+        """
         import pyarrow as pa
 
         first = self.starts - np.arange(len(self.starts))
         vertices = pa.ListArray.from_arrays(pa.array(self.starts.astype(np.int32)), pa.array(self.vertices))
-        codes = pa.ListArray.from_arrays(pa.array(first.astype(np.int32)), pa.array(self.codes))
+        loops = np.delete(self.vertices, self.starts[1:] - 1) == np.delete(self.vertices, self.starts[:-1])
+        codes = self.codes & ~loops.astype(np.int64) if loops.any() else self.codes
+        codes = pa.ListArray.from_arrays(pa.array(first.astype(np.int32)), pa.array(codes))
         return pa.StructArray.from_arrays([vertices, codes], ["vertices", "codes"])
 
 
@@ -142,7 +147,7 @@ class Spelled:
         rest, end = np.divmod(self._keys[0], count)
         return *np.divmod(rest, count), end
 
-    @cached_property
+    @lazy
     def _keys(self) -> tuple[Ints, Ints]:
         """A number for each different edge, and which of them each edge of the paths is."""
         left, right = self._at[:-1], self._at[1:]

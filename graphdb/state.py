@@ -5,22 +5,20 @@ What results read of it is in :mod:`graphdb.versions`.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from graphdb.authorizer import authorize_path
 from graphdb.config import Budget
 from graphdb.connection import Connection, quoted
-from graphdb.errors import AccessError, ExecutionError, GraphDBError, StorageError
+from graphdb.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
+from graphdb.foreign import own_error
 from graphdb.kept import Kept
+from graphdb.procedures.catalog import standard
 from graphdb.progress import Progress, watching
-from graphdb.stopping import stopping
-from graphdb.storage.catalog import in_transaction, transaction
-from graphdb.versions import Version, Versions
+from graphdb.versions import LARGE, Version, Versions
 
 if TYPE_CHECKING:
     from graphdb.candidates import Snapshot
@@ -31,10 +29,8 @@ if TYPE_CHECKING:
     from graphdb.storage.loaders.load import LoadReport, Options
     from graphdb.storage.vacuum import Reclaimed
     from graphdb.storage.verify import Macros
+    from graphdb.transactions import Atomic
 
-_OPEN: WeakSet[State] = WeakSet()
-"""All open databases of this process: two may have the same file."""
-_OPEN_LOCK = threading.Lock()
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
@@ -73,13 +69,18 @@ class State:
         self.read_only = read_only
         self.subclasses = subclasses
         self.untrusted = untrusted
-        self.cancelled = threading.Event()
-        """Set to stop the statement that runs."""
         self.progress: Progress | bool | None = None
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
+        self.cancelled = self.connection.cancelled
+        """Set to stop the statement that runs."""
+        self.transactions = self.connection.transactions
+        self.transactions.on_rollback = self.rolled_back
+        self.transactions.on_end = self._transaction_ended
+        self.procedures = standard()
+        """What CALL knows."""
         self.prepared: Kept[Any] = Kept(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
@@ -90,15 +91,17 @@ class State:
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
-        self._stale = False
+        self._version = self.connection.file.version
+        """The version of the file that memory holds; see :class:`graphdb.open_files.OpenFile`."""
+        self._wrote = False
+        """Whether the user's transaction has changed the graph."""
+        self.connection.file.members.add(self)
         self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
         self._verified = False
         """Whether the tables of the graph were found to be ours."""
         self._macros: Macros | None = None
         if path != ":memory:":
             self._verify()
-        with _OPEN_LOCK:
-            _OPEN.add(self)
 
     def _verify(self) -> None:
         """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.verify`."""
@@ -112,28 +115,107 @@ class State:
             self.connection.close()
             raise
 
-    def hold(self) -> threading.RLock:
-        """Return the lock to hold while a statement runs; raise if the database is closed."""
-        self.connection.check_open()
-        if self._stale:
-            with self.connection.lock:
-                self.forget()
-        return self.connection.lock
+    def hold(self, timeout: float | None = None) -> threading.RLock:
+        """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
+
+        Raises
+        ------
+        StorageError
+            The database is closed.
+        QueryTimeout
+            Others held the lock for ``timeout`` seconds.
+        """
+        connection = self.connection
+        lock = connection.lock
+        connection.check_open()
+        if lock._is_owned():  # type: ignore[attr-defined]  # part of a statement
+            if self.procedures.caller is not None:
+                raise ExecutionError(
+                    "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
+                )
+            return lock
+        if timeout is not None:
+            if not lock.acquire(timeout=max(timeout, 0.0)):
+                raise QueryTimeout(f"the statement waited longer than its timeout of {timeout:g} s for another one")
+            lock.release()
+        if connection.unsettled:
+            with lock:
+                if connection.unsettled:
+                    connection.settle()
+        return lock
+
+    def refresh(self) -> None:
+        """Forget what memory holds if another connection has changed the graph; called where the lock is held."""
+        if self._version != self.connection.file.version and not self.transactions.by_user:
+            self.forget()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what another thread runs is stopped first."""
         if not self.connection.closed:
-            self.forget()
             if self._macros is not None:
                 self._macros.close()
             self.versions.close()
             self.connection.close()
+            self.connection.file.leave(self)
+            self.connection.file.members.discard(self)
+            self._lazy_snapshot = self._lazy_degrees = self._former = None
+            self.prepared.clear()
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
-        self.cancelled.set()
-        if not self.connection.closed:
-            self.connection.raw.interrupt()
+        self.connection.interrupt()
+
+    def writing(self) -> Atomic:
+        """Return a context manager for a statement that changes the graph: all of it is written, or nothing.
+
+        Memory is to be told of the changes within it (:meth:`changed`); it drops what it holds if they are rolled back.
+
+        Raises
+        ------
+        ExecutionError, StorageError
+            See :meth:`admit`.
+        """
+        self.admit()
+        return self.transactions.atomic()
+
+    def admit(self) -> None:
+        """Let a statement change the graph.
+
+        Raises
+        ------
+        ExecutionError
+            The user's transaction has failed.
+        StorageError
+            Another connection of this process to the same file is in the way.
+        """
+        transactions, file = self.transactions, self.connection.file
+        transactions.check()
+        if transactions.by_user and file.version != self._version:
+            raise StorageError(
+                "another connection of this process has changed the graph since this transaction began",
+                hint="ROLLBACK, and run it again",
+            )
+        file.enter(self, until_it_ends=transactions.by_user)
+        self.versions.before_write()
+
+    def about_to_change(self) -> None:
+        """See :class:`graphdb.open_files.Member`: what results here read of is about to change."""
+        if not self.connection.closed and not self.transactions.by_user:
+            self.versions.before_write()
+
+    def before_end(self) -> None:
+        """Let results of the user's transaction be read, if what it saw is not what comes after it."""
+        if self._version != self.connection.file.version and not self.transactions.failed:
+            self.versions.read_out()
+
+    def _transaction_ended(self) -> None:
+        """The user's transaction was committed or rolled back."""
+        file = self.connection.file
+        if self._wrote and not self.transactions.failed:
+            file.version += 1
+            self._version = file.version
+        self._wrote = False
+        file.leave(self)
 
     def load(
         self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
@@ -144,20 +226,12 @@ class State:
 
         if names_files(data):
             self.require_files()
+        self.refresh()
         held = Held(degrees=self.degrees())
-        with self.at_home(), self.connection.guard() as raw:
-            self.cancelled.clear()
-            self.versions.before_write()
-            try:
-                with stopping(timeout), watching(self.progress if progress is None else progress) as told:
-                    report = load(raw, self.catalog(), data, options, told, self.cancelled, held)
-            except GraphDBError:
-                raise  # nothing was kept, so nothing that was derived is stale
-            except BaseException:
-                self.changed()
-                raise
-            self.changed((report.changes,))
-        return report
+        watched = watching(self.progress if progress is None else progress)
+        with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
+            self.admit()
+            return load(raw, self.catalog(), data, options, told, held, self.changed)
 
     def vacuum(self, timeout: float | None = None) -> Reclaimed:
         """Reclaim the space of terms that nothing refers to, and compact the file; see :mod:`graphdb.storage.vacuum`.
@@ -176,27 +250,23 @@ class State:
 
         if self.read_only:
             raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
+        self.refresh()
         self.catalog()
         with self.at_home(), self.connection.guard(timeout) as raw:
-            if in_transaction(raw):
+            if self.transactions.inside:
                 raise ExecutionError(
                     "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
                 )
-            self.versions.read_out()
-            self.versions.before_write()
+            self.versions.read_out(LARGE)
             with compressing(raw) as long:
-                try:
-                    with transaction(raw):
-                        found = vacuum(raw, long)
-                except BaseException:
-                    self.rolled_back()
-                    raise
-                if found:
-                    self.changed()
+                with self.writing():
+                    found = vacuum(raw, long)
+                    if found:
+                        self.changed()
                 with suppress(duckdb.TransactionException):  # what somebody still reads comes back later
                     raw.execute("CHECKPOINT")
                     if is_sparse(raw):
-                        with transaction(raw):
+                        with self.transactions.atomic():
                             compact(raw)
                         raw.execute("CHECKPOINT")
         return found
@@ -222,10 +292,11 @@ class State:
         from graphdb.storage.verify import verify_tables
 
         if self._lazy_catalog is None:
+            self.transactions.check()
             with self.connection.guard() as raw:
                 if self._macros is not None:
                     self._macros.verify()
-                catalog = Catalog(raw)
+                catalog = Catalog(raw, self.transactions)
                 found = catalog.exists()
                 if found and not self._verified:  # SQL copied it here
                     verify_tables(raw, self.database)
@@ -255,7 +326,7 @@ class State:
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         with self.connection.guard() as raw:
-            catalog = Catalog(raw)
+            catalog = Catalog(raw, self.transactions)
             if not catalog.exists():
                 return None
             found = catalog.unfinished()
@@ -270,9 +341,11 @@ class State:
 
     def snapshot(self) -> Snapshot:
         """The state of names and data that statements see, until the next load."""
+        self.refresh()
         if self._lazy_snapshot is None:
             from graphdb.candidates import take_snapshot
 
+            self.transactions.check()
             self._lazy_snapshot = take_snapshot(
                 self.connection,
                 self.catalog(),
@@ -280,6 +353,7 @@ class State:
                 self._former,
                 subclasses=self.subclasses,
                 degrees=self.degrees(),
+                procedures=self.procedures,
             )
             self._former = None
         return self._lazy_snapshot
@@ -298,20 +372,29 @@ class State:
 
     @contextmanager
     def _visiting(self) -> Iterator[tuple[str, ...]]:
+        import duckdb
+
         ((database, schema, path),) = self.connection.rows(
             "SELECT system.main.current_database(), system.main.current_schema(),"
             " system.main.current_setting('search_path')"
         )
-        with self.connection.guard() as raw:
+        raw, leftovers = self.connection.raw, self.transactions.leftovers
+
+        def back() -> None:
+            if path:
+                raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
+            else:
+                raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+        leftovers.append(back)
+        with self.connection.guard():
             raw.execute(f"USE {quoted(self.database)}.main")
         try:
             yield (database, schema)
         finally:
-            with self.connection.guard() as raw:
-                if path:
-                    raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
-                else:
-                    raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+            with suppress(duckdb.TransactionException):  # an error has aborted the transaction
+                back()
+                leftovers.remove(back)
 
     def check_path(self) -> None:
         """Go back to where our tables are, if SQL went into their own schema; raise then."""
@@ -324,21 +407,24 @@ class State:
             raise
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
-        """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`."""
+        """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`.
+
+        It is called within the transaction, before its end: so what memory holds is never older than the file.
+        """
         self.forget(changes)
-        if self.path != ":memory:":
-            with _OPEN_LOCK:
-                others = [other for other in _OPEN if other is not self and not other.connection.closed]
-            for other in others:
-                if os.path.realpath(other.path) == os.path.realpath(self.path):
-                    other._stale = True
+        if self.transactions.by_user:
+            self._wrote = True
+        else:
+            self.connection.file.version += 1
+            self._version = self.connection.file.version
 
     def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived from names and data, because they changed.
 
         Where all changes are known (none is None), the next snapshot takes over what they leave as it is.
         """
-        self._stale = False
+        if not self.transactions.by_user:
+            self._version = self.connection.file.version
         if self._lazy_snapshot is not None:
             self._former = (self._lazy_snapshot, [])
         if self._lazy_degrees is not None:
@@ -347,6 +433,7 @@ class State:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:
                 self._former[0].properties.drop()
+                self._former[0].edges.drop()
                 self._former = None
         self._lazy_snapshot = None
         self.prepared.clear()
@@ -364,11 +451,14 @@ class State:
                 raise
             raise told from error
 
-    def diagnosis(self, error: Exception) -> Exception:
-        """Return what to raise for an error that is not one of ours: what is damaged, where the file is, or itself."""
+    def diagnosis(self, error: Exception, text: str | None = None) -> Exception:
+        """Return what to raise for an error of others: it as ours, what is damaged in the file, or itself."""
         from graphdb.storage.integrity import problem
         from graphdb.storage.verify import damaged
 
+        own = own_error(error, text)
+        if own is not None:
+            return own
         found = None
         with suppress(Exception), self.at_home(), self.connection.guard() as raw:
             found = problem(raw)
@@ -387,4 +477,5 @@ class State:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
         self._lazy_catalog = None
+        self._wrote = False
         self._verified = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -18,7 +18,7 @@ from graphdb.authorizer import authorize, authorize_name
 from graphdb.computed import running
 from graphdb.connection import quoted
 from graphdb.counts import given_counts, with_counts
-from graphdb.embed import caller_tables, cypher_calls, is_vacuum
+from graphdb.embed import caller_tables, cypher_calls, first_word, is_vacuum
 from graphdb.errors import (
     BindError,
     ExecutionError,
@@ -41,6 +41,7 @@ from graphdb.grammar.walk import walk
 from graphdb.paths.run import PathRun
 from graphdb.paths.selected import Selected
 from graphdb.presented import presented
+from graphdb.procedures.implied import parameters_of, spelled_out
 from graphdb.progress import Progress, watching
 from graphdb.query import Prepared, QueryRun
 from graphdb.relational.program import Program
@@ -92,13 +93,12 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text; the last one's result."""
-        if self._cancelled.is_set():
-            self._cancelled.clear()
+        self._state.refresh()
         result = None
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
             if arguments or "$" in text:
-                _check_arguments(text, arguments)
+                _check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
         run = self._told_of if self._state.progress else self._statement
         for statement in statements:
@@ -106,17 +106,20 @@ class Statements:
             try:
                 with stopping(timeout, self._cancelled):
                     result = run(statement, text, arguments, timeout)
-            except BaseException as error:
-                self._state.versions.after_failure()
-                if isinstance(error, QueryTimeout):
-                    raise QueryTimeout(
-                        f"the statement ran longer than its timeout of {timeout:g} s",
-                        hint="give it more time, or ask for less with LIMIT",
-                    ) from None
-                if isinstance(error, ExecutionError):
-                    raise placed(error, text) from None
-                raise
+            except QueryTimeout as error:
+                raise _late(error, timeout) from None
+            except ExecutionError as error:
+                raise placed(error, text) from error.__cause__
         return Result(self._state.version(), None) if result is None else result
+
+    def run_sql(self, text: str, timeout: float | None) -> Result:
+        """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
+        self._state.refresh()
+        try:
+            with stopping(timeout, self._cancelled):
+                return self.sql(text, timeout)
+        except QueryTimeout as error:
+            raise _late(error, timeout) from None
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -141,6 +144,19 @@ class Statements:
     ) -> Result:
         if isinstance(statement, ast.Sql):
             return self.sql(statement.text, timeout)
+        transactions = self._state.transactions
+        if not transactions.by_user:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        transactions.check()
+        try:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        except BaseException:
+            transactions.look()
+            raise
+
+    def _pattern_statement(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
         started = time.perf_counter()
         with self._state.at_home() as current:
             match statement:
@@ -163,9 +179,15 @@ class Statements:
                         except NotSupportedError:  # only its values showed it
                             return self._interpreted(statement, text, arguments, timeout)
                 case ast.Composite():
-                    return self._composite(statement, text, arguments, timeout)
+                    if (function := self._sql_function(statement, text)) is not None:
+                        return self.sql(function, timeout)
+                    with self._state.procedures.statement():
+                        query = spelled_out(statement, self._state.procedures, text, arguments)
+                        return self._composite(query, text, arguments, timeout)
                 case ast.CreateTable():
-                    message = self._create_table(statement, text, arguments, timeout, current)
+                    with self._calling(statement.query, text, arguments) as called:
+                        statement = replace(statement, query=called)
+                        message = self._create_table(statement, text, arguments, timeout, current)
                 case ast.Explain():
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
                     return Result(
@@ -175,10 +197,10 @@ class Statements:
                         verbatim=True,
                     )
                 case ast.Prefix():
-                    self._state.versions.before_write()
-                    with self._state.connection.guard():
+                    with self._state.connection.guard(), self._state.writing():
+                        self._state.transactions.touch()
                         self._state.catalog().set_prefix(statement.name, statement.iri)
-                    self._state.changed()
+                        self._state.changed()
                     message = f"prefix {statement.name}: is <{statement.iri}>"
                 case ast.Load():
                     report = self._load(statement)
@@ -190,6 +212,25 @@ class Statements:
                     if report.errors:
                         message += f"; skipped {report.errors:,} bad lines, see table load_errors"
             return Result(self._state.version(), None, elapsed=time.perf_counter() - started, message=message)
+
+    @contextmanager
+    def _calling(
+        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Iterator[ast.Query | ast.Composite]:
+        """Yield a query as it is to run: its calls of procedures have all that they need, and are made once."""
+        procedures = self._state.procedures
+        with procedures.statement():
+            yield spelled_out(query, procedures, text, arguments) if isinstance(query, ast.Composite) else query
+
+    def _sql_function(self, query: ast.Composite, text: str) -> str | None:
+        """Return the text of a call of what is no procedure, but a function of DuckDB's."""
+        call = query.called
+        if call is None or call.yields is not None or call.arguments is None or self._state.procedures.knows(call.name):
+            return None
+        name = call.name.rpartition(".")[2].lower()
+        sql = "SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = $name LIMIT 1"
+        known = self._state.connection.rows(sql, {"name": name})
+        return text[query.span.start : query.span.end] if known else None
 
     def _composite(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -444,6 +485,17 @@ class Statements:
         timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
+        with self._calling(query, text, arguments) as called:
+            return self._explain(called, profile, text, arguments, timeout)
+
+    def _explain(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+    ) -> Explanation:
         if isinstance(query, ast.Composite) and query.writes:
             try:
                 return Explanation(tuple(self._writing(query, text, arguments, timeout).explain(profile)))
@@ -499,9 +551,14 @@ class Statements:
         table: pa.Table | None = None
         message = None
         with ExitStack() as stack:
-            for statement in self._statements(text):
+            for statement, kind in self._statements(text):
                 authorize(statement, self._state.database)
                 self._state.versions.before_statement()
+                if kind == "TRANSACTION":
+                    self._transaction(statement)
+                    table = None
+                    continue
+                self._state.transactions.check()
                 if is_vacuum(statement):
                     message, table = str(self._state.vacuum(timeout)), None
                     continue
@@ -527,30 +584,69 @@ class Statements:
         statements = parse_script(text)
         if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
             raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
+        if any(isinstance(statement, ast.Composite) and statement.writes for statement in statements):
+            raise NotSupportedError(
+                "cypher in SQL only reads", text=text, position=0, hint="run the statement that writes by itself"
+            )
         return self.run(text, {}, timeout)
 
-    def _statements(self, text: str) -> list[str]:
+    def _statements(self, text: str) -> list[tuple[str, str]]:
+        """Return the statements of a text, and of which kind each is, by DuckDB's name."""
         with self._state.connection.guard(ours=False) as raw:
-            return [statement.query for statement in raw.extract_statements(text)]
+            return [(statement.query, _kind(statement)) for statement in raw.extract_statements(text)]
+
+    def _transaction(self, sql: str) -> None:
+        """Begin or end the user's transaction."""
+        connection, transactions = self._state.connection, self._state.transactions
+
+        def run() -> None:
+            with connection.guard(ours=False) as raw:
+                raw.execute(sql).fetchall()
+
+        word = first_word(sql)
+        if transactions.by_user:
+            self._state.before_end()
+        if word in ("BEGIN", "START"):
+            transactions.begin(run)
+        elif word in ("COMMIT", "END"):
+            transactions.commit(run)
+        else:
+            transactions.rollback(run)
 
     def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
                 table = _table_of(relation) if relation is not None else None
-        except BaseException:  # a transaction that did not end well may be no more
+        except BaseException:
             self._state.versions.after_failure()
-            self._state.forget()
+            self._state.transactions.look()
             raise
-        first = sql.split(None, 1)[0].rstrip(";").upper() if sql.strip() else ""
-        if first in ("ROLLBACK", "ABORT"):  # what was read or created within the transaction may be no more
-            self._state.rolled_back()
+        first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
             self._state.set_differently()
         if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
             self._state.check_path()
         return table
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    """Return DuckDB's name of a kind of statements; none for those that its Python client does not know."""
+    try:
+        return statement.type.name
+    except ValueError:
+        return ""
+
+
+def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:
+    """Return the error of a statement that ran out of time, with the time that it had."""
+    if timeout is None:
+        return error
+    return QueryTimeout(
+        f"the statement ran longer than its timeout of {timeout:g} s",
+        hint="give it more time, or ask for less with LIMIT",
+    )
 
 
 def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
@@ -603,8 +699,11 @@ def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
     return 0
 
 
-def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
-    """Refuse a value for a parameter that the text does not have: it is a mistake more often than not."""
+def _check_arguments(text: str, arguments: Mapping[str, object], implied: Callable[[], Collection[str]]) -> None:
+    """Refuse a value for a parameter that the text does not have: it is a mistake more often than not.
+
+    ``implied`` tells those that it has without naming them.
+    """
     used = _parameters(text)
     for name, parameter in used.items():
         if name not in arguments:
@@ -616,7 +715,7 @@ def _check_arguments(text: str, arguments: Mapping[str, object]) -> None:
                 hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {name}=…)",
             )
     for name in arguments:
-        if name not in used:
+        if name not in used and name not in implied():
             near = nearest(name, used)
             raise ParameterError(
                 f"the statement has no parameter ${name}", hint=f"did you mean ${near[0]}?" if near else None

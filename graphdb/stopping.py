@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from graphdb.errors import ExecutionError, QueryTimeout
+from graphdb.errors import QueryInterrupted, QueryTimeout
 
 Item = TypeVar("Item")
 
@@ -71,12 +71,12 @@ def check_stop() -> None:
     ------
     QueryTimeout
         Its time is over.
-    ExecutionError
+    QueryInterrupted
         It was cancelled.
     """
     limits = _LIMITS
     if limits.cancelled is not None and limits.cancelled.is_set():
-        raise ExecutionError("the statement was cancelled")
+        raise QueryInterrupted("the statement was interrupted")
     if limits.deadline is not None and time.monotonic() > limits.deadline:
         raise QueryTimeout(
             f"the statement ran longer than its timeout of {limits.timeout:g} s",
@@ -90,6 +90,16 @@ def checked(items: Iterable[Item], every: int = EVERY) -> Iterator[Item]:
         if i % every == 0:
             check_stop()
         yield item
+
+
+def deadline() -> float | None:
+    """Return when, by ``time.monotonic``, this thread's statement must stop; None where it has any time."""
+    return _LIMITS.deadline
+
+
+def no_limits() -> None:
+    """Forget the limits of an interrupted statement of this thread."""
+    _LIMITS.deadline, _LIMITS.timeout, _LIMITS.cancelled = None, 0.0, None
 
 
 def time_left() -> float | None:

@@ -9,14 +9,13 @@ caller's, and every statement joins the caller's transaction (or commits by itse
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import StorageError
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.storage.verify import verify_labels
+from graphdb.transactions import Transactions
 
 if TYPE_CHECKING:
     import duckdb
@@ -79,10 +78,11 @@ class VertexLabel:
 
 
 class Catalog:
-    """The catalog of the database behind ``connection``, which stays the caller's."""
+    """The catalog of the database behind ``connection``, which stays the caller's, as its ``transactions`` do."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, transactions: Transactions | None = None) -> None:
         self._connection = connection
+        self.transactions = Transactions(connection) if transactions is None else transactions
         self._lazy_engine: sqlalchemy.Engine | None = None
 
     # --- the file ---
@@ -108,11 +108,14 @@ class Catalog:
         from graphdb.storage.ddl import CREATE
 
         try:
-            with transaction(self._connection):
+            with self.transactions.atomic():
+                self.transactions.touch()
                 self._connection.execute(CREATE)
                 self._connection.execute("INSERT INTO _graphdb.meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
                 self.add_prefixes(PREFIXES)
                 self._connection.execute(_VIEW)
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error as error:
             raise StorageError(f"the tables of graphdb cannot be created: {error}") from error
 
@@ -133,7 +136,7 @@ class Catalog:
         found = self.schema_version
         if found >= SCHEMA_VERSION:
             return
-        with transaction(self._connection):
+        with self.transactions.atomic():
             migrations.migrate(self._connection, found, SCHEMA_VERSION)
             if found < migrations.COUNTED:
                 statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
@@ -261,36 +264,6 @@ class Catalog:
 def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
     """Whether a table, or what follows FROM, has a row."""
     return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
-
-
-def in_transaction(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Is a transaction open that more than one statement shares?
-
-    DuckDB does not say, and a second BEGIN would abort it; but outside of one, each statement has another number.
-    """
-    import duckdb
-
-    try:
-        [first], [second] = (connection.execute("SELECT txid_current()").fetchall() for _ in range(2))
-    except duckdb.TransactionException:  # it is open, and an error has aborted it
-        return True
-    return bool(first == second)
-
-
-@contextmanager
-def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Make what is done inside one transaction, or part of the one that is open: that one its owner ends."""
-    own = not in_transaction(connection)
-    if own:
-        connection.begin()
-    try:
-        yield
-    except BaseException:
-        if own:
-            connection.rollback()
-        raise
-    if own:
-        connection.commit()
 
 
 def _share(connection: duckdb.DuckDBPyConnection) -> sqlalchemy.Engine:

@@ -11,6 +11,8 @@ Numba is imported when a kernel is first compiled, or its machine code read from
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import update_wrapper
@@ -25,6 +27,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _making = threading.RLock()
+
+
+def _begin_anew() -> None:
+    """Free, in a forked process, the locks that a thread of its parent's may have held: Numba's compiler has one."""
+    global _making
+    _making = threading.RLock()
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    if compiler is not None:
+        compiler.global_compiler_lock._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class _Kernel:

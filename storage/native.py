@@ -49,6 +49,15 @@ Key = tuple[object, ...]
 _lock = threading.RLock()
 
 
+def _begin_anew() -> None:
+    """Free, in a forked process, the lock that a thread of its parent's may have held."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
 def key_of(arguments: Sequence[Any]) -> Key | None:
     """Return the types of arguments, None where one is neither a number of 64 bits nor an array in C order."""
     key: list[object] = []

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from graphdb.errors import StorageError
 
 SPILLED, EXPORTED = "graphdb-", ".graphdb-"
 """What the names of directories begin with: of what does not fit into memory, and of exports that are not whole yet."""
@@ -39,6 +41,33 @@ def scratch(prefix: str, folder: str | os.PathLike[str] | None) -> Iterator[Path
     finally:
         shutil.rmtree(made, ignore_errors=True)
         os.close(held)
+
+
+@contextmanager
+def spill_folder(folder: str | None) -> Iterator[Path]:
+    """Yield a new directory for what does not fit into memory, in ``folder``, which is made; it is gone afterwards.
+
+    Raises
+    ------
+    StorageError
+        It cannot be made.
+    """
+    with ExitStack() as stack:
+        try:
+            if folder is not None:
+                os.makedirs(folder, exist_ok=True)
+            made = stack.enter_context(scratch(SPILLED, folder))
+        except OSError as error:
+            raise unspilled(folder, error) from error
+        yield made
+
+
+def unspilled(folder: str | os.PathLike[str] | None, error: OSError) -> StorageError:
+    """Return what to raise where a directory for what does not fit into memory cannot be written to."""
+    where = f"'{os.fspath(folder)}'" if folder is not None else "the directory of temporary files"
+    return StorageError(
+        f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
+    )
 
 
 def _hold(path: str) -> int | None:

@@ -90,11 +90,17 @@ def numbered(wanted: str) -> str:
 class Update:
     """Writes to the database behind ``connection``; nothing else does within the transaction.
 
-    ``held`` is what is known of the file already, and need not be asked.
+    ``held`` is what is known of the file already, and need not be asked; ``touch`` is called before it writes.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, held: Held | None = None) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        held: Held | None = None,
+        touch: Callable[[], None] = lambda: None,
+    ) -> None:
         self._connection = connection
+        self._touch = touch
         self._held = held or Held()
         self._windows = Windows(connection)
         self._terms = Numbering(connection, self._windows, sizes=self._held.sizes, ahead=self._held.ahead)
@@ -111,6 +117,7 @@ class Update:
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
+        self._touch()
         ids = self._terms.resources(strings(iris))
         self._terms.store()
         return list(map(int, ids))
@@ -118,6 +125,7 @@ class Update:
     def literals(self, literals: Sequence[tuple[str, str | None, str | None]]) -> list[int]:
         """Return the ids of distinct literals (lexical form, datatype, language), adding those that are new."""
         columns = list(zip(*literals, strict=True)) or [(), (), ()]
+        self._touch()
         self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
         ids = self._terms.literals(*(strings(column) for column in columns))
         self._terms.store()
@@ -125,11 +133,13 @@ class Update:
 
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation; see :meth:`~graphdb.storage.dictionary.Numbering.literals_of`."""
+        self._touch()
         self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
         self._terms.literals_of(source, into)
 
     def vertices(self, count: int) -> range:
         """Make new vertices, blank nodes, and return their ids."""
+        self._touch()
         made = self._terms.blanks(count)
         self._fresh = min(self._fresh, made.start)
         return made
@@ -152,6 +162,7 @@ class Update:
         The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.  Triples
         may be given more than once.  No relation may read what is changed: a table of its own may.
         """
+        self._touch()
         if removed is not None or added is not None:
             gone, come = few.listed(removed), few.listed(added)
             if gone is not None and come is not None:

@@ -158,6 +158,37 @@ class CallClause:
 
 
 @dataclass(frozen=True, slots=True)
+class YieldItem:
+    """``column [AS name]`` after YIELD; ``variable`` is the name that it brings in."""
+
+    column: str
+    variable: Variable
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureClause:
+    """``CALL name[(arguments)] [YIELD column [AS name], … | *]``: the procedure's rows for each row.
+
+    ``arguments`` is None where none are written: they are the query's parameters of the same names.  ``yields`` is None
+    where no column is named (no YIELD, or ``YIELD *``, which is ``star``): all are, of a call that is the whole query.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...] | None = None
+    yields: tuple[YieldItem, ...] | None = None
+    star: bool = False
+    span: Span = field(default=HERE, compare=False)
+    named: Span = field(default=HERE, compare=False)
+    """Where its name stands."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names that it brings in."""
+        return tuple(item.variable.name for item in self.yields or ())
+
+
+@dataclass(frozen=True, slots=True)
 class ForeachClause:
     """``FOREACH (name IN list | updates)``: clauses that write, for each item; the rows stay what they are."""
 
@@ -178,5 +209,6 @@ ClauseNode: TypeAlias = (
     | RemoveClause
     | DeleteClause
     | CallClause
+    | ProcedureClause
     | ForeachClause
 )

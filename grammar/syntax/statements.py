@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from graphdb.grammar.syntax.clauses import (
+    CallClause,
     ClauseNode,
     CreateClause,
     DeleteClause,
     ForeachClause,
     MatchClause,
     MergeClause,
+    ProcedureClause,
     RemoveClause,
     ReturnClause,
     SetClause,
@@ -32,6 +34,14 @@ class Composite:
         """Whether it changes the graph."""
         writing = (CreateClause, MergeClause, SetClause, RemoveClause, DeleteClause, ForeachClause)
         return any(isinstance(clause, writing) for part in self.parts for clause in part)
+
+    @property
+    def called(self) -> ProcedureClause | None:
+        """The call of a procedure that is its first clause, or that clause's with OPTIONAL."""
+        first = self.parts[0][0]
+        if isinstance(first, CallClause) and first.query.span == first.span:
+            first = first.query.parts[0][0]
+        return first if isinstance(first, ProcedureClause) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import ExecutionError, QueryTimeout
+from graphdb.errors import QueryInterrupted, QueryTimeout
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.refine import Refinement, Sets
 
@@ -41,7 +41,7 @@ class Control:
     timeout
         Seconds from now after which the run raises :class:`graphdb.errors.QueryTimeout`.
     cancelled
-        An event that stops the run with an :class:`graphdb.errors.ExecutionError` once it is set.
+        An event that stops the run with :class:`graphdb.errors.QueryInterrupted` once it is set.
     limit
         At most so many matches, whichever they are; the plan's own limit holds too.
     progress
@@ -90,7 +90,7 @@ class Control:
     def check(self) -> None:
         """Raise if the run must stop now."""
         if self.cancelled is not None and self.cancelled.is_set():
-            raise ExecutionError("the query was cancelled")
+            raise QueryInterrupted("the statement was interrupted")
         if self.timeout is not None and time.monotonic() - self._started > self.timeout:
             raise QueryTimeout(
                 "the query ran longer than its timeout",

@@ -158,6 +158,7 @@ class Flood:
 
         traversal = self._traversal
         mode = {"WALK": kernels.WALK, "TRAIL": kernels.TRAIL, "SIMPLE": kernels.SIMPLE, "ACYCLIC": kernels.ACYCLIC}
+        mode["SIMPLE WALK"] = kernels.SIMPLE_WALK
         row, only = np.array(partition.row, np.int64), traversal.code(partition)
         nodes, vertices, codes = (np.empty(length + 1, np.int64) for _ in range(3))
         places, state = np.empty((length + 1, 3), np.int64), np.zeros(3, np.int64)

@@ -17,7 +17,7 @@ from graphdb.execute.flood import Flood
 from graphdb.execute.found import BLOCK, Found, gathered
 from graphdb.execute.meet import met
 from graphdb.execute.traversal import BUDGET, Traversal
-from graphdb.plan.paths import PathStep
+from graphdb.plan.paths import MAY_GO_BACK, PathStep
 from graphdb.storage.graph import DataGraph
 
 Ints = NDArray[np.int64]
@@ -60,7 +60,7 @@ class Paths:
         elif self._step.low == 0:
             found = np.concatenate([starts, found])
         else:
-            found = np.concatenate([[start for start in starts.tolist() if self._again(flood, start)], found])
+            found = np.concatenate([self._reached_again(flood, starts), found])
         found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
         found %= self._traversal.vertices
         return Found(found, found, np.zeros(len(found), np.int64))
@@ -109,18 +109,28 @@ class Paths:
             cuts=tuple(cuts),
         )
 
-    def _again(self, flood: Flood, start: int) -> bool:
-        """Whether one of the starts of a search is reached, too: from another one, or on a way round."""
-        if self._step.direction != "both" or self._step.mode == "WALK":
-            partition = self._traversal.away if self._step.only == "source" else self._traversal.back
-            depths = flood.depths[partition.neighbours_of(start)]
-            return bool(((depths >= 0) & (depths < self._traversal.longest)).any())
-        others = np.zeros(self._traversal.nodes, np.bool_)
-        others[flood.starts] = True
-        others[start] = False
-        alone = Flood(self._traversal, self._traversal.away)
-        alone.start(start, others, min(int(others.sum()), 1))
-        return bool(others[alone.reached].any()) or any(len(found) > 0 for found in self._same(start))
+    def _reached_again(self, flood: Flood, starts: Ints) -> Ints:
+        """Return those starts of a search that are reached, too: from another one, or on a way round."""
+        step, traversal = self._step, self._traversal
+        before = traversal.away if step.only == "source" else traversal.back
+        found: list[int] = []
+        if step.mode != "ACYCLIC" and (step.direction != "both" or step.mode in MAY_GO_BACK):
+            for start in starts.tolist():
+                depths = flood.depths[before.neighbours_of(start)]
+                if ((depths >= 0) & (depths < traversal.longest)).any():
+                    found.append(start)
+            return np.array(found, np.int64)
+        alone = Flood(traversal, before)
+        others = np.zeros(traversal.nodes, np.bool_)
+        others[starts] = True
+        for start in starts.tolist():
+            others[start] = False
+            alone.start(start, others, min(len(starts) - 1, 1))
+            around = () if step.mode == "ACYCLIC" else self._same(start)
+            if others[alone.reached].any() or any(len(rows) > 0 for rows in around):
+                found.append(start)
+            others[start] = True
+        return np.array(found, np.int64)
 
     def _across(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
         assert self._step.single
@@ -248,7 +258,7 @@ class Paths:
         if vertex in near:
             return 1
         if step.direction == "both":
-            if step.mode == "WALK":
+            if step.mode in MAY_GO_BACK:
                 return 2 if len(near) else None
             if not traversal.away.simple and any(len(traversal.away.codes_of(vertex, int(x))) > 1 for x in near):
                 return 2

@@ -13,7 +13,7 @@ from graphdb.storage.jit import kernel, load
 
 Ints = NDArray[np.int64]
 
-WALK, TRAIL, SIMPLE, ACYCLIC = 0, 1, 2, 3
+WALK, TRAIL, SIMPLE, ACYCLIC, SIMPLE_WALK = 0, 1, 2, 3, 4
 LEVEL, FOUND, LONGER = 0, 1, 2
 """Places in ``state``: how deep the search is (-1 at its end), how many paths it wrote, whether longer ones may be."""
 
@@ -32,13 +32,13 @@ def _allows(mode: int, vertices: Ints, codes: Ints, level: int, other: int, code
                 if a == start and b == end:
                     return False
         return True
-    if mode == SIMPLE:
-        if level > 0 and vertices[level] == vertices[0]:
-            return False  # it came back to its start, which ends it
-        if level == 1 and other == vertices[0] and codes[0] >> 1 == code >> 1 and codes[0] & 1 != code & 1:
-            return False  # the same edge back
+    closes = mode == SIMPLE or mode == SIMPLE_WALK  # the last vertex may be the first
+    if closes and level > 0 and vertices[level] == vertices[0]:
+        return False  # it came back to its start, which ends it
+    if mode == SIMPLE and level == 1 and other == vertices[0] and codes[0] ^ 1 == code:
+        return False  # the same edge back
     again = False
-    for i in range(1 if mode == SIMPLE else 0, level + 1):
+    for i in range(1 if closes else 0, level + 1):
         again |= vertices[i] == other
     return not again
 

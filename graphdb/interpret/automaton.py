@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Test = Callable[["Row"], Any]
 
+PLACES = "#places"
+"""Where a row says at which of a path's vertices the nodes of its pattern are."""
+
 _MOST_COPIES = 1000
 """States that the bounds of a quantifier may make."""
 
@@ -48,6 +51,8 @@ class State:
     steps: list[tuple[Step, int]] = field(default_factory=list)
     jumps: list[int] = field(default_factory=list)
     """States reached without an edge."""
+    node: int | None = None
+    """The number of the whole path's node that stands here."""
 
 
 @dataclass(slots=True)
@@ -137,15 +142,21 @@ class Automaton:
         """
         if self.backwards:
             nodes, edges = nodes[::-1], edges[::-1]
-        if not outer:
-            nodes = list(self._once_each(nodes))
-            self._check(entry, nodes[0], group)
+        first, *others = nodes
+        if outer:
+            self.states[entry].node = len(edges) if self.backwards else 0
+            others = list(self._once_each(others))
+        else:
+            first, *others = self._once_each(nodes)
+            self._check(entry, first, group)
         at = entry
-        for i, (edge, node) in enumerate(zip(edges, nodes[1:], strict=True)):
+        for i, (edge, node) in enumerate(zip(edges, others, strict=True)):
             at = self._repeated(edge, at, group)
             arrived = self._new()
             self.states[at].jumps.append(arrived)
-            if not (outer and i == len(edges) - 1):
+            if outer:
+                self.states[arrived].node = len(edges) - 1 - i if self.backwards else i + 1
+            if not outer or node is not nodes[-1]:
                 self._check(arrived, node, group)
             at = arrived
         return at
@@ -321,7 +332,10 @@ class Automaton:
         return found
 
     def bindings(self, trace: Trace, renamed: dict[str, str]) -> Row:
-        """The variables of a whole path, lists where they are repeated; the path itself under ""."""
+        """The variables of a whole path, lists where they are repeated; the path itself under "".
+
+        Under :data:`PLACES` stands, for each node of the pattern, at which of the path's vertices it is.
+        """
         chain: list[Trace] = []
         at: Trace | None = trace
         while at is not None:
@@ -338,6 +352,7 @@ class Automaton:
                 found.setdefault(renamed.get(state.name, state.name), [])
         vertices: list[Vertex] = []
         edges: list[Edge] = []
+        places: dict[int, int] = {}
         for part in chain:
             state = self.states[part.state]
             taken: Step | None = None
@@ -349,9 +364,13 @@ class Automaton:
                 _bind(found, renamed.get(state.name, state.name), Vertex(part.vertex), state.group)
             if part.edge is not None:
                 edges.append(part.edge)
-            if part.before is None or part.edge is not None:
+            arrives = part.before is None or part.edge is not None
+            if state.node is not None:  # backwards, the states at a vertex come before the edge that led there
+                places[state.node] = len(vertices) - (not self.backwards and not arrives)
+            if arrives:
                 vertices.append(Vertex(part.vertex))
         found[""] = Path(tuple(vertices), tuple(edges))
+        found[PLACES] = places
         return found
 
 

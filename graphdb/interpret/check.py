@@ -13,6 +13,7 @@ from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.clauses import column_name
+from graphdb.interpret.procedures import check_call
 from graphdb.interpret.types import (
     ANY,
     EDGE,
@@ -88,6 +89,8 @@ class _Checker:
                     self.projection(clause.returns, scope, clause)
                 case ast.CallClause():
                     self.called(clause, scope)
+                case ast.ProcedureClause():
+                    check_call(self, clause, scope)
                 case ast.ForeachClause():
                     self.no_aggregate(clause.source)
                     found = self.types.source(clause.source, scope)

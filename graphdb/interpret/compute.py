@@ -23,7 +23,6 @@ from graphdb.interpret.times import started_now
 from graphdb.interpret.types import Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of
-from graphdb.storage.catalog import in_transaction
 from graphdb.temporal import Date, Duration, Temporal, from_python
 from graphdb.values import (
     ANY,
@@ -108,7 +107,8 @@ class Computation:
         """See :meth:`graphdb.computed.Computing.call`."""
         with self._connection.guard() as raw:
             wanted = sql_type(type)
-            if not self._calls.has(wanted) and in_transaction(raw):  # its ROLLBACK would take the function away
+            # A ROLLBACK would take a new function away.
+            if not self._calls.has(wanted) and self._connection.transactions.inside:
                 raise NotSupportedError("a first value that SQL does not hold, within a transaction")
             name = self._calls.function(raw, wanted)
         return f"{name}({', '.join([str(self._number), str(len(self._pieces) - 1), *columns])})"

@@ -27,6 +27,7 @@ from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.subqueries import Subqueries
+    from graphdb.procedures.registry import Procedures
     from graphdb.storage.changes import Changes
     from graphdb.storage.held import Held
 
@@ -121,6 +122,11 @@ class Context:
         control.check()
         if self._memory is not None:
             self._memory.check()
+
+    @property
+    def procedures(self) -> Procedures:
+        """What CALL knows."""
+        return self._snapshot_of().procedures
 
     # --- names
 

@@ -21,7 +21,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler, Row
-from graphdb.interpret.search import Search
+from graphdb.interpret.search import NODES_DIFFER, Search
 from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
@@ -48,6 +48,10 @@ class _Part:
     """Hidden or own name, pattern, left and right vertex."""
 
 
+_Searched = tuple[Search, str, str]
+"""A search, and the names of the vertices between which it goes."""
+
+
 class Match:
     """One MATCH clause, ready to run over rows that hold the names ``known``."""
 
@@ -57,7 +61,7 @@ class Match:
         self.known = set(known)
         self._compiler = Compiler(context)
         self._parts: list[_Part] = []
-        self._searches: list[tuple[Search, str, str]] = []
+        self._searches: list[_Searched] = []
         self._paths: list[tuple[str, list[str]]] = []
         self._bound_edges: list[tuple[str, str]] = []
         self._residual: list[ast.Expression] = []
@@ -79,7 +83,7 @@ class Match:
         for path in self.clause.patterns:
             names = [self._node_name(node) for node in path.nodes]
             if path.mode is not None or path.selector is not None:
-                self._search(path, path.nodes, path.edges, names[0], names[-1], path)
+                self._search(path.nodes, names, path.edges, path)
                 for at in (0, -1):
                     nodes.setdefault(names[at], []).append(path.nodes[at])
                 if path.variable is not None:
@@ -91,7 +95,7 @@ class Match:
                 if isinstance(edge, ast.EdgePattern) and edge.repeat is None:
                     trace += [self._single(edge, left, right, edges), right]
                     continue
-                key = self._search(path, path.nodes[i : i + 2], (edge,), left, right, None)
+                key = self._search(path.nodes[i : i + 2], names[i : i + 2], (edge,), None)
                 trace += [key, right]
             for name, node in zip(names, path.nodes, strict=True):
                 nodes.setdefault(name, []).append(node)
@@ -126,18 +130,17 @@ class Match:
 
     def _search(
         self,
-        path: ast.PathPattern,
         nodes: Sequence[ast.NodePattern],
+        names: Sequence[str],
         edges: Sequence[ast.EdgePattern | ast.Subpath],
-        left: str,
-        right: str,
         whole: ast.PathPattern | None,
     ) -> str:
-        """Add a search from one vertex to another; return the name of the path that it finds."""
+        """Add a search from the first of some nodes, by their names, to the last; return the name of its path."""
         key = self.context.fresh("p")
         if whole is not None and whole.variable is not None:
             key = whole.variable.name
-        search = Search(self.context, self._compiler, tuple(nodes), tuple(edges), whole, key, self.clause.mode)
+        mode = self.clause.mode
+        search = Search(self.context, self._compiler, tuple(nodes), tuple(names), tuple(edges), whole, key, mode)
         for name in search.names:
             if name in self.known:
                 hidden = self.context.fresh("b")
@@ -145,7 +148,7 @@ class Match:
                 self._bound_edges.append((hidden, name))
             else:
                 self._introduce(name)
-        self._searches.append((search, left, right))
+        self._searches.append((search, names[0], names[-1]))
         return key
 
     def _join_parts(
@@ -158,9 +161,6 @@ class Match:
                 name = part_of[name]
             return name
 
-        if self.clause.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
-            # Their vertices differ across all of the clause.
-            part_of = dict.fromkeys(nodes, next(iter(nodes)))
         for _, _, left, right in edges:
             part_of[find(right)] = find(left)
         parts: dict[str, _Part] = {}
@@ -220,12 +220,12 @@ class Match:
         for row in rows:
             row[used] = ()
         while waiting or searches:
+            # What is selected depends on the edges of the rest: those paths come last.
+            searches.sort(key=lambda search: search[0].selector is not None)
             search = next((s for s in searches if s[1] in bound or s[2] in bound), None)
             part = next((p for p in waiting if bound & p.nodes.keys()), None)
             if part is None and search is not None and search[0].selector is not None:
-                # Between two known ends a shortest path is found from both.
-                ends = next((p for p in waiting if {search[1], search[2]} & p.nodes.keys()), None)
-                part = ends if ends is not None and self._cost(ends) < (True, 0) else None
+                part = self._before(search, waiting, searches)
             if part is None and search is None:
                 part = min(waiting, key=self._cost)
             if part is not None:
@@ -247,10 +247,21 @@ class Match:
             row.pop(used, None)
             for name, trace in self._paths:
                 row[name] = _path(row, trace)
-        if self.clause.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
+        if self.clause.mode in NODES_DIFFER:
             rows = [row for row in self.context.watched(rows) if self._differs(row)]
         self._expect(rows)
         return [row for row in self.context.watched(rows) if all(test(row) is True for test in self._filters)]
+
+    def _before(self, search: _Searched, waiting: list[_Part], searches: list[_Searched]) -> _Part | None:
+        """Return a part to match before a path is selected: what has edges, or begins a path that is not selected."""
+        if self._distinct_edges:
+            begun = {end for other, *ends in searches if other.selector is None for end in ends}
+            rest = [part for part in waiting if part.edges or begun & part.nodes.keys()]
+            if rest:
+                return min(rest, key=self._cost)
+        # Between two known ends a shortest path is found from both.
+        ends = next((part for part in waiting if {search[1], search[2]} & part.nodes.keys()), None)
+        return ends if ends is not None and self._cost(ends) < (True, 0) else None
 
     def _check_given(self, rows: Rows, bound: set[str]) -> None:
         """Refuse values from before that are neither null nor what the pattern takes them for."""
@@ -277,9 +288,11 @@ class Match:
     def _differs(self, row: Row) -> bool:
         """Whether a row's vertices differ, those within paths too, and for INDUCED no edge between them is left out."""
         paths = [row[search.key] for search, *_ in self._searches]
-        vertices = [row[name] for part in self._parts for name in part.nodes]
-        vertices += [vertex for path in paths for vertex in path.vertices[1:-1]]
-        if len({*vertices}) < len(vertices):
+        elements: dict[object, Vertex] = {name: row[name] for part in self._parts for name in part.nodes}
+        for path, (search, *_) in zip(paths, self._searches, strict=True):
+            elements |= search.elements(path, row.get(search.places))
+        vertices = {*elements.values()}
+        if len(vertices) < len(elements):
             return False
         if self.clause.mode is not ast.MatchMode.INDUCED:
             return True

@@ -11,6 +11,7 @@ from graphdb.interpret import clauses
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.match import Rows
+from graphdb.interpret.procedures import run_call
 from graphdb.interpret.subqueries import Subqueries
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
@@ -71,6 +72,9 @@ class Interpreter:
                 rows, scope[:] = projection.run(rows), projection.columns
             case ast.CallClause():
                 rows = self._call(clause, rows, scope)
+                scope += clause.columns
+            case ast.ProcedureClause():
+                rows = run_call(self.context, clause, rows, Exporter(self.context).value)
                 scope += clause.columns
             case ast.ForeachClause():
                 self._run_part((ast.UnwindClause(clause.source, clause.variable), *clause.updates), list(rows), False)

@@ -7,13 +7,13 @@ first, and then no more paths than it may want are kept for each pair of vertex 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphdb.errors import BindError, NotSupportedError
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.automaton import Automaton, Trace
+from graphdb.interpret.automaton import PLACES, Automaton, Trace
 from graphdb.interpret.shortest import Shortest
 from graphdb.interpret.values import Edge, Path, Vertex
 
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from graphdb.interpret.context import Context
     from graphdb.interpret.evaluate import Compiler, Row
 
+NODES_DIFFER = (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED)
+"""Match modes under which no vertex is used twice."""
+
 
 class Search:
     """Finds the paths of a pattern from a bound vertex.
 
     Parameters
     ----------
+    names
+        The names of the nodes, those of unnamed ones too: what has one name is one vertex.
     whole
         The path pattern with its mode and selector, where ``nodes`` and ``edges`` are all of it; None for one edge
         or part of a path that is matched in openCypher's way.
@@ -39,6 +44,7 @@ class Search:
         context: Context,
         compiler: Compiler,
         nodes: tuple[ast.NodePattern, ...],
+        names: tuple[str, ...],
         edges: tuple[ast.EdgePattern | ast.Subpath, ...],
         whole: ast.PathPattern | None,
         key: str,
@@ -46,12 +52,17 @@ class Search:
     ) -> None:
         self._context = context
         self._compiler = compiler
-        self._nodes, self._edges, self._whole = nodes, edges, whole
+        self._nodes, self._node_names, self._edges, self._whole = nodes, names, edges, whole
         self.key = key
         self._renamed: dict[str, str] = {}
         self.selector = whole.selector if whole is not None else None
-        self.mode = whole.mode if whole is not None and whole.mode is not None else _default_mode(match_mode)
+        self.nodes_differ = match_mode in NODES_DIFFER
+        self.mode = whole.mode if whole is not None and whole.mode is not None else _default_mode(match_mode, names)
         self._free = self.mode is ast.PathMode.WALK
+        self._trails = not self._free and not (
+            self.mode is ast.PathMode.SIMPLE and match_mode is ast.MatchMode.REPEATABLE_ELEMENTS
+        )
+        """Whether no edge may come twice; a simple walk is simple by its vertices alone."""
         self._automata: dict[bool, Automaton] = {}
         self._last = False
         edge = edges[0] if edges else None
@@ -73,6 +84,8 @@ class Search:
         )
         """Whether kernels find them: one repeated edge on which there are no conditions."""
         self.names = _variables(nodes[1:-1], edges)
+        self.places = f"{PLACES} {key}"
+        """The name under which rows hold the places of its nodes."""
         if self._free and self.selector is None and _unbounded(edges):
             raise BindError(
                 "without an upper bound there can be infinitely many walks",
@@ -120,6 +133,7 @@ class Search:
         for trace in self._traces(automaton, row, row[start].id, wanted, beside, selector):
             found = automaton.bindings(trace, self._renamed)
             path: Path = found.pop("")
+            found[self.places] = found.pop(PLACES)
             if selector is not None and not beside.isdisjoint(path.edges):
                 continue  # paths are selected first
             if any_one:
@@ -152,9 +166,27 @@ class Search:
             return
         found: dict[int, list[Trace]] = {}
         for trace in self._depth_first(automaton, row, start, end, frozenset()):
-            found.setdefault(trace.vertex, []).append(trace)
+            if not self.nodes_differ or self._differs(automaton, trace):
+                found.setdefault(trace.vertex, []).append(trace)
         for traces in found.values():
             yield from _selected(traces, selector, used)
+
+    def _differs(self, automaton: Automaton, trace: Trace) -> bool:
+        """Whether the vertices of a path that stands alone differ."""
+        found = automaton.bindings(trace, self._renamed)
+        elements = self.elements(found[""], found[PLACES])
+        return len({*elements.values()}) == len(elements)
+
+    def elements(self, path: Path, places: Mapping[int, int] | None) -> dict[object, Vertex]:
+        """Return the pattern's vertices along a path, each once, and what each is bound to.
+
+        A vertex with a name is one wherever it is written; others are known by their place.  ``places`` are those of
+        the pattern's nodes; None for its two ends.
+        """
+        places = places or {0: 0, len(self._nodes) - 1: len(path.vertices) - 1}
+        found: dict[object, Vertex] = {self._node_names[node]: path.vertices[place] for node, place in places.items()}
+        inner = {*range(len(path.vertices))}.difference(places.values())
+        return found | {(self.key, place): path.vertices[place] for place in inner}
 
     def _shortest(self, automaton: Automaton, row: Row, start: str, end: str, distinct: bool) -> Iterator[Row]:
         """Yield the row with the shortest paths along one repeated edge, found by kernels."""
@@ -208,14 +240,14 @@ class Search:
     def _allows(self, trace: Trace, edge: Edge, vertex: int, start: int) -> bool:
         """Whether the mode allows one more edge."""
         if self.mode is ast.PathMode.WALK:
-            return True  # the only mode that may take an edge twice
+            return True
         if self.mode is ast.PathMode.SIMPLE and trace.length and trace.vertex == start:
             return False  # it has come back to its start, which ends it
         at: Trace | None = trace
         while at is not None:
             closes = self.mode is ast.PathMode.SIMPLE and vertex == start
             again = self.mode is not ast.PathMode.TRAIL and at.vertex == vertex and not closes
-            if again or at.edge == edge:
+            if again or (self._trails and at.edge == edge):
                 return False
             at = at.before
         return True
@@ -291,11 +323,18 @@ def _selected(traces: list[Trace], selector: ast.Selector, used: frozenset[Edge]
     return [trace for trace in traces if trace.length in lengths]
 
 
-def _default_mode(mode: ast.MatchMode) -> ast.PathMode:
-    return {
-        ast.MatchMode.DIFFERENT_EDGES: ast.PathMode.TRAIL,
-        ast.MatchMode.REPEATABLE_ELEMENTS: ast.PathMode.WALK,
-    }.get(mode, ast.PathMode.ACYCLIC)
+def _default_mode(mode: ast.MatchMode, names: Sequence[str]) -> ast.PathMode:
+    """Return the mode of a path that says none, between nodes of some names."""
+    match mode:
+        case ast.MatchMode.DIFFERENT_EDGES:
+            return ast.PathMode.TRAIL
+        case ast.MatchMode.REPEATABLE_ELEMENTS:
+            return ast.PathMode.WALK
+    again = len(names) - len({*names})
+    if not again:
+        return ast.PathMode.ACYCLIC
+    # What is written twice is one vertex; which of a path's vertices are, only the whole path tells.
+    return ast.PathMode.SIMPLE if again == 1 and names[0] == names[-1] else ast.PathMode.TRAIL
 
 
 def _unbounded(edges: Sequence[ast.EdgePattern | ast.Subpath]) -> bool:

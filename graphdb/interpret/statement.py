@@ -13,7 +13,6 @@ from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.result import ValuesResult
 from graphdb.interpret.run import Exporter, Interpreter
 from graphdb.state import State
-from graphdb.storage.catalog import transaction
 
 
 def interpreted(
@@ -39,14 +38,9 @@ def interpreted(
         return _result(state, Interpreter(context, query), context, started)
     context.most = most
     interpreter = Interpreter(context, query)
-    state.versions.before_write()
-    try:
-        with state.connection.guard() as raw, transaction(raw):
-            result = _result(state, interpreter, context, started)
-    except BaseException:
-        state.rolled_back()
-        raise
-    state.changed(())
+    with state.connection.guard(), state.writing():
+        result = _result(state, interpreter, context, started)
+        state.changed(())
     return result
 
 

@@ -68,7 +68,7 @@ class Writer:
         """The last DELETE, for errors."""
         self._loose = False
         """Whether deleted vertices may have edges still."""
-        self._update = update = Update(context.connection.raw, context.held())
+        self._update = update = Update(context.connection.raw, context.held(), context.connection.transactions.touch)
         self._naming = Naming(context, update)
         self._pending = Pending(context, update, self._naming)
         self._compiler = Compiler(context)

@@ -162,7 +162,10 @@ def code_of(bound: BoundPattern, number: int, before: str) -> str:
     code, choice = f"CAST(b.e{number} AS BIGINT)", bound.choices.get(number)
     if choice is not None and choice.parallel:
         code = f"({code} | (b.o{number} << {CODE_BITS}))"
-    return code if bound.vertex_of[before] == bound.edges[number].source else f"xor({code}, 1)"
+    edge = bound.edges[number]
+    if bound.vertex_of[before] == edge.source:
+        return code
+    return f"xor({code}, CAST(b.v{edge.source} <> b.v{edge.target} AS BIGINT))"  # a self-loop has one direction
 
 
 def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:

@@ -59,7 +59,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         with self._snapshot.graph.watched(self.new_control().check):
             if _drops_duplicates(returns):
                 try:
-                    return self.prepare_selected(_any_shortest(matches), returns)
+                    return self.prepare_selected(_any_shortest(matches, returns), returns)
                 except NotSupportedError:
                     pass
             try:
@@ -190,7 +190,7 @@ def _drops_duplicates(returns: ast.ReturnClause) -> bool:
     return len(functions) == len(calls) and all(f.distinct or f.name.lower() in ("min", "max") for f in functions)
 
 
-def _any_shortest(matches: Matches) -> Matches:
+def _any_shortest(matches: Matches, returns: ast.ReturnClause) -> Matches:
     """Return clauses in which one path of no matter what length is any shortest one: the same ends have one.
 
     Raises
@@ -207,6 +207,10 @@ def _any_shortest(matches: Matches) -> Matches:
     walks = path.mode is ast.PathMode.WALK or any(m.mode is ast.MatchMode.REPEATABLE_ELEMENTS for m in matches)
     if repeat is None or repeat.low > 1 or path.variable is not None or (repeat.high is None and walks):
         raise NotSupportedError("such paths are not reachability")
+    others = tuple(other for match in matches for other in match.patterns if other is not path)
+    elsewhere = variables_in((returns, path.nodes, others, tuple(match.where for match in matches)))
+    if not elsewhere.isdisjoint(variables_in(path.edges)):
+        raise NotSupportedError("which edges such paths take is asked for")
     chosen = replace(path, selector=ast.Selector(1, shortest=True))
     return tuple(
         replace(match, patterns=tuple(chosen if other is path else other for other in match.patterns))

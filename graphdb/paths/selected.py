@@ -178,7 +178,7 @@ class SelectedRun(AlongRun):
         if len(pieces) > 1 or not pieces[0].simple:
             ends = [piece.longest for piece in pieces]
             low, high = 1, None if None in ends else sum(filter(None, ends))
-        mode = _DEFAULT[match.mode] if path.mode is None else path.mode.value
+        mode = _mode_of(path, match.mode)
         if match.mode is ast.MatchMode.DIFFERENT_NODES and (
             path.mode is not None or len(match.patterns) > 1 or any(piece.low == 0 for piece in pieces)
         ):
@@ -395,6 +395,18 @@ def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -
         sources += ", LATERAL (SELECT unnest(range(r.n)))"
     where = " AND ".join(f"{_side(selected, a)} <> {_side(selected, b)}" for a, b in unequal)
     return f"(SELECT {', '.join(columns)} FROM {sources}{f' WHERE {where}' if where else ''})"
+
+
+def _mode_of(path: ast.PathPattern, match_mode: ast.MatchMode) -> Mode:
+    """Return what may not come twice on a path: as it says, or as its clause has it."""
+    if path.mode is ast.PathMode.SIMPLE and match_mode is ast.MatchMode.REPEATABLE_ELEMENTS:
+        return "SIMPLE WALK"
+    if path.mode is not None:
+        return path.mode.value
+    first, last = path.nodes[0].variable, path.nodes[-1].variable
+    if match_mode is ast.MatchMode.DIFFERENT_NODES and first is not None and first == last:
+        return "SIMPLE"  # one vertex of the pattern, though it stands at both ends
+    return _DEFAULT[match_mode]
 
 
 def _side(selected: Selected, vertex: int) -> str:

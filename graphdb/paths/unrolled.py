@@ -113,7 +113,7 @@ class UnrolledRun(PathBase):
         names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
         names |= {name for trace in traces.values() for name in (*trace.vertices, *trace.edges)}
         names |= {name for edges in lists.values() for name in edges}
-        edges = {bound.edge_of[name] for name in names if name in bound.edge_of}
+        edges = {number for number, edge in enumerate(bound.edges) if edge.name in names}
         vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
         vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
         if any(bound.vertices[bound.vertex_of[v]].kinds for trace in traces.values() for v in trace.vertices):

@@ -69,25 +69,16 @@ def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Versi
     NotSupportedError
         There are too many versions, no upper bound, or a selector; or a name means something else in each repetition.
     """
-    repeats = [
-        (match.mode in _NODES_DIFFER, edge.repeat)
-        for match in matches
-        for path in match.patterns
-        for edge in path.edges
-        if edge.repeat is not None
-    ]
-    choices: list[range] = []
-    for differ, repeat in repeats:
-        if repeat.high is None:
-            raise NotSupportedError("paths without an upper bound are not supported as plain patterns")
-        # Between vertices that differ there is an edge.
-        choices.append(range(max(repeat.low, 1) if differ else repeat.low, repeat.high + 1))
+    choices = [choice for match in matches for path in match.patterns for choice in _lengths(path, match.mode)]
     combined = 1
     for choice in choices:
         combined *= len(choice)
     if not 0 < combined <= _MOST_VERSIONS:
         raise NotSupportedError("so many (or no) lengths of paths are not supported as plain patterns")
-    versions = [_Unroller(numbers, needed).version(matches) for numbers in itertools.product(*choices)]
+    unrolled = (_Unroller(numbers, needed).version(matches) for numbers in itertools.product(*choices))
+    versions = [version for version in unrolled if version is not None]
+    if not versions:
+        raise NotSupportedError("paths of no possible length are not supported as plain patterns")
     if any(sum(len(path.edges) for match in v.matches for path in match.patterns) > _MOST_EDGES for v in versions):
         raise NotSupportedError("so long paths are not supported as plain patterns")
     return versions
@@ -127,15 +118,18 @@ class _Unroller:
         self._needed = needed
         self._fresh = itertools.count()
         self._found = Version()
+        self._distinct: list[tuple[str, ...]] = []
+        """Vertices that must differ from each other."""
 
-    def version(self, matches: tuple[ast.MatchClause, ...]) -> Version:
-        """Return the version."""
+    def version(self, matches: tuple[ast.MatchClause, ...]) -> Version | None:
+        """Return the version; None where vertices that must differ are one, because nothing is between them."""
         clauses: list[ast.MatchClause] = []
         for match in matches:
             clauses += self._clause(match)
         same = self._found.same
-        while any(other in same for other in same.values()):  # a chain of vertices with nothing between them
-            same.update({name: same.get(other, other) for name, other in same.items()})
+        same.update({name: self._root(name) for name in same})
+        if any(len({*map(self._root, names)}) < len(names) for names in self._distinct):
+            return None
         self._found.matches = tuple(renamed(tuple(clauses), same))
         paths, lists = self._found.paths, self._found.lists
         for name, trace in paths.items():
@@ -146,18 +140,30 @@ class _Unroller:
     def _name(self) -> str:
         return f"#u{next(self._fresh)}"
 
+    def _root(self, name: str) -> str:
+        """Return the vertex that stands for all that are the same as one."""
+        while name in self._found.same:
+            name = self._found.same[name]
+        return name
+
+    def _merge(self, one: str, other: str) -> None:
+        """Note that nothing is between two vertices."""
+        one, other = self._root(one), self._root(other)
+        if one != other:
+            self._found.same[other] = one
+
     def _clause(self, match: ast.MatchClause) -> Iterator[ast.MatchClause]:
         nodes_differ = match.mode in _NODES_DIFFER
-        if nodes_differ and any(map(_may_be_empty, match.patterns)):
-            raise NotSupportedError("such paths are not supported beside vertices that differ")
+        mentioned: list[str] = []
         patterns: list[ast.PathPattern] = []
         own: list[ast.MatchClause] = []
         where: list[ast.Expression] = list(conjuncts(match.where))
         for path in match.patterns:
             if path.selector is not None:
                 raise NotSupportedError("selectors are not supported as plain patterns")
-            pieces, conditions = self._path(path)
+            pieces, conditions, places = self._path(path)
             where += conditions
+            mentioned += places
             if path.mode is None:
                 patterns += pieces
                 continue
@@ -169,7 +175,11 @@ class _Unroller:
             others = any(other.edges for other in match.patterns if other is not path)
             if nodes_differ or (others and path.mode is not ast.PathMode.WALK):
                 raise NotSupportedError("a path mode beside other edges is not supported as a plain pattern")
+            if path.mode is ast.PathMode.ACYCLIC:
+                self._distinct.append(tuple(places))
             own.append(ast.MatchClause(tuple(pieces), _MODES[path.mode], span=match.span))
+        if nodes_differ:
+            self._distinct.append(tuple(dict.fromkeys(mentioned)))
         clauses = own
         if patterns:
             clauses = [*own, ast.MatchClause(tuple(patterns), match.mode, span=match.span)]
@@ -178,8 +188,8 @@ class _Unroller:
             clauses[-1] = replace(clauses[-1], where=condition)
         yield from clauses
 
-    def _path(self, path: ast.PathPattern) -> tuple[list[ast.PathPattern], list[ast.Expression]]:
-        """Write one path as plain ones, and the conditions of its parts."""
+    def _path(self, path: ast.PathPattern) -> tuple[list[ast.PathPattern], list[ast.Expression], list[str]]:
+        """Write one path as plain ones; with the conditions of its parts, and the vertices that it passes."""
         pieces: list[ast.PathPattern] = []
         where: list[ast.Expression] = []
         nodes = [node if node.variable else replace(node, variable=self._variable(node)) for node in path.nodes]
@@ -205,7 +215,7 @@ class _Unroller:
         pieces += [ast.PathPattern((node,), (), path.span) for node in nodes if _name_of(node) not in mentioned]
         if path.variable is not None:
             self._found.paths[path.variable.name] = Trace(tuple(vertices), tuple(edges))
-        return pieces, where
+        return pieces, where, vertices
 
     def _copies(
         self,
@@ -220,8 +230,7 @@ class _Unroller:
             raise NotSupportedError("a part of a path without a quantifier is not supported as a plain pattern")
         number = next(self._numbers)
         if not number:
-            if left != right:
-                self._found.same[right] = left
+            self._merge(left, right)
             if isinstance(edge, ast.EdgePattern) and edge.variable is not None:
                 self._found.lists[edge.variable.name] = ()
             return
@@ -271,11 +280,17 @@ class _Unroller:
         return ast.Variable(self._name(), node.span)
 
 
-def _may_be_empty(path: ast.PathPattern) -> bool:
-    """Whether a path may be nothing, from a vertex to itself."""
-    names = [None if node.variable is None else node.variable.name for node in path.nodes]
-    between = zip(names, path.edges, names[1:], strict=False)
-    return any(edge.repeat is not None and edge.repeat.low == 0 and a is not None and a == b for a, edge, b in between)
+def _lengths(path: ast.PathPattern, mode: ast.MatchMode) -> Iterator[range]:
+    """Yield how often each repeated piece of a path may come."""
+    for i, edge in enumerate(path.edges):
+        if edge.repeat is None:
+            continue
+        if edge.repeat.high is None:
+            raise NotSupportedError("paths without an upper bound are not supported as plain patterns")
+        left, right = path.nodes[i].variable, path.nodes[i + 1].variable
+        # Between vertices that differ there is an edge; one that is written twice is the same.
+        between = mode in _NODES_DIFFER and (left is None or left != right)
+        yield range(max(edge.repeat.low, 1) if between else edge.repeat.low, edge.repeat.high + 1)
 
 
 def _name_of(node: ast.NodePattern) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
+from graphdb.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting import OVERHEAD, SURELY, counts_along_edges
@@ -63,12 +63,12 @@ class Draft:
     """How the terms of sums are counted, as far as they were planned."""
     _simple: dict[tuple[tuple[int, ...] | None, bool], bool] = field(default_factory=dict)
 
-    @cached_property
+    @lazy
     def plain(self) -> Estimates:
         """What is expected of a search over the candidates as they are, …"""
         return estimate(self.pattern, self.graph)
 
-    @cached_property
+    @lazy
     def searched(self) -> Forecast:
         """… and what its best order does.  Nobody looks at samples for a search that will give way to counting."""
         if self.linear and self.modelled.cost > SURELY * self.along_edges:
@@ -80,7 +80,7 @@ class Draft:
         """What the plan's order does: of a search that may give way to counting, as modelled, not as looked at."""
         return self.modelled if self.unsure else self.searched
 
-    @cached_property
+    @lazy
     def modelled(self) -> Forecast:
         """What the statistics say of the order that they like best."""
         return modelled(self.plain, matching_order(self.plain))
@@ -90,7 +90,7 @@ class Draft:
         """Whether random walks would have told more of the search."""
         return not (self.sampled or self.space or self.linear) and self.modelled.cost > LATER
 
-    @cached_property
+    @lazy
     def linear(self) -> bool:
         """Whether the matches are only counted, and can be along the edges: homomorphisms of a forest."""
         return self.counting != "never" and counts_along_edges(self.pattern)

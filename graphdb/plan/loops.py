@@ -8,9 +8,9 @@ one vertex; its instructions fill registers, the sparse vectors over which inner
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from graphdb.lazy import lazy
 from graphdb.plan.quotients import Member
 
 
@@ -53,7 +53,7 @@ class Weight:
         """Whether it is 1 everywhere."""
         return not (self.filters or self.loops or self.messages)
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash((self.filters, self.loops, self.messages))
 
@@ -182,7 +182,7 @@ class Part:
     origin: int = field(default=0, compare=False)
     """For EXPLAIN: the vertex of the pattern where a tree's counts are added up."""
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash((self.root, self.root_bundles, self.levels, self.weights, self.multiple, self.rooted, self.clique))
 

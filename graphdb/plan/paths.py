@@ -8,7 +8,11 @@ from typing import Literal
 
 from graphdb.storage.pcsr import Direction, Partition
 
-Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC"]
+Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC", "SIMPLE WALK"]
+"""GQL's path modes; a simple walk is simple by its vertices alone: it may go back over the edge that it came by."""
+
+MAY_GO_BACK: tuple[Mode, ...] = ("WALK", "SIMPLE WALK")
+"""Modes of which u-v-u over one edge is a path."""
 
 EVERY = 1 << 62
 """More paths than there can be: all of them are wanted."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.distinct import coincidences
 from graphdb.plan.physical import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
@@ -186,7 +186,7 @@ class Expansion:
         # What merges least comes first: then equal quotients meet early.
         return list(dict.fromkeys(conditions))
 
-    @cached_property
+    @lazy
     def _start(self) -> _State:
         """Nothing merged."""
         return _State(tuple(range(len(self._pattern.vertices))), tuple(range(len(self._pattern.edges))))
@@ -197,7 +197,7 @@ class Expansion:
             return True
         return any(self._are_disjoint(*sorted((i, j))) for i in self._own[a] for j in self._own[b] if i != j)
 
-    @cached_property
+    @lazy
     def _joined(self) -> set[tuple[int, int]]:
         """Pairs of vertices (lower number first) with an edge between them that no data vertex has to itself."""
         links: list[PatternEdge | EdgeTest] = [*self._pattern.edges, *self._tests(self._start)]
@@ -207,7 +207,7 @@ class Expansion:
             if loop_free(self._graph, link.labels)
         }
 
-    @cached_property
+    @lazy
     def _any_label(self) -> tuple[int, ...] | None:
         """What stands for any edge between resources: the one label there is, so that its tests meet the pattern's."""
         source, graph = self._graph.source, self._graph

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.lazy import lazy
 from graphdb.pattern.graph import PatternGraph
 
 Pair = tuple[int, int]
@@ -161,7 +161,7 @@ class _Automorphisms:
         a, b = self._pattern.vertices[u].candidates, self._pattern.vertices[v].candidates
         return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
-    @cached_property
+    @lazy
     def _links(self) -> dict[Pair, int]:
         """Everything that the pattern says of two vertices (or of one), numbered, by the pair: what must be kept."""
         links: dict[Pair, Counter[tuple[object, ...]]] = {}

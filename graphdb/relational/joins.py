@@ -17,8 +17,8 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.pieces import Piece
 from graphdb.plan.paths import PathStep
-from graphdb.relation import GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
-from graphdb.relational.program import Given, Rows, Searched, Step
+from graphdb.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
+from graphdb.relational.program import Called, Given, Rows, Searched, Step
 from graphdb.rows import Parameters
 from graphdb.shape import Shaper
 from graphdb.typed import Typed
@@ -59,7 +59,7 @@ class Joins:
         self._pattern_of = setting.pattern_of
         self._path_of = setting.path_of
         self._parameters = Parameters()
-        self._steps: list[Step | Searched | Rows] = []
+        self._steps: list[Step | Searched | Called | Rows] = []
         self._lists: dict[str, pa.Table] = {}
         self._named = 0
         self._numbered: set[str] = set()
@@ -172,7 +172,8 @@ class Joins:
         names = [name for name in relation.variables if name in kept]
         if not ready and self._number(relation, names):
             return replace(relation, variables={name: relation.variables[name] for name in names})
-        if any(name.startswith("#") and name not in KEPT and not name.startswith(OF_PATHS) for name in names):
+        own = [name for name in names if name.startswith("#") and name not in KEPT]
+        if not all(name.startswith((OF_PATHS, ARGUMENT)) for name in own):
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql), where=waiting)

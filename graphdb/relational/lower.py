@@ -28,7 +28,7 @@ from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
-from graphdb.relation import GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
+from graphdb.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
 from graphdb.relational.joins import COLUMN, KEPT, Setting, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.searched import Searches
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LONG = 3
 """Edges of a path from which on it is searched for, where it is enough that there is one."""
 
-_READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ReturnClause)
+_READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ProcedureClause, ast.ReturnClause)
 
 
 class Lowering(Searches):
@@ -115,11 +115,27 @@ class Lowering(Searches):
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, *KEPT}]
                 _, relation = self._shaper(relation).select(names, unwound=clause)
+            elif isinstance(clause, ast.ProcedureClause):
+                relation = self._invoked(relation, clause, self._live(relation, rest))
             elif isinstance(clause, ast.CallClause):
                 relation = self._called(relation, clause, self._live(relation, rest))
             else:
                 assert isinstance(clause, ast.WithClause)
                 relation = self._with(relation, clause)
+
+    def _invoked(self, relation: Relation, clause: ast.ProcedureClause, live: Collection[str]) -> Relation:
+        """Join rows with those that a procedure yields for each, or for all with the same arguments."""
+        call = self._snapshot.procedures.bound(clause, self._text)
+        names = [f"{ARGUMENT} {i}" for i in range(len(call.arguments))]
+        items = tuple(ast.ReturnItem(node, name, name) for node, name in zip(call.arguments, names, strict=True))
+        if free_variables(call.arguments) or self._groups is not None or relation is not UNIT:
+            if items:
+                relation = self._with(relation, ast.WithClause(ast.ReturnClause(items, star=True)))
+            relation = self._table(self._with_subqueries(relation, (), {*live, *names}), {*live, *names})
+            return self._yielded(call, relation, names)
+        if items:
+            relation = self._with(relation, ast.WithClause(ast.ReturnClause(items)))
+        return self._yielded(call, self._table(relation, names) if items else relation, names)
 
     def _with(self, relation: Relation, clause: ast.WithClause) -> Relation:
         items = self._items(clause.returns, relation)
@@ -366,6 +382,8 @@ def _check_reading(query: ast.Composite) -> None:
         for clause in part:
             if not isinstance(clause, _READING):
                 raise NotSupportedError("writing is not for SQL")
+        if not isinstance(part[-1], ast.ReturnClause):
+            raise NotSupportedError("a call that ends a query is not for SQL")
 
 
 def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:

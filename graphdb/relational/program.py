@@ -14,6 +14,8 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.procedures.answers import Answer, arrow_type
+from graphdb.procedures.registry import Call
 from graphdb.shape import Shaped
 from graphdb.storage.arrow import numbers
 
@@ -148,10 +150,41 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A procedure that is called for each of some groups of rows, for SQL that names what it yields ``view``.
+
+    Its columns: the group ``g``, and ``c0`` … in the order of the call's YIELD.
+    """
+
+    view: str
+    call: Call
+    groups: str
+    """SQL of the groups: the arguments (columns ``c0`` …) of each, and its number ``g``."""
+    parameters: Mapping[str, object]
+
+    @property
+    def reads(self) -> list[str]:
+        """The SQL that reads what the rows say."""
+        return [self.groups]
+
+    def table(self, groups: Sequence[int], answers: Sequence[Answer]) -> pa.Table:
+        """Return what it yielded for groups as a table."""
+        import pyarrow as pa
+
+        numbered = np.repeat(np.array(groups, np.int64), [answer.num_rows for answer in answers])
+        columns = {"g": numbers(numbered)}
+        for i, (number, column) in enumerate(self.call.yields):
+            assert column.type.sql is not None
+            arrays = [array for answer in answers for array in answer.arrays(number, column.type.sql)]
+            columns[f"c{i}"] = pa.chunked_array(arrays, arrow_type(column.type.sql))
+        return pa.table(columns)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step | Searched | Rows, ...]
+    steps: tuple[Step | Searched | Called | Rows, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
@@ -176,6 +209,9 @@ class Program:
                     sql += [step.table, step.sql, *map(type, step.parameters.values())]
                 case Searched():
                     sql += [step.view, *step.columns]
+                case Called():
+                    signature = step.call.procedure.signature
+                    sql += [step.view, step.groups, signature, step.call.yields, *map(type, step.parameters.values())]
                 case Step():
                     sql += [step.view, step.needs, step.numbered]
                     for given in step.given:

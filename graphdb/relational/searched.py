@@ -160,21 +160,19 @@ class Searches(Subqueries):
         for at, edge in enumerate(bound.edges):
             name = f"{OF_PATHS} edge {at}" if edge.name.startswith("#") else edge.name
             edges[patterns[edge.clause][0]].append((name, edge))
-        steps, beside = [], []
-        for path in split.paths:
-            match, every = matches[path.clause], path.pattern.selector is _EVERY
-            if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
-                raise NotSupportedError("lists of what parts inside parts bind are not supported in SQL")
-            step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
-            if every and step.mode == "WALK" and step.high is None:
-                raise NotSupportedError("walks of any length are endless")
-            shared: set[str] = set()
-            if match.mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK":
-                both = [(name, edge) for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)]
-                shared = {name for name, _ in both}
+        steps = [self._one_step(path, matches[path.clause], later) for path in split.paths]
+        differ = [
+            matches[path.clause].mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK"
+            for path, step in zip(split.paths, steps, strict=True)
+        ]
+        order = _selected_last(split.paths, steps, differ)
+        split.paths[:] = [split.paths[i] for i in order]
+        steps, differ = [steps[i] for i in order], [differ[i] for i in order]
+        beside: list[set[str]] = [set() for _ in steps]
+        for i, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
+            if differ[i]:
+                beside[i] = {name for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)}
                 edges[path.clause].append((path.edges, step))
-            steps.append(step)
-            beside.append(shared)
         taken = set().union(*beside)
         steps = [
             replace(s, spelled=s.spelled or bool(b) or p.edges in taken)
@@ -186,6 +184,14 @@ class Searches(Subqueries):
                 match, patterns=tuple(_named(path, numbers, taken) for path in match.patterns)
             )
         return steps, beside
+
+    def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep:
+        if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
+            raise NotSupportedError("lists of what parts inside parts bind are not supported in SQL")
+        step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
+        if path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None:
+            raise NotSupportedError("walks of any length are endless")
+        return step
 
     def _around(self, left: Relation, split: _Split, later: set[str]) -> Relation:
         """Join rows with what is plain in the clauses."""
@@ -368,6 +374,21 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
     return _Split(found, paths, free, tuple(after))
 
 
+def _selected_last(paths: Sequence[_Path], steps: Sequence[PathStep], differ: Sequence[bool]) -> list[int]:
+    """Return an order of paths in which one is selected after those without a selector whose edges it must not take."""
+
+    def waits(i: int) -> bool:
+        return differ[i] and any(
+            differ[j]
+            and paths[i].clause == paths[j].clause
+            and _overlap(steps[i].labels, steps[j].labels)
+            and paths[j].pattern.selector is _EVERY
+            for j in range(len(paths))
+        )
+
+    return sorted(range(len(paths)), key=lambda i: paths[i].pattern.selector is not _EVERY and waits(i))
+
+
 def _overlap(some: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:
     """Whether an edge may be of both sets of labels (None: any)."""
     return some is None or others is None or bool({*some} & {*others})
@@ -398,4 +419,4 @@ def apart(path: ast.PathPattern) -> Iterator[ast.PathPattern]:
     bare = [ast.NodePattern(node.variable, span=node.span) for node in nodes]
     yield from (ast.PathPattern((node,), (), path.span) for node in nodes)
     for i, edge in enumerate(path.edges):
-        yield ast.PathPattern((bare[i], bare[i + 1]), (edge,), path.span)
+        yield ast.PathPattern((bare[i], bare[i + 1]), (edge,), edge.span)  # by which each is known

@@ -15,9 +15,10 @@ from graphdb.pattern.free import Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
+from graphdb.procedures.registry import Call
 from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Step
+from graphdb.relational.program import Called, Step
 from graphdb.shape import Shaped
 from graphdb.typed import Typed, as_list
 from graphdb.values import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
@@ -27,6 +28,9 @@ AT = Typed("b.row", INTEGER)
 
 _ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
 """Types whose equal values are the same value: what is made of one is made of the other."""
+
+_PLAIN = (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.NULL)
+"""Types of arguments that procedures are called with from SQL."""
 
 _PER_ROW = "SELECT f.c0 AS at, {0} AS n FROM ({1}) f GROUP BY f.c0"
 
@@ -102,10 +106,11 @@ class Subqueries(Joins):
         """
         free = free_variables(query)
         taken = [name for name in left.names if name in free]
-        start, join = self._groups_of(left, taken) if taken else (UNIT, "({0}) r ON TRUE")
+        grouped = bool(taken) or _calls_procedure(query)
+        start, join = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE")
         shaped = self._subquery(query, start)
-        sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if taken else ("", "")
-        type, gathered, found = INTEGER, "1" if exists and taken else "count(*)", "coalesce(r.n, 0)"
+        sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
+        type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
             (column,) = shaped.columns
             if column.many:
@@ -125,15 +130,42 @@ class Subqueries(Joins):
         taken = [name for name in dict.fromkeys(known) if name in free]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
-        start, join = self._groups_of(left, taken, how) if taken else (UNIT, "({0}) r ON TRUE")
+        grouped = bool(taken) or _calls_procedure(clause.query)
+        start, join = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE")
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
         source = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
         made = {column.name: Typed(f"b.s{i}", column.type, column.many) for i, column in enumerate(shaped.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 
+    def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:
+        """Join rows with what a procedure yields for the arguments that are some of their columns."""
+        types = [field.type.sql for _, field in call.yields]
+        given = [left.variables[name] for name in names]
+        if None in types or not all(_is_argument(value) for value in given):
+            raise NotSupportedError("such values of a procedure are not supported in SQL")
+        view = self._name("called")
+        start, join = self._groups_of(left, names, "JOIN")
+        groups = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Called(view, call, groups, self._parameters.used(groups)))
+        if not call.procedure.signature.columns:
+            return replace(left, variables={n: value for n, value in left.variables.items() if n not in names})
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(types)))
+        source = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        variables = {name: value for name, value in left.variables.items() if name not in names}
+        for i, (item, type) in enumerate(zip(call.clause.yields or (), types, strict=True)):
+            assert type is not None
+            variables[item.variable.name] = Typed(f"b.s{i}", type)
+        return replace(left, source=source, variables=variables)
+
     def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
-        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows."""
+        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows.
+
+        Where it takes nothing from the rows there is one group, or none if there are no rows.
+        """
+        if not taken:
+            table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1")
+            return Relation(table, {GROUP: Typed("b.g", INTEGER)}), "({0}) r ON TRUE"
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
         if all(value.type.base in _ALIKE for value in values.values()):
@@ -150,6 +182,19 @@ class Subqueries(Joins):
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
+
+
+def _is_argument(value: Typed) -> bool:
+    """Whether values are Python's as they come from a table."""
+    type = value.type
+    while type.base is Base.LIST and type.element is not None:
+        type = type.element
+    return type.base in _PLAIN and not value.many
+
+
+def _calls_procedure(query: ast.Composite) -> bool:
+    """Whether a query calls a procedure, which must not happen where there are no rows to do it for."""
+    return any(isinstance(part, ast.ProcedureClause) for part in walk(query))
 
 
 def _exists(node: Subquery) -> bool:

@@ -47,6 +47,8 @@ class Tables:
     def name(self) -> str:
         """Return the name of a table that somebody else is about to make."""
         name = f"temp.{self._connection.temporary()}"
+        if not self._made:
+            self._connection.transactions.leftovers.append(self.drop)
         self._made.append(name)
         return name
 
@@ -74,6 +76,8 @@ class Tables:
             with suppress(duckdb.Error):  # a transaction that was aborted takes them away itself
                 self._connection.raw.execute(f"DROP TABLE IF EXISTS {name}")
         self._made.clear()
+        with suppress(ValueError):  # there were none, or they are dropped because an interrupt left them
+            self._connection.transactions.leftovers.remove(self.drop)
 
 
 def of_elements(type: Type) -> bool:

@@ -18,11 +18,10 @@ from graphdb.interpret.naming import Naming
 from graphdb.paths.run import PathRun
 from graphdb.query import Prepared
 from graphdb.relation import Relation
-from graphdb.relational.program import Program, Rows, Searched
+from graphdb.relational.program import Program, Rows, Step
 from graphdb.report import Explanation
 from graphdb.result import Result
 from graphdb.state import State
-from graphdb.storage.catalog import in_transaction, transaction
 from graphdb.storage.terms import RDF_TYPE
 from graphdb.storage.update import Update, incident
 from graphdb.typed import Typed
@@ -189,34 +188,30 @@ class Writing:
         with ExitStack() as stack:
             stack.callback(self._tables.drop)
             with state.connection.guard() as raw:
-                theirs = len(self.stages) > 1 and in_transaction(raw)  # its owner alone may roll back
+                state.admit()
+                theirs = len(self.stages) > 1 and state.transactions.by_user  # who alone may roll back
                 if theirs:
                     self._refuse_later()
                 kept = self._kept(first, None)
                 if theirs:
                     self._refuse_null_maps(kept)
-                naming = Naming(self._context, update := Update(raw))
+                naming = Naming(self._context, update := Update(raw, touch=state.transactions.touch))
                 work = Work(self._context, self._tables, update, naming, self._read)
                 result = None
-                state.versions.before_write()
-                try:
-                    with transaction(raw), state.connection.guard(self._left()):
-                        for stage in self.stages:
-                            if stage.write is None:
-                                result = self._returned(stage, kept)
-                                break
-                            if stage.made is not None:
-                                self._set_merged(work, stage, kept)
-                                continue
-                            rows = kept if stage is first else self._kept(stage, kept)
-                            kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
-                            self._left()
-                        self._finish(work)
-                        work.flushed()
-                except BaseException:
-                    state.rolled_back()
-                    raise
-        state.changed(())
+                with state.writing(), state.connection.guard(self._left()):
+                    for stage in self.stages:
+                        if stage.write is None:
+                            result = self._returned(stage, kept)
+                            break
+                        if stage.made is not None:
+                            self._set_merged(work, stage, kept)
+                            continue
+                        rows = kept if stage is first else self._kept(stage, kept)
+                        kept = _CLAUSES[type(stage.write)](work, stage, rows).run()
+                        self._left()
+                    self._finish(work)
+                    work.flushed()
+                    state.changed(())
         message = str(work.changes)
         elapsed = time.perf_counter() - started
         if result is None:
@@ -269,13 +264,15 @@ class Writing:
                 given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else None
                 items = source.items if isinstance(source, ast.ListLiteral) else getattr(source, "value", given)
                 rows *= len(items) if isinstance(items, (list, tuple)) else inf
+            elif isinstance(clause, ast.ProcedureClause) and clause.yields is not None:
+                return inf
         if not any(isinstance(clause, ast.MatchClause) for clause in stage.reads):
             return rows
         steps = prepared.steps if isinstance(prepared, Program) else (prepared,)
         for step in steps:
             if isinstance(step, Rows):
                 continue
-            plan = None if isinstance(step, Searched) else step.plan
+            plan = step.plan if isinstance(step, (Step, Prepared)) else None
             rows *= inf if plan is None else max(plan.steps[-1].estimate, 1.0)
         return rows
 

@@ -55,7 +55,7 @@ class Stage:
         return ast.Composite(((*self.reads, ast.ReturnClause(tuple(items), span=self.write.span)),))
 
 
-_MANY = (ast.MatchClause, ast.UnwindClause, ast.CallClause, ast.MergeClause)
+_MANY = (ast.MatchClause, ast.UnwindClause, ast.CallClause, ast.ProcedureClause, ast.MergeClause)
 """Clauses that can make many rows of one."""
 
 
@@ -165,7 +165,7 @@ def _scope_after(clause: ast.ClauseNode, scope: Sequence[str]) -> Iterator[str]:
     yield from scope
     if isinstance(clause, ast.UnwindClause):
         yield clause.variable.name
-    if isinstance(clause, ast.CallClause):
+    if isinstance(clause, (ast.CallClause, ast.ProcedureClause)):
         yield from clause.columns
     for pattern in clause.patterns if isinstance(clause, ast.MatchClause) else _patterns_of(clause):
         yield from names_of(pattern)

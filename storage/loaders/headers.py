@@ -37,6 +37,9 @@ TERM = r"<<\( (<[^<>]*>|_:\S+) <[^<>]*> .+ \)>>"
 RDF_TEXT = f"{BLANK}|{TERM}"
 """What stands for a vertex as it does in RDF: blank nodes and triple terms."""
 
+_UNHELD = r"[\x00-\x1F\x7F\uFFFE\uFFFF]"
+"""What a name in a header or an attribute cannot have: C cuts it at the first of them, XML has no word for others."""
+
 _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
           "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
@@ -140,10 +143,13 @@ def name_iri(name: str) -> str:
 
 
 def bare_name(iri: str) -> str:
-    """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other IRI.
+    """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other term.
 
-    >>> bare_name("urn:graphdb:name"), bare_name("urn:graphdb:x:y"), bare_name("http://x/y")
-    ('name', 'urn:graphdb:x:y', 'http://x/y')
+    A name that files cannot hold (nothing, or with control characters) keeps its namespace, and with it its escapes.
+
+    >>> [bare_name(iri) for iri in ("urn:graphdb:name", "urn:graphdb:x:y", "http://x/y", "urn:graphdb:%00")]
+    ['name', 'urn:graphdb:x:y', 'http://x/y', 'urn:graphdb:%00']
     """
     name = default_name(iri) if iri.startswith(DEFAULT_NAMESPACE) else iri
-    return name if name_iri(name) == iri else iri
+    held = name and not re.search(_UNHELD, name) and not re.fullmatch(RDF_TEXT, name)
+    return name if held and name_iri(name) == iri else iri

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Mapped
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,13 +28,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb.config import LOADS
-from graphdb.errors import LoadError, MemoryLimitError, StorageError
+from graphdb.errors import LoadError, MemoryLimitError
 from graphdb.progress import Progress
 from graphdb.stopping import check_stop
 from graphdb.storage import bulk
 from graphdb.storage.append import Appender
 from graphdb.storage.batch import LITERAL
-from graphdb.storage.catalog import Catalog, in_transaction
+from graphdb.storage.catalog import Catalog
 from graphdb.storage.changes import MOST
 from graphdb.storage.dictionary import term_counts
 from graphdb.storage.loaders.files import find, opened
@@ -43,7 +42,7 @@ from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
 from graphdb.storage.loaders.headers import Mapping
 from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
-from graphdb.storage.scratch import SPILLED, scratch
+from graphdb.storage.scratch import spill_folder, unspilled
 from graphdb.storage.texts import LONG, compressing
 from graphdb.storage.vacuum import is_worth, vacuum
 
@@ -144,8 +143,8 @@ def load(
     data: Any,
     options: Options | None = None,
     progress: Progress | None = None,
-    cancel: threading.Event | None = None,
     held: Held | None = None,
+    changed: Callable[[Sequence[Changes | None]], None] | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
 
@@ -156,15 +155,15 @@ def load(
         collection of all of these.
     progress
         Called from this thread, at least five times a second.
-    cancel
-        Set it from another thread to end the load.
     held
         What is known of the database already, and need not be asked.
+    changed
+        Called with what the load has changed, within its transaction, just before that is committed.
 
     Raises
     ------
     LoadError
-        Where a file cannot be found, read or parsed, the load is cancelled, or a transaction is open.  Nothing is kept.
+        Where a file cannot be found, read or parsed, or a transaction is open.  Nothing is kept.
     NotSupportedError
         For a format that cannot be read.
     StorageError
@@ -180,26 +179,29 @@ def load(
     if options.on_error not in ("stop", "skip"):
         raise LoadError(f"on_error is '{options.on_error}'", hint="it can be 'stop' or 'skip'")
     started = time.perf_counter()
-    if in_transaction(connection):
+    transactions = catalog.transactions
+    if transactions.inside:
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
-    with _spill(options.spill) as folder, compressing(connection) as long:
+    with _spilling(options.spill) as folder, compressing(connection) as long:
         sources = list(_sources(data, options, folder))
-        catalog.begin_work(_described(sources))
-        connection.begin()
-        loading = _Load(connection, catalog, sources, options, folder, long, progress, cancel, held)
+        transactions.leftovers.append(catalog.end_work)
         try:
-            try:
+            catalog.begin_work(_described(sources))
+            with transactions.atomic():
+                loading = _Load(connection, catalog, sources, options, folder, long, progress, held)
+                transactions.workers.append(loading.close)
                 new = loading.run()
                 options.mapping.check()
-            finally:
                 loading.close()
-            catalog.end_work()
-            connection.commit()
+                transactions.workers.remove(loading.close)
+                catalog.end_work()
+                if changed is not None:
+                    changed((loading.changes,))
+            transactions.leftovers.remove(catalog.end_work)
         except BaseException as error:
             with suppress(duckdb.Error):
-                connection.rollback()
-            with suppress(duckdb.Error):
                 catalog.end_work()
+                transactions.leftovers.remove(catalog.end_work)
             if isinstance(error, duckdb.OutOfMemoryException):
                 raise MemoryLimitError(
                     f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
@@ -219,21 +221,16 @@ def _described(sources: list[_Source]) -> str:
 
 
 @contextmanager
-def _spill(folder: str | None) -> Iterator[str]:
+def _spilling(folder: str | None) -> Iterator[str]:
     """A directory of our own for what does not fit into memory; it is gone afterwards.
 
     Readers tell what they cannot read; an OSError that gets here is of what they could not write there.
     """
-    try:
-        if folder is not None:
-            os.makedirs(folder, exist_ok=True)
-        with scratch(SPILLED, folder) as made:
+    with spill_folder(folder) as made:
+        try:
             yield str(made)
-    except OSError as error:
-        where = f"'{folder}'" if folder is not None else "the directory of temporary files"
-        raise StorageError(
-            f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
-        ) from error
+        except OSError as error:
+            raise unspilled(folder, error) from error
 
 
 def names_files(data: Any) -> bool:
@@ -323,7 +320,6 @@ class _Load:
         folder: str,
         long: Callable[[], None],
         progress: Progress | None,
-        cancel: threading.Event | None,
         held: Held | None,
     ) -> None:
         with _without_garbage():
@@ -336,7 +332,6 @@ class _Load:
         self._long = long
         self._skip = options.on_error == "skip"
         self._progress = progress
-        self._cancel = cancel
         self._bytes = 0
         self._total = sum(source.size for source in sources)
         self._reported = 0.0
@@ -355,17 +350,19 @@ class _Load:
         self._first = bulk.is_empty(connection)
         known = None if self._reclaimed else held
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
-        self._stored: Future[Any] | None = None
+        self._closing = False
         self.triples = 0
         self.errors = 0
 
     def close(self) -> None:
-        """End the threads; what DuckDB is at is interrupted."""
+        """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
         for lane in self._lanes:
             lane.thread.shutdown(cancel_futures=True)
-        while self._stored is not None and not self._stored.done():
-            self._connection.interrupt()
-            wait([self._stored], _TICK)
+        self._closing = True
+        with suppress(RuntimeError):  # it was shut down before
+            last = self._store.submit(_nothing)  # what was submitted before is done when this is
+            while not wait([last], _TICK).done:
+                self._connection.interrupt()
         self._store.shutdown()
         self._collector.close()
         for batch in self._batches:
@@ -501,11 +498,13 @@ class _Load:
 
     def _work(self, phase: str, work: Callable[[], T]) -> T:
         """Let DuckDB work."""
-        future = self._store.submit(work)
-        self._stored = future
-        result = self._wait(phase, future)
-        self._stored = None
-        return result
+
+        def unless_closing() -> T:
+            if self._closing:
+                raise CancelledError
+            return work()
+
+        return self._wait(phase, self._store.submit(unless_closing))
 
     def _wait(self, phase: str, future: Future[T]) -> T:
         """Wait for a result, and report meanwhile."""
@@ -516,9 +515,11 @@ class _Load:
 
     def _report(self, phase: str, *, force: bool = False) -> None:
         check_stop()
-        if self._cancel is not None and self._cancel.is_set():
-            raise LoadError("the load was cancelled")
         now = time.monotonic()
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now
             self._progress(self._bytes, self._total, self.triples, phase)
+
+
+def _nothing() -> None:
+    """Nothing is left to do."""

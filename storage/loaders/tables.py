@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -154,7 +155,7 @@ class _Table:
         assert self._file is not None
         if self._file.format is PARQUET:
             self._connection.execute(f"CREATE VIEW frame AS FROM read_parquet({_text(glob.escape(path))})")
-            self._write(self._columns(None))
+            self._write(self._columns(None, self._headers(path)))
             return
         delimited.check_lines(path, self._name)
         nul = delimited.find_nul(path, self._name)
@@ -172,10 +173,23 @@ class _Table:
 
     # --- what is in it
 
-    def _columns(self, columns: list[Column] | None) -> list[tuple[Column, str]]:
+    def _headers(self, path: str) -> list[str]:
+        """The names of a Parquet file's columns as they are: DuckDB renames what differs in case only."""
+        from pyarrow import ArrowException, parquet
+
+        try:
+            names: list[str] = parquet.read_schema(path).names
+        except ArrowException:  # of a kind that only DuckDB knows
+            return []
+        return names
+
+    def _columns(self, columns: list[Column] | None, headers: Sequence[str] = ()) -> list[tuple[Column, str]]:
         """The columns of ``frame`` with DuckDB's types; what they are is said by their names, if it is not known."""
         rows = self._connection.execute("DESCRIBE frame").fetchall()
-        columns = columns or self._mapping.read([name for name, *_ in rows])
+        if not columns:
+            names = [name for name, *_ in rows]
+            said = self._mapping.read(headers if len(headers) == len(names) else names)
+            columns = [replace(column, column=name) for column, name in zip(said, names, strict=True)]
         return [(column, type) for column, (_, type, *_) in zip(columns, rows, strict=True)]
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
@@ -454,7 +468,8 @@ def _element(column: Column, type: str) -> str:
 def bare(iri: str) -> str:
     """SQL for what :func:`bare_name` makes of an IRI."""
     rest = f"{iri}[{len(DEFAULT_NAMESPACE) + 1}:]"
-    other = f"regexp_full_match({rest}, {_text(IRI)}) OR regexp_matches({rest}, {_text(UNSAFE)})"
+    terms = _text(f"{IRI}|{RDF_TEXT}")
+    other = f"{rest} = '' OR regexp_full_match({rest}, {terms}) OR regexp_matches({rest}, {_text(UNSAFE)})"
     return f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') AND NOT ({other}) THEN {rest} ELSE {iri} END"
 
 

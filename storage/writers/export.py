@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.config import memory_bytes
 from graphdb.errors import GraphDBError, StorageError, nearest
-from graphdb.storage.scratch import SPILLED, scratch
+from graphdb.storage.scratch import spill_folder
 from graphdb.storage.writers.graphs import Graphs, chosen
 from graphdb.storage.writers.pace import Pace
 from graphdb.storage.writers.targets import STREAM, opened, refuse_databases, whole_folder
@@ -98,7 +98,7 @@ def _written(
     if wanted == "graphml":
         with opened(target) as file:
             return graphml.write(connection, file, pace, memory)
-    with scratch(SPILLED, spill) as folder, opened(target) as file:
+    with spill_folder(spill) as folder, opened(target) as file:
         return text.write(connection, file, wanted, prefixes, pace, folder, memory)
 
 

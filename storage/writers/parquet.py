@@ -205,8 +205,13 @@ def _held(connection: duckdb.DuckDBPyConnection, values: str) -> tuple[str, str,
     """SQL of the columns of properties, of what they are aggregated from, and the keys that have one."""
     columns = aggregates = ""
     keys = ["-1"]
+    taken = set()
     for key, iri, held in connection.execute(_COLUMNS.format(values=values)).fetchall():
-        name = quoted(f"{bare_name(iri)}:{_WORDS[held]}[]")
+        header = f"{bare_name(iri)}:{_WORDS[held]}[]"
+        if header.lower() in taken:  # DuckDB would take two columns for one
+            continue
+        taken.add(header.lower())
+        name = quoted(header)
         columns += f", {name}"
         aggregates += f", list({held} ORDER BY id ASC) FILTER (key = {key}) AS {name}"
         keys.append(str(key))

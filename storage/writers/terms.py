@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.stopping import checked
 from graphdb.storage.arrow import string_bytes, values
+from graphdb.storage.scratch import unspilled
 from graphdb.storage.spool import unmap
 from graphdb.storage.terms import LITERAL_BASE, XSD, escaped
 
@@ -86,13 +87,18 @@ class _Texts:
     def __init__(self, connection: duckdb.DuckDBPyConnection, sql: str, path: Path) -> None:
         ids: list[NDArray[np.int64]] = []
         ends = [np.zeros(1, np.int64)]
-        with path.open("wb") as file, connection.sql(sql).to_arrow_reader(_ROWS) as reader:
-            for batch in checked(reader, 1):
-                ids.append(values(batch.column(0)))
-                texts = batch.column(1).cast("large_string")
-                offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
-                ends.append(offsets[1:] - offsets[0] + ends[-1][-1])
-                file.write(string_bytes(texts))
+        try:
+            with path.open("wb") as file, connection.sql(sql).to_arrow_reader(_ROWS) as reader:
+                for batch in checked(reader, 1):
+                    ids.append(values(batch.column(0)))
+                    texts = batch.column(1).cast("large_string")
+                    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+                    ends.append(offsets[1:] - offsets[0] + ends[-1][-1])
+                    file.write(string_bytes(texts))
+        except OSError as error:
+            if error.errno is None:  # DuckDB's, through Arrow
+                raise
+            raise unspilled(path.parent.parent, error) from error
         self._ends = np.concatenate(ends)
         self._places = _places(np.concatenate(ids) if ids else np.empty(0, np.int64))
         self._bytes = np.memmap(path, np.uint8, "r") if self._ends[-1] else np.empty(0, np.uint8)

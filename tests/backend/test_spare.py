@@ -62,7 +62,7 @@ def test_a_run_that_was_cancelled_or_limited_leaves_nothing_behind() -> None:
     run = executor.run(plan, Control(cancelled=cancelled))
     next(run)
     cancelled.set()
-    with pytest.raises(ExecutionError, match="cancelled"):
+    with pytest.raises(ExecutionError, match="interrupted"):
         list(run)
     assert len(rows(plan, executor, Control(limit=4))) == 4
     control = Control()

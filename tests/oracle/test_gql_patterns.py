@@ -213,10 +213,11 @@ Found = tuple[Walk, tuple[Any, ...]]
 """A path and what each name is bound to, lists as tuples."""
 
 
-def _allowed(mode: str, vertices: tuple[int, ...], edges: tuple[int, ...]) -> bool:
+def _allowed(pattern: Pattern, vertices: tuple[int, ...], edges: tuple[int, ...]) -> bool:
+    mode = pattern.mode
     if mode == "WALK":
         return True
-    if len(set(edges)) < len(edges):
+    if len(set(edges)) < len(edges) and not (mode == "SIMPLE" and pattern.repeatable):
         return False
     if mode == "ACYCLIC":
         return len(set(vertices)) == len(vertices)
@@ -305,7 +306,7 @@ def every(graph: Graph, pattern: Pattern, longest: int) -> Iterator[Found]:
                 return
             for edge, end in link.from_(graph, way.here):
                 more = way.along(edge, end)
-                if _going_on(pattern.mode, more.vertices, more.edges):
+                if _going_on(pattern, more.vertices, more.edges):
                     bound = more.binding if part.single else more.adding
                     yield from hops(at, count + 1, bound(link.name, edge.k))
 
@@ -315,15 +316,15 @@ def every(graph: Graph, pattern: Pattern, longest: int) -> Iterator[Found]:
     for start in range(len(graph.labels)):
         if first.holds(graph, start):
             for way in after(0, Way((start,)).binding(first.name, start)):
-                if _allowed(pattern.mode, way.vertices, way.edges):
+                if _allowed(pattern, way.vertices, way.edges):
                     yield (way.vertices, way.edges), tuple(way.known[name] for name in pattern.names)
 
 
-def _going_on(mode: str, vertices: tuple[int, ...], edges: tuple[int, ...]) -> bool:
+def _going_on(pattern: Pattern, vertices: tuple[int, ...], edges: tuple[int, ...]) -> bool:
     """Whether a path may still become one of the mode."""
-    if mode == "SIMPLE":  # it may have come back to its start, which must be its end then
-        return _allowed(mode, vertices, edges) and vertices[0] not in vertices[1:-1]
-    return _allowed(mode, vertices, edges)
+    if pattern.mode == "SIMPLE":  # it may have come back to its start, which must be its end then
+        return _allowed(pattern, vertices, edges) and vertices[0] not in vertices[1:-1]
+    return _allowed(pattern, vertices, edges)
 
 
 # --- random patterns -------------------------------------------------------------------------------------------------

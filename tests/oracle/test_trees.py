@@ -249,7 +249,7 @@ def test_a_count_along_a_tree_stops(threads: int) -> None:
     assert control.rows.sum() > 0
     control = Control(cancelled=threading.Event())
     threading.Timer(0.2, control.cancelled.set).start()  # type: ignore[union-attr]
-    with pytest.raises(ExecutionError, match="cancelled"):
+    with pytest.raises(ExecutionError, match="interrupted"):
         HostExecutor(threads).count(plan, control)
 
 

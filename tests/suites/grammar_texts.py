@@ -97,6 +97,9 @@ CHANGES = ["SET {variable}.{key} = {any}", "SET {variable} = {map}", "SET {varia
 CHANGES += ["REMOVE {variable}.{key}", "REMOVE {variable}:Person", "DELETE {variable}", "DETACH DELETE {variable}"]
 CHANGES += ["FOREACH (i IN {list} | SET {variable}.{key} = i)", "FOREACH (i IN {list} | CREATE (:New ⟨name: i⟩))"]
 CALLED = [
+    "CALL db.labels() YIELD label AS {o}",
+    "OPTIONAL CALL db.propertyKeys() YIELD propertyKey AS {o} WHERE {truth}",
+    "CALL db.schema.visualization() YIELD nodes AS {o}",
     "CALL ({variable}) ⟨ MATCH ({variable})-[:{edge}]->(m) RETURN m.{key} AS {o} ⟩",
     "OPTIONAL CALL (*) ⟨ MATCH (m:{label}) WHERE {truth} RETURN count(m) AS {o} ⟩",
     "CALL ⟨ WITH {variable} MATCH ({variable})--(m) RETURN m AS {o} ORDER BY m.{key} LIMIT 1 ⟩",

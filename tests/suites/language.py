@@ -2,7 +2,7 @@
 
 A line that begins with ``given:`` makes the graph of the scenarios below it, up to the next; ``given: -`` is none.
 A scenario is a query of one line, and below it, indented, what is expected: rows between bars (``|``), or ``in order``
-and rows, or ``-`` for none; ``! Class words`` for an error, its class and words of its message; ``+`` side effects.
+and rows, or ``-`` for none; ``! Class words`` for an error, its class and words of its message; ``+`` side effects, one by one (``nodes 1, -labels 2``).
 ``$ {...}`` gives its parameters as a Python dictionary.  Values are written as openCypher does.
 """
 
@@ -74,7 +74,7 @@ def _expect(scenario: Scenario, told: str) -> None:
             scenario.error = told[1:].strip()
         case "+":
             pairs = (effect.split() for effect in told[1:].split(","))
-            scenario.effects = {kind: int(count) for kind, count in pairs}
+            scenario.effects = {kind if kind[0] in "+-" else f"+{kind}": int(count) for kind, count in pairs}
         case "-":
             scenario.rows = []
         case _:

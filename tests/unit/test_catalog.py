@@ -90,18 +90,18 @@ def test_prefixes_and_meta(connection: duckdb.DuckDBPyConnection) -> None:
 
 def test_writes_join_the_open_transaction(connection: duckdb.DuckDBPyConnection) -> None:
     """SQLAlchemy and DuckDB see one transaction, which neither of them ends."""
-    connection.begin()
     catalog = Catalog(connection)
+    catalog.transactions.begin(connection.begin)
     catalog.create()
     catalog.set_prefix("ex", "http://example.org/")
-    connection.rollback()
+    catalog.transactions.rollback(connection.rollback)
     assert not catalog.exists()
     catalog.create()
-    connection.begin()
+    catalog.transactions.begin(connection.begin)
     connection.execute("INSERT INTO _graphdb.prefix VALUES ('raw', 'http://raw/')")
     catalog.set_prefix("raw", "http://changed/")
     assert catalog.prefixes()["raw"] == "http://changed/"
-    connection.rollback()
+    catalog.transactions.rollback(connection.rollback)
     assert "raw" not in catalog.prefixes()
 
 

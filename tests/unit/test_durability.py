@@ -169,7 +169,7 @@ def test_two_connections(tmp_path: pathlib.Path) -> None:
         one.query("CREATE (:A)")
         one.sql("BEGIN")
         one.query("CREATE (:A)")
-        with pytest.raises(StorageError, match="another connection of this process is changing the same data"):
+        with pytest.raises(StorageError, match="has changed the graph within a transaction"):
             other.query("CREATE (:A)")
         one.sql("COMMIT")
         other.query("CREATE (:A)")

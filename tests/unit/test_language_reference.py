@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -12,12 +13,15 @@ import graphdb
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "language"
 PAGES = sorted(path.stem for path in REFERENCE.glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-LINK = re.compile(r"\]\(([^)#:]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#:]+)")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page starts with the vertices of people.cypher, or with what it loads; ``console`` is not compared."""
+    """A page starts with the vertices of people.cypher, or with what it loads; ``console`` is not compared.
+
+    Python's examples know the database as ``db``.
+    """
     monkeypatch.chdir(REFERENCE)
     monkeypatch.setenv("COLUMNS", "100")
     blocks = [(found[1], found[2]) for found in BLOCK.finditer((REFERENCE / f"{page}.md").read_text(encoding="utf-8"))]
@@ -32,6 +36,9 @@ def test_the_examples(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
                     said, how = database.query(text).text(), "text"
                 except graphdb.GraphDBError as error:
                     said, how = str(error), "error"
+            elif kind == "python":
+                example = doctest.DocTestParser().get_doctest(text, {"db": database}, page, None, None)
+                assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
             elif kind in ("text", "error"):
                 assert (how, said) == (kind, text.rstrip("\n"))
 

@@ -14,7 +14,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from graphdb.errors import GraphDBError, LoadError, NotSupportedError
+from graphdb.errors import GraphDBError, LoadError, NotSupportedError, QueryInterrupted
+from graphdb.stopping import stopping
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
 from graphdb.storage.loaders import streams as streams_module
@@ -38,10 +39,8 @@ _:who <ex:age> "abc"^^<{XSD}integer> .
 """Ten lines, nine triples."""
 
 
-def load(
-    connection: Any, catalog: Catalog, data: Any, progress: Any = None, cancel: Any = None, **options: Any
-) -> LoadReport:
-    return load_module.load(connection, catalog, data, Options(**options), progress, cancel)
+def load(connection: Any, catalog: Catalog, data: Any, progress: Any = None, **options: Any) -> LoadReport:
+    return load_module.load(connection, catalog, data, Options(**options), progress)
 
 
 class Loaded:
@@ -453,11 +452,11 @@ def test_line_too_long(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_open_transaction_is_refused_and_kept(db: Loaded) -> None:
     path = db.write(PEOPLE)
-    db.connection.begin()
+    db.catalog.transactions.begin(db.connection.begin)
     db.connection.execute("CREATE TABLE mine AS SELECT 1 AS one")
     with pytest.raises(LoadError, match="a transaction is open"):
         load(db.connection, db.catalog, path)
-    db.connection.commit()
+    db.catalog.transactions.commit(db.connection.commit)
     assert db.rows("FROM mine") == [(1,)]
     assert db.load(PEOPLE).new_triples == 9
 
@@ -482,10 +481,10 @@ def test_interrupt_leaves_no_trace(db: Loaded, monkeypatch: pytest.MonkeyPatch, 
 
 def test_cancel_leaves_no_trace(db: Loaded) -> None:
     before = db.everything()
-    cancel = threading.Event()
-    cancel.set()
-    with pytest.raises(LoadError, match="cancelled"):
-        db.load(PEOPLE, cancel=cancel)
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(QueryInterrupted), stopping(None, cancelled):
+        db.load(PEOPLE)
     assert db.everything() == before
 
 

@@ -170,7 +170,7 @@ def test_ctrl_c_interrupts_the_statement_only() -> None:
 def completions(text: str) -> list[str]:
     """What is offered after ``text``."""
     completer = PatternCompleter({name: choices for name, (choices, _) in DOT_COMMANDS.items()})
-    completer.names = Names(("Person", "City"), ("knows", "name"), ("foaf",), ("friends",))
+    completer.names = Names(("Person", "City"), ("knows", "name"), ("foaf",), ("friends",), ("db.labels", "my.own"))
     return [found.text for found in completer.get_completions(Document(text), CompleteEvent(completion_requested=True))]
 
 
@@ -186,6 +186,9 @@ def completions(text: str) -> list[str]:
         ("MATCH (p) RETURN p.", ["knows", "name"]),
         ("MATCH (p {na", ["name"]),
         ("SELECT * FROM fr", ["friends"]),
+        ("CALL ", ["db.labels", "my.own"]),
+        ("MATCH (n) call DB.la", ["db.labels"]),
+        ("CALL db.labels", []),
         ("MATCH (p) RETU", ["RETURN"]),
         ("match (p) retu", ["return"]),
         (".ta", [".tables"]),
@@ -202,6 +205,7 @@ def test_completion_reads_names_from_the_database(family: Any) -> None:
     names = Names.read(family)
     assert names.vertex_labels == ("Person",)
     assert set(names.edge_labels) >= {"knows", "name"}
+    assert "db.relationshipTypes" in names.procedures
 
 
 def test_keywords_of_the_grammar_are_coloured() -> None:

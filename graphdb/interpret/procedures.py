@@ -1,0 +1,92 @@
+"""Calls of procedures by the interpreter: what is wrong with one before anything runs, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.evaluate import Compiler
+from graphdb.interpret.match import Rows
+from graphdb.interpret.types import ANY, NULL, Static, list_of
+from graphdb.procedures.answers import Answer
+from graphdb.procedures.types import ValueType
+
+if TYPE_CHECKING:
+    from graphdb.interpret.check import Scope, _Checker
+    from graphdb.interpret.context import Context
+
+_STATIC = {"NODE": "vertex", "RELATIONSHIP": "edge", "PATH": "path", "MAP": "map", "ANY": "any"}
+_STATIC |= {name: name.lower() for name in ("BOOLEAN", "INTEGER", "FLOAT", "NUMBER", "STRING")}
+"""Types of a signature as the checks before anything runs call them; what is missing is temporal."""
+
+_ADMITS = {"float": ("float", "integer", "number"), "number": ("float", "integer", "number")}
+
+
+def static(type: ValueType) -> Static:
+    """Return a type of a signature as the checks have it."""
+    if type.element is not None:
+        return list_of(static(type.element))
+    return Static(_STATIC.get(type.name, "temporal"))
+
+
+def admits(type: ValueType, found: Static) -> bool:
+    """Whether what is known of an argument leaves it a value of a type."""
+    if found == NULL:
+        return type.nullable
+    wanted = static(type)
+    if found == ANY or wanted == ANY:
+        return True
+    if found.base == "number":
+        return wanted.base in ("integer", "float", "number")
+    return found.base in _ADMITS.get(wanted.base, (wanted.base,))
+
+
+def check_call(checker: _Checker, clause: ast.ProcedureClause, scope: Scope) -> None:
+    """Check the call of a procedure, and bring in what it yields."""
+    context = checker.context
+    call = context.procedures.bound(clause, context.text)
+    for field, node in zip(call.procedure.signature.parameters, call.arguments, strict=False):
+        checker.no_aggregate(node)
+        found = checker.types.of(node, scope)
+        if not admits(field.type, found):
+            raise call.unlike(field, str(found), node)
+    for item, (_, field) in zip(clause.yields or (), call.yields, strict=True):
+        checker.new(item.variable, scope)
+        scope[item.variable.name] = static(field.type)
+
+
+def run_call(context: Context, clause: ast.ProcedureClause, rows: Rows, export: Callable[[Any], Any]) -> Rows:
+    """Return each row with each of the rows that a procedure yields for it; ``export`` makes values a user's."""
+    call = context.procedures.bound(clause, context.text)
+    compiler = Compiler(context)
+    arguments = [compiler.compile(node) for node in call.arguments]
+    for row in context.watched(rows):
+        context.view.expect(row.values())
+    context.subqueries.run_ahead(list(call.arguments), rows)
+    given = [[argument(row) for argument in arguments] for row in context.watched(rows)]
+    for values in given:
+        context.view.expect(values)
+    names, seen, control = clause.columns, context.snapshot, context.new_control()
+    known: dict[int, Rows] = {}
+    """What is brought in by each answer, by the place of that in memory: all of them stay until the end."""
+    found: Rows = []
+    for row, values in zip(rows, given, strict=True):
+        exported = [export(value) for value in values]
+        answer = context.procedures.answer(call, exported, seen, lambda: context.check(control))
+        if not call.procedure.signature.columns:
+            found.append(row)
+            continue
+        if id(answer) not in known:
+            known[id(answer)] = _brought(context, clause, answer, [number for number, _ in call.yields], names)
+        found += [{**row, **new} for new in known[id(answer)]]
+    return found
+
+
+def _brought(
+    context: Context, clause: ast.ProcedureClause, answer: Answer, numbers: list[int], names: tuple[str, ...]
+) -> Rows:
+    """Return the columns of an answer as rows of the interpreter's values."""
+    place = ast.Variable(clause.name, clause.named)
+    columns = [[context.given(value, place) for value in answer.values(number)] for number in numbers]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
