@@ -15,7 +15,7 @@ from graphdb.errors import QueryTimeout
 SLACK = 2.0
 """Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""
 
-ROWS = 60_000
+ROWS = 30_000
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
 
