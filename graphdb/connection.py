@@ -173,6 +173,16 @@ class Connection:
         _OPEN.add(other)
         return other
 
+    def is_usable(self) -> bool:
+        """Whether no error has aborted the transaction that is open."""
+        import duckdb
+
+        try:
+            self.raw.execute("SELECT 1").fetchall()
+        except duckdb.Error:
+            return False
+        return True
+
     def check_open(self) -> None:
         """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
         if self._process != os.getpid():

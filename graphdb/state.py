@@ -18,7 +18,7 @@ from graphdb.foreign import own_error
 from graphdb.kept import Kept
 from graphdb.procedures.catalog import standard
 from graphdb.progress import Progress, watching
-from graphdb.versions import Version, Versions
+from graphdb.versions import LARGE, Version, Versions
 
 if TYPE_CHECKING:
     from graphdb.candidates import Snapshot
@@ -128,23 +128,26 @@ class State:
         connection = self.connection
         lock = connection.lock
         connection.check_open()
-        if self.procedures.caller is not None and self.procedures.caller == threading.get_ident():
-            raise ExecutionError(
-                "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
-            )
         if lock._is_owned():  # type: ignore[attr-defined]  # part of a statement
+            if self.procedures.caller is not None:
+                raise ExecutionError(
+                    "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
+                )
             return lock
         if timeout is not None:
             if not lock.acquire(timeout=max(timeout, 0.0)):
                 raise QueryTimeout(f"the statement waited longer than its timeout of {timeout:g} s for another one")
             lock.release()
-        if connection.unsettled or self._version != connection.file.version:
+        if connection.unsettled:
             with lock:
                 if connection.unsettled:
                     connection.settle()
-                if self._version != connection.file.version and not self.transactions.by_user:
-                    self.forget()
         return lock
+
+    def refresh(self) -> None:
+        """Forget what memory holds if another connection has changed the graph; called where the lock is held."""
+        if self._version != self.connection.file.version and not self.transactions.by_user:
+            self.forget()
 
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""
@@ -223,6 +226,7 @@ class State:
 
         if names_files(data):
             self.require_files()
+        self.refresh()
         held = Held(degrees=self.degrees())
         watched = watching(self.progress if progress is None else progress)
         with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
@@ -246,13 +250,14 @@ class State:
 
         if self.read_only:
             raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
+        self.refresh()
         self.catalog()
         with self.at_home(), self.connection.guard(timeout) as raw:
             if self.transactions.inside:
                 raise ExecutionError(
                     "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
                 )
-            self.versions.read_out()
+            self.versions.read_out(LARGE)
             with compressing(raw) as long:
                 with self.writing():
                     found = vacuum(raw, long)
@@ -336,6 +341,7 @@ class State:
 
     def snapshot(self) -> Snapshot:
         """The state of names and data that statements see, until the next load."""
+        self.refresh()
         if self._lazy_snapshot is None:
             from graphdb.candidates import take_snapshot
 

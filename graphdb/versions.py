@@ -118,11 +118,16 @@ class Version:
         with self._owner.diagnosed(), self._owner.hold():
             if self._lost:
                 raise StorageError(
-                    "the rows cannot be read any more: their transaction has failed", hint="run the query again"
+                    "the rows cannot be read any more: their transaction failed, or reading them was interrupted",
+                    hint="run the query again",
                 )
             if self._former is not None:
-                self._prepare(self._former)
-                yield self._former
+                try:
+                    self._prepare(self._former)
+                    yield self._former
+                except BaseException:  # it may have aborted the transaction, which cannot begin there again
+                    self._lost = not self._former.connection.is_usable()
+                    raise
                 return
             with self._owner.at_home():
                 yield Source.of(self._owner.snapshot())
@@ -240,17 +245,14 @@ class Versions:
         self._current = None
         self._written = True
 
-    def read_out(self) -> None:
-        """Have results look up everything now, so that no transaction keeps the data as they were.
-
-        Those of more than :data:`LARGE` rows keep theirs.
-        """
+    def read_out(self, most: int | None = None) -> None:
+        """Have results, of at most so many rows, look up everything now, so that they need no transaction."""
         if (wanted := self._wanted()) is not None:
-            wanted.fetch(LARGE)
+            wanted.fetch(most)
         kept = deque[ref[Version]]()
         for former in self._former:
             if (version := former()) is not None:
-                version.fetch(LARGE)
+                version.fetch(most)
                 if version.wanted:
                     kept.append(former)
                 else:

@@ -39,6 +39,18 @@ _CREATED = re.compile(r"CREATE TABLE _graphdb\.(\w+)")
 _PRIMARY = re.compile(r"PRIMARY KEY\((\w+)\)")
 
 
+_ENTRIES = " UNION ALL ".join(
+    f"SELECT '{what}', {columns} FROM system.main.{function}() WHERE database_name = $database AND {own}"
+    for what, columns, function, own in (
+        ("table", "schema_name, table_name, column_count, sql", "duckdb_tables", "NOT internal"),
+        ("index", "schema_name, table_name, 0, NULL", "duckdb_indexes", "true"),
+        ("trigger", "schema_name, table_name, 0, sql", "duckdb_triggers", "true"),
+        ("type", "schema_name, type_name, 0, NULL", "duckdb_types", "NOT internal"),
+    )
+)
+"""What a database has beside views, which are not looked at: DuckDB would read what they are of."""
+
+
 # --- tables
 
 
@@ -50,18 +62,19 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     StorageError
         Something there is not ours.
     """
-
-    def rows(columns: str, function: str) -> list[Any]:
-        where = "database_name = $database"
-        sql = f"SELECT {columns} FROM system.main.{function}() WHERE {where}"
-        return connection.execute(sql, {"database": database}).fetchall()
-
-    tables = {
-        name: (count, sql)
-        for schema, name, count, sql in rows("schema_name, table_name, column_count, sql", "duckdb_tables")
-        if schema == SCHEMA
-    }
-    _verify_types(rows("type_name, internal", "duckdb_types"), connection)
+    tables: dict[str, tuple[int, str]] = {}
+    indexed, triggers, types = [], [], []
+    for what, schema, name, count, sql in connection.execute(_ENTRIES, {"database": database}).fetchall():
+        match what:
+            case "table" if schema == SCHEMA:
+                tables[name] = count, sql
+            case "index" if schema == SCHEMA:
+                indexed.append(name)
+            case "trigger":
+                triggers.append((name, sql))
+            case "type":
+                types.append(name)
+    _verify_types(types, connection)
     if not tables:
         return False
     if "meta" not in tables:
@@ -75,12 +88,11 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     missing = sorted(set(expected) - _later(version) - set(ddl.PAGED) - set(tables))
     if missing:
         raise StorageError(f"{SCHEMA}.{missing[0]} is not a table", hint=HINT)
-    for schema, table in rows("schema_name, table_name", "duckdb_indexes"):
-        if schema == SCHEMA:
-            raise StorageError(f"{SCHEMA}.{table} has an index that is not graphdb's", hint=HINT)
-    for name, table, sql in rows("trigger_name, table_name, sql", "duckdb_triggers"):
+    if indexed:
+        raise StorageError(f"{SCHEMA}.{indexed[0]} has an index that is not graphdb's", hint=HINT)
+    for table, sql in triggers:
         if SCHEMA in sql.lower() or table.lower() == "load_errors":
-            raise StorageError(f"the trigger '{name}' of the file concerns tables of graphdb", hint=HINT)
+            raise StorageError(f"a trigger of the file concerns tables of graphdb: {sql}", hint=HINT)
     return True
 
 
@@ -131,9 +143,9 @@ def _later(version: int) -> set[str]:
     }
 
 
-def _verify_types(own: list[Any], connection: duckdb.DuckDBPyConnection) -> None:
+def _verify_types(types: list[str], connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse types by the names of DuckDB's own."""
-    names = {name.lower() for name, internal in own if not internal}
+    names = set(map(str.lower, types))
     if not names:
         return
     known = connection.execute("SELECT type_name FROM system.main.duckdb_types() WHERE internal").fetchall()
@@ -200,22 +212,22 @@ def is_called(name: str) -> bool:
 CALLED = frozenset(
     """
     abs acos aggregate alias any_value approx_quantile arg_max array_slice array_to_string asin atan atan2 avg
-    base64 bit_count bit_or bool_and bool_or ceil ceiling century char_length character_length chr coalesce concat
-    contains cos cosh cot count count_star current_database current_schema current_schemas current_setting date_part
-    date_trunc datepart day dayofweek dayofyear decade degrees duckdb_columns duckdb_constraints duckdb_databases
-    duckdb_functions duckdb_indexes duckdb_tables duckdb_triggers duckdb_types duckdb_views encode epoch_us error
-    exp filter first flatten floor format generate_series generate_subscripts getvariable greatest hash hour if
-    instr isfinite isinf isnan isodow isoyear json json_execute_serialized_sql last least left len length
-    like_escape list list_aggregate list_concat list_contains list_distinct list_extract list_filter list_has_any
-    list_max list_pack list_prepend list_reduce list_reverse list_slice list_sort list_transform list_value list_zip
-    ln log log10 log2 lower lpad ltrim map max mean microsecond millennium millisecond min min_by minute mode month
-    nanosecond nfc_normalize not_like_escape now nullif octet_length pi position power prefix quantile_cont
-    quantile_disc quarter query radians random range read_csv read_parquet regexp_extract regexp_full_match
-    regexp_matches regexp_replace replace reverse right round row row_number rtrim second sign sin sinh split
-    split_part sqrt starts_with stddev_pop stddev_samp strftime string_agg string_split string_split_regex
-    struct_extract struct_extract_at struct_pack substr substring suffix sum tan tanh timezone to_days to_json
-    to_microseconds to_months trim trunc txid_current unicode union_extract union_tag union_value unnest upper
-    url_encode uuid version week weekday weekofyear xor year
+    base64 bit_count bit_or bool_and bool_or cardinality ceil ceiling century char_length character_length chr
+    coalesce combine concat contains cos cosh cot count count_star current_database current_schema current_schemas
+    current_setting date_part date_trunc datepart day dayofweek dayofyear decade degrees duckdb_columns
+    duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_tables duckdb_triggers duckdb_types
+    duckdb_views encode epoch_us error exp filter first flatten floor format generate_series generate_subscripts
+    getvariable greatest hash hour if instr isfinite isinf isnan isodow isoyear json json_execute_serialized_sql
+    last least left len length like_escape list list_aggregate list_concat list_contains list_distinct list_extract
+    list_filter list_has_any list_max list_pack list_prepend list_reduce list_reverse list_slice list_sort
+    list_transform list_value list_zip ln log log10 log2 lower lpad ltrim map max mean microsecond millennium
+    millisecond min min_by minute mod mode month nanosecond nfc_normalize not_like_escape now nullif octet_length pi
+    position power pragma_database_size prefix quantile_cont quantile_disc quarter query radians random range rank
+    read_csv read_parquet regexp_extract regexp_full_match regexp_matches regexp_replace replace reverse right round
+    row row_number rtrim second set_bit sign sin sinh split split_part sqrt starts_with stddev_pop stddev_samp
+    strftime string_agg string_split string_split_regex strlen struct_extract struct_extract_at struct_pack substr
+    substring suffix sum tan tanh timezone to_days to_json to_microseconds to_months trim trunc txid_current unicode
+    union_extract union_tag union_value unnest upper url_encode uuid version week weekday weekofyear xor year
     """.split()
 )
 """The functions of DuckDB's that our SQL calls, by name or by syntax (operators aside); a test holds it to the code."""

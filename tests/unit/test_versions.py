@@ -157,3 +157,51 @@ def test_a_result_stored_late(db: graphdb.Database) -> None:
     assert result.into("late") == 2
     assert db.sql("FROM late ORDER BY k").fetchall() == [(iris[0], 1), (iris[1], 2)]
     assert db.sql("SELECT count(*) FROM result").scalar() == 2
+
+
+def test_another_connection_writes(tmp_path: Path) -> None:
+    path = tmp_path / "g.duckdb"
+    with graphdb.connect(path) as one, graphdb.connect(path) as other:
+        one.query(PEOPLE)
+        text = "MATCH (n:Person) WHERE n.k < 4 RETURN n ORDER BY n.k"
+        first = other.query(text)
+        other.query("BEGIN")
+        inside = other.query(text)
+        one.query("MATCH (n:Person) SET n.k = n.k + 1")
+        again = other.query(text)
+        one.query("MATCH (n:Person) SET n.k = n.k + 1")
+        other.query("COMMIT")
+        after = other.query(text)
+        one.query("MATCH (n) DETACH DELETE n")
+        one.query("VACUUM")
+        one.query(PEOPLE)
+        for result in (first, inside, again):
+            assert [found["k"] for found in properties(result)] == [1, 2, 3]
+        assert [found["k"] for found in properties(after)] == [3]
+
+
+def test_reading_that_is_interrupted_says_so_afterwards(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = db.query("MATCH (n:Person) RETURN n ORDER BY n.k")
+    db.query("MATCH (n) SET n.k = 0")
+    from graphdb import hydrate
+
+    with monkeypatch.context() as patched:
+
+        def interrupted(source: hydrate.Source, ids: Any) -> Any:
+            raise KeyboardInterrupt
+
+        patched.setattr(hydrate, "nodes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            result.fetchall()
+    assert properties(result)[6]["k"] == 7  # nothing was aborted
+
+    def aborted(source: hydrate.Source, ids: Any) -> Any:
+        return source.connection.rows("SELECT error('as an interrupt does')")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hydrate, "nodes", aborted)
+        with pytest.raises(graphdb.GraphDBError, match="as an interrupt does"):
+            result.fetchall()
+    with pytest.raises(graphdb.StorageError, match="run the query again"):
+        result.fetchall()
+    assert db.query("MATCH (n:Person) RETURN count(*)").scalar() == 600

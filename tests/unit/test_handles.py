@@ -1,0 +1,263 @@
+"""Several connections of one process to one file, threads, forks, and closing: nobody loses what was said to be kept."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+
+import graphdb
+from graphdb.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
+
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+LONG = "MATCH (a), (b), (c), (d), (e), (f) WHERE a.k + b.k + c.k + d.k + e.k + f.k = -1 RETURN a.k"
+
+
+def keys(db: graphdb.Database) -> list[int]:
+    return sorted(k for (k,) in db.query("MATCH (n:P) RETURN n.k").fetchall())
+
+
+class _Handle:
+    """A connection, and what the model says of its transaction."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.db = graphdb.connect(path, threads=1)
+        self.seen: set[int] | None = None
+        """What its transaction sees; None outside of one."""
+        self.wrote = self.stale = False
+
+
+@pytest.mark.parametrize("handles", [2, 3, 4])
+def test_histories_of_several_handles(handles: int, tmp_path: pathlib.Path) -> None:
+    """Ids are never numbered twice, transactions see their own snapshot, and a conflict is an error that changes nothing."""
+    random = Random(handles if os.environ.get("CI") else None)
+    for number in range(MORE):
+        path = tmp_path / f"{number}.duckdb"
+        all = [_Handle(path) for _ in range(handles)]
+        all[0].db.query("CREATE (:P {k: 0})")
+        committed, next_key = {0}, 1
+        for _ in range(30):
+            one = random.choice(all)
+            kind = random.choice(["begin", "end", "create", "create", "many", "delete", "read", "read", "sql"])
+            if kind == "begin" and one.seen is None:
+                one.db.sql("BEGIN")
+                one.seen, one.wrote, one.stale = set(committed), False, False
+            elif kind == "end" and one.seen is not None:
+                commit = random.random() < 0.6
+                one.db.sql("COMMIT" if commit else "ROLLBACK")
+                if commit and one.wrote:
+                    committed = one.seen
+                    for other in all:
+                        other.stale = True
+                one.seen, one.wrote = None, False
+            elif kind in ("create", "many", "delete"):
+                mine = set(committed) if one.seen is None else one.seen
+                count = {"create": 1, "many": 80, "delete": 0}[kind]
+                new = set(range(next_key, next_key + count))
+                gone = set(random.sample(sorted(mine), min(1, len(mine)))) if kind == "delete" else set()
+                creating = "UNWIND $ks AS k CREATE (:P {k: k})"
+                text = creating if new else "MATCH (n:P) WHERE n.k IN $ks DETACH DELETE n"
+                ks = sorted(new or gone)
+                next_key += count
+                blocked = any(other.wrote for other in all if other is not one) or (one.seen is not None and one.stale)
+                if blocked:
+                    with pytest.raises(StorageError, match="another connection of this process"):
+                        one.db.query(text, ks=ks)
+                    continue
+                one.db.query(text, ks=ks)
+                mine = (mine | new) - gone
+                if one.seen is None:
+                    committed = mine
+                    for other in all:
+                        other.stale = True
+                else:
+                    one.seen, one.wrote = mine, True
+            elif kind == "sql":
+                found = one.db.sql("SELECT count(*) FROM triples WHERE predicate = 'urn:graphdb:k'").scalar()
+                assert found == len(committed if one.seen is None else one.seen)
+            else:
+                assert keys(one.db) == sorted(committed if one.seen is None else one.seen)
+        for one in all:
+            one.db.close()
+        with graphdb.connect(path) as db:
+            assert keys(db) == sorted(committed)
+            assert db.sql("SELECT count(*) - count(DISTINCT iri) FROM _graphdb.resource").scalar() == 0
+            assert db.sql("SELECT count(*) - count(DISTINCT id) FROM _graphdb.resource").scalar() == 0
+        path.unlink()
+
+
+def test_threads_write_through_their_own_handles(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db.duckdb"
+    graphdb.connect(path).close()
+    with graphdb.connect(path):  # the file stays open
+
+        def work(worker: int) -> None:
+            with graphdb.connect(path) as db:
+                for i in range(8):
+                    db.query("CREATE (:P {k: $k})", k=worker * 100 + i)
+                    assert worker * 100 + i in keys(db)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+    with graphdb.connect(path) as db:
+        assert keys(db) == [worker * 100 + i for worker in range(4) for i in range(8)]
+        assert db.sql("SELECT count(*) - count(DISTINCT iri) FROM _graphdb.resource").scalar() == 0
+
+
+def test_a_result_of_one_handle_stays_when_another_writes(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db.duckdb"
+    with graphdb.connect(path) as one, graphdb.connect(path) as other:
+        one.query("CREATE (:P {k: 1, name: 'a'})")
+        result = one.query("MATCH (n:P) RETURN n")
+        other.query("MATCH (n:P) SET n.name = 'b'")
+        ((node,),) = result.fetchall()
+        assert node.properties["name"] == "a"
+        ((node,),) = one.query("MATCH (n:P) RETURN n").fetchall()
+        assert node.properties["name"] == "b"
+
+
+def test_what_is_open_elsewhere_is_not_attached(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db.duckdb"
+    with graphdb.connect(path) as one, graphdb.connect() as other:
+        one.query("CREATE (:P {k: 1})")
+        with pytest.raises(GraphDBError):
+            other.sql(f"ATTACH '{path}' AS o")
+        assert keys(one) == [1]
+        assert other.sql("SELECT 1").scalar() == 1
+    with graphdb.connect() as other:
+        other.sql(f"ATTACH '{path}' AS o")
+        with pytest.raises(StorageError):
+            graphdb.connect(path)
+
+
+def test_closing_stops_what_runs(tmp_path: pathlib.Path) -> None:
+    db = graphdb.connect(tmp_path / "db.duckdb")
+    db.query("UNWIND range(1, 300) AS k CREATE (:P {k: k})")
+    for text in (LONG, "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"):
+        started = threading.Event()
+
+        def run(
+            db: graphdb.Database = db, text: str = text, started: threading.Event = started
+        ) -> BaseException | None:
+            started.set()
+            try:
+                db.query(text)
+            except BaseException as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(run)
+            started.wait()
+            time.sleep(0.3)
+            before = time.monotonic()
+            db.close()
+            assert time.monotonic() - before < 5
+            assert isinstance(future.result(), (StorageError, QueryInterrupted))
+        with pytest.raises(StorageError, match="closed"):
+            db.query("RETURN 1")
+        db = graphdb.connect(tmp_path / "db.duckdb")
+        assert len(keys(db)) == 300
+    db.close()
+
+
+def test_who_waits_for_another_thread_waits_no_longer_than_its_timeout() -> None:
+    with graphdb.connect() as db:
+        db.query("UNWIND range(1, 300) AS k CREATE (:P {k: k})")
+
+        def run() -> None:
+            with pytest.raises(QueryTimeout):
+                db.query(LONG, timeout=1.5)
+
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(run)
+            time.sleep(0.3)
+            before = time.monotonic()
+            with pytest.raises(QueryTimeout):
+                db.query("MATCH (n:P) RETURN count(*)", timeout=0.2)
+            assert time.monotonic() - before < 1
+            future.result()
+
+
+def test_a_fork_opens_its_own_database(tmp_path: pathlib.Path) -> None:
+    """While other threads of the parent plan and compile: none of their locks is waited for."""
+    code = """
+import graphdb, os, sys, threading
+folder = sys.argv[1]
+db = graphdb.connect(folder + "/parent.duckdb")
+db.query("UNWIND range(1, 50) AS k CREATE (:P {k: k})-[:R]->(:Q {k: k})")
+done = False
+def work():
+    i = 0
+    while not done:
+        i += 1
+        db.query(f"MATCH (a:P)-[:R]->(b)<-[:R]-(c) WHERE a.k <> {i} RETURN count(*)")
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+children = []
+for i in range(6):
+    child = os.fork()
+    if not child:
+        own = graphdb.connect(folder + f"/child{i}.duckdb")
+        own.query("UNWIND range(1, 5) AS k CREATE (:P {k: k})-[:R]->(:Q {k: k})")
+        count = own.query("MATCH (a:P)-[:R]->(b)<-[:R]-(c) RETURN count(*)").scalar()
+        count += own.query("MATCH (a:P)-[:R]->(b) RETURN count(*)").scalar()
+        own.close()
+        os._exit(count)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+done = True
+for thread in threads:
+    thread.join()
+print(codes)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.stdout.strip() == str([5] * 6), ran.stderr
+
+
+def test_sql_that_writes_by_cypher_is_refused_before_it_runs() -> None:
+    with graphdb.connect() as db:
+        db.query("CREATE (:P {k: 1})")
+        for text in ("CREATE (:X)", "MATCH (n) SET n.k = 2 RETURN n.k", "MATCH (n) DETACH DELETE n"):
+            with pytest.raises(GraphDBError, match="cypher in SQL only reads"):
+                db.sql(f"SELECT * FROM cypher($$ {text} $$)")
+        assert keys(db) == [1]
+        assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
+
+
+def test_a_failed_transaction_says_so_until_it_is_rolled_back(tmp_path: pathlib.Path) -> None:
+    with graphdb.connect(tmp_path / "db.duckdb") as db:
+        db.query("CREATE (:P {k: 1})-[:R]->(:P {k: 2})")
+        for text in (
+            "MATCH (n:P {k: 1}) DELETE n",
+            "SELECT error('x')",
+            "CREATE TABLE t AS SELECT error('x')",
+            "SELECT * FROM cypher($$ UNWIND [0] AS x RETURN 1 / x AS y $$)",
+        ):
+            db.sql("BEGIN")
+            db.query("CREATE (:P {k: 3})")
+            with pytest.raises(GraphDBError):
+                db.query(text)
+            for later in ("COMMIT", "MATCH (n) RETURN count(*)", "CREATE (:P {k: 4})", "SELECT 1", "BEGIN"):
+                with pytest.raises(ExecutionError, match="the transaction has failed"):
+                    db.query(later)
+            with pytest.raises(GraphDBError):
+                db.vertex_labels()
+            db.sql("ROLLBACK")
+            assert keys(db) == [1, 2]
+            assert dict(db.vertex_labels())["P"] == 2
+            assert db.query("MATCH (n:P)-[:R]->(m) RETURN n.k, m.k").fetchall() == [(1, 2)]
