@@ -112,7 +112,9 @@ def variable(vertex: VertexInfo, sql: str) -> Typed:
     """Return what a pattern vertex is in an expression: a vertex, a literal, or either."""
     if not vertex.kinds:
         return Typed(sql, NODE)
-    return Typed(sql, TERM if vertex.resource else Type(TERM.base, type_of_kinds(vertex.kinds)))
+    if vertex.resource:
+        return Typed(sql, TERM)
+    return Typed(sql, Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING))
 
 
 class Candidates:

@@ -103,11 +103,10 @@ def _compare_maps(c: Compiler, left: Typed, right: Typed) -> str:
 
 def _compare_terms(c: Compiler, left: Typed, right: Typed) -> str:
     """Vertices are equal if they are the same, literals if their values are: ``"1.0"^^xsd:double`` is 1."""
-    values = [c.value_of(v) for v in (left, right)]
     same = same_term(left, right)
-    if Base.NODE in (left.type.base, right.type.base):
+    if Base.NODE in (left.type.base, right.type.base) or (left.type.unique and right.type.unique):
         return same
-    equal = compare(c, "=", *values)
+    equal = compare(c, "=", *[c.value_of(v) for v in (left, right)])
     if all(v.type.element is not None for v in (left, right)):  # literals alone
         return equal
     literals = [f"{v.sql} >= {LITERAL_BASE}" for v in (left, right)]

@@ -155,7 +155,7 @@ class Database:
         parameters, **named
             Values for ``$name`` in the text: numbers, strings, booleans, dates, times, vertices, lists, None.
         timeout
-            Seconds after which a statement is stopped with :class:`~graphdb.errors.QueryTimeout`.
+            Seconds after which the text's statements are stopped with :class:`~graphdb.errors.QueryTimeout`.
 
         Raises
         ------

@@ -30,7 +30,9 @@ def has_key(type: Type) -> bool:
     """Whether values of a type may be equal and two values to DuckDB."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element)
-    return type.base in (Base.VALUE, Base.TERM) or any(has_key(field) for _, field in type.fields)
+    if type.base is Base.TERM:
+        return not type.unique
+    return type.base is Base.VALUE or any(has_key(field) for _, field in type.fields)
 
 
 def key(c: Compiler, value: Typed) -> str:

@@ -28,6 +28,7 @@ from graphdb.errors import (
     ParameterError,
     ParseError,
     QueryTimeout,
+    StorageError,
     TypeMismatchError,
     nearest,
     placed,
@@ -49,7 +50,7 @@ from graphdb.report import Explanation
 from graphdb.result import Counted, Result
 from graphdb.shown import made_in_python
 from graphdb.state import State
-from graphdb.stopping import stopping
+from graphdb.stopping import stopping, time_left
 from graphdb.storage import timetz
 from graphdb.versions import Version
 
@@ -68,6 +69,9 @@ _REMEMBERED = 1000
 """Statements of which it is remembered that they write few rows."""
 _FEW = 1000
 """Rows that these may have: for more, whether they are written by sets is asked again."""
+
+_SPENT = (QueryTimeout, MemoryLimitError, StorageError)
+"""Errors of what there is no more of, time, memory or room on the disk: no other strategy is tried."""
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 
@@ -92,7 +96,7 @@ class Statements:
         """Whom to tell how far the statement is."""
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
-        """Run the statements of a text; the last one's result."""
+        """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
         self._state.refresh()
         result = None
         with stopping(timeout, self._cancelled):
@@ -100,16 +104,15 @@ class Statements:
             if arguments or "$" in text:
                 _check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
-        run = self._told_of if self._state.progress else self._statement
-        for statement in statements:
-            self._state.versions.before_statement()
-            try:
-                with stopping(timeout, self._cancelled):
-                    result = run(statement, text, arguments, timeout)
-            except QueryTimeout as error:
-                raise _late(error, timeout) from None
-            except ExecutionError as error:
-                raise placed(error, text) from error.__cause__
+            run = self._told_of if self._state.progress else self._statement
+            for statement in statements:
+                self._state.versions.before_statement()
+                try:
+                    result = run(statement, text, arguments, time_left())
+                except QueryTimeout as error:
+                    raise _late(error, timeout) from None
+                except ExecutionError as error:
+                    raise placed(error, text) from error.__cause__
         return Result(self._state.version(), None) if result is None else result
 
     def run_sql(self, text: str, timeout: float | None) -> Result:
@@ -241,7 +244,7 @@ class Statements:
             with self._query_run(text, arguments, timeout) as run:
                 try:
                     prepared = self._prepare(run, query, text, arguments)
-                except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+                except _SPENT:  # what was asked for is spent: no second way
                     raise
                 except GraphDBError:  # the interpreter knows more, and what is wrong
                     pass
@@ -262,7 +265,7 @@ class Statements:
                 del self._write_few[text]
         try:
             return self._writing(query, text, arguments, timeout).run()
-        except (QueryTimeout, MemoryLimitError):
+        except _SPENT:
             raise
         except WritesFew:
             if len(self._write_few) > _REMEMBERED:
@@ -461,7 +464,7 @@ class Statements:
                     ):
                         # Not fetchone: an unfinished result would block the connection.
                         count = raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
-            except (QueryTimeout, MemoryLimitError):  # what was asked for is spent: no second way
+            except _SPENT:  # what was asked for is spent: no second way
                 raise
             except GraphDBError as refused:
                 one = isinstance(statement.query, ast.Query)

@@ -91,6 +91,8 @@ class Type:
     scale: int = 18
     fields: tuple[tuple[str, Type], ...] = ()
     sparse: bool = False
+    unique: bool = False
+    """Of literals: whether those with one value are one and the same, as plain strings are."""
 
     def __str__(self) -> str:
         return self.base.value

@@ -39,6 +39,18 @@ _CREATED = re.compile(r"CREATE TABLE _graphdb\.(\w+)")
 _PRIMARY = re.compile(r"PRIMARY KEY\((\w+)\)")
 
 
+_ENTRIES = " UNION ALL ".join(
+    f"SELECT '{what}', {columns} FROM system.main.{function}() WHERE database_name = $database AND {own}"
+    for what, columns, function, own in (
+        ("table", "schema_name, table_name, column_count, sql", "duckdb_tables", "NOT internal"),
+        ("index", "schema_name, table_name, 0, NULL", "duckdb_indexes", "true"),
+        ("trigger", "schema_name, table_name, 0, sql", "duckdb_triggers", "true"),
+        ("type", "schema_name, type_name, 0, NULL", "duckdb_types", "NOT internal"),
+    )
+)
+"""What a database has beside views, which are not looked at: DuckDB would read what they are of."""
+
+
 # --- tables
 
 
@@ -50,18 +62,19 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     StorageError
         Something there is not ours.
     """
-
-    def rows(columns: str, function: str) -> list[Any]:
-        where = "database_name = $database"
-        sql = f"SELECT {columns} FROM system.main.{function}() WHERE {where}"
-        return connection.execute(sql, {"database": database}).fetchall()
-
-    tables = {
-        name: (count, sql)
-        for schema, name, count, sql in rows("schema_name, table_name, column_count, sql", "duckdb_tables")
-        if schema == SCHEMA
-    }
-    _verify_types(rows("type_name, internal", "duckdb_types"), connection)
+    tables: dict[str, tuple[int, str]] = {}
+    indexed, triggers, types = [], [], []
+    for what, schema, name, count, sql in connection.execute(_ENTRIES, {"database": database}).fetchall():
+        match what:
+            case "table" if schema == SCHEMA:
+                tables[name] = count, sql
+            case "index" if schema == SCHEMA:
+                indexed.append(name)
+            case "trigger":
+                triggers.append((name, sql))
+            case "type":
+                types.append(name)
+    _verify_types(types, connection)
     if not tables:
         return False
     if "meta" not in tables:
@@ -75,12 +88,11 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     missing = sorted(set(expected) - _later(version) - set(ddl.PAGED) - set(tables))
     if missing:
         raise StorageError(f"{SCHEMA}.{missing[0]} is not a table", hint=HINT)
-    for schema, table in rows("schema_name, table_name", "duckdb_indexes"):
-        if schema == SCHEMA:
-            raise StorageError(f"{SCHEMA}.{table} has an index that is not graphdb's", hint=HINT)
-    for name, table, sql in rows("trigger_name, table_name, sql", "duckdb_triggers"):
+    if indexed:
+        raise StorageError(f"{SCHEMA}.{indexed[0]} has an index that is not graphdb's", hint=HINT)
+    for table, sql in triggers:
         if SCHEMA in sql.lower() or table.lower() == "load_errors":
-            raise StorageError(f"the trigger '{name}' of the file concerns tables of graphdb", hint=HINT)
+            raise StorageError(f"a trigger of the file concerns tables of graphdb: {sql}", hint=HINT)
     return True
 
 
@@ -131,9 +143,9 @@ def _later(version: int) -> set[str]:
     }
 
 
-def _verify_types(own: list[Any], connection: duckdb.DuckDBPyConnection) -> None:
+def _verify_types(types: list[str], connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse types by the names of DuckDB's own."""
-    names = {name.lower() for name, internal in own if not internal}
+    names = set(map(str.lower, types))
     if not names:
         return
     known = connection.execute("SELECT type_name FROM system.main.duckdb_types() WHERE internal").fetchall()

@@ -54,6 +54,11 @@ class Compiler:
         method: Callable[[Any], Evaluate] = getattr(self, "_" + type(node).__name__.lower())
         return method(node)
 
+    def value(self, node: ast.Expression) -> Evaluate:
+        """Return the function to the expression's value, literals that a list of matched ones holds by theirs, too."""
+        read, valued = self.compile(node), self.context.valued
+        return read if isinstance(node, ast.Literal | ast.Property) else lambda row: valued(read(row))
+
     def condition(self, node: ast.Expression) -> Callable[[Row], Answer]:
         """Return the function from a row to whether a condition holds."""
         value = self.compile(node)
@@ -206,7 +211,7 @@ class Compiler:
         return sign
 
     def _comparison(self, node: ast.Comparison) -> Evaluate:
-        operands = [self.compile(operand) for operand in node.operands]
+        operands = [self.value(operand) for operand in node.operands]
         tests = [_COMPARISONS[operator] for operator in node.operators]
         unzoned = [times.unzoned(operand, self.context.arguments) for operand in node.operands]
         if any(unzoned):
@@ -271,14 +276,14 @@ class Compiler:
     # --- arithmetic
 
     def _binary(self, node: ast.Binary) -> Evaluate:
-        left, right = self.compile(node.left), self.compile(node.right)
+        left, right = self.value(node.left), self.value(node.right)
         return lambda row: computed(self.context, node, left(row), right(row))
 
     # --- choices
 
     def _case(self, node: ast.Case) -> Evaluate:
-        operand = None if node.operand is None else self.compile(node.operand)
-        compiled = self.compile if operand is not None else self.condition
+        operand = None if node.operand is None else self.value(node.operand)
+        compiled = self.value if operand is not None else self.condition
         branches = [([compiled(test) for test in tests], self.compile(result)) for tests, result in node.branches]
         otherwise = None if node.otherwise is None else self.compile(node.otherwise)
 

@@ -51,8 +51,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         if found is None:
             return super().prepare(query)
         matches, returns = found
-        outer = variables_in(tuple(match.patterns for match in matches))
-        matches = tuple(self._with_sets(match, outer) for match in matches)
+        known = [variables_in(tuple(match.patterns for match in matches[: i + 1])) for i in range(len(matches))]
+        matches = tuple(map(self._with_sets, matches, known))
         plain = all(path.plain for match in matches for path in match.patterns)
         if plain:
             return super().prepare(ast.Query(matches, returns, query.span) if self._sets else query)

@@ -233,7 +233,8 @@ class SelectedRun(AlongRun):
         if not kept:
             return None
         new = {number: i for i, number in enumerate(kept)}
-        outputs = sorted(({*needs.vertices} | ends) - free) or kept[:1]
+        compared = {vertex for pair in bound.unequal if ends & {*pair} for vertex in pair}
+        outputs = sorted(({*needs.vertices} | ends | compared) - free) or kept[:1]
         own = Wanted(tuple(outputs), needs.edges, False, None, needs.duplicates)
         names = [vertices[v].name for v in outputs] + [bound.edges[e].name for e in needs.edges]
         pattern = PatternGraph(

@@ -274,6 +274,7 @@ def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> l
     """
     found: list[ast.MatchClause] = []
     names: set[str] = set()
+    local: set[str] = set()
     for clause in clauses:
         if not isinstance(clause, ast.MatchClause) or clause.optional:
             break
@@ -281,6 +282,9 @@ def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> l
         mine = {part.variable.name for part in parts if part.variable is not None}
         if found and known and not names & mine:
             break
+        if not mine.isdisjoint(local):
+            break  # a subquery before it has that name for something of its own
         names |= mine
+        local |= free_variables(tuple(subqueries_in(clause.where))) - names - {*known}
         found.append(clause)
     return found

@@ -271,7 +271,7 @@ class _Reader:
             return
         try:
             row[f"{name}:{word}"] = _value(text, word)
-        except ValueError:
+        except (ValueError, RecursionError):  # a list within a thousand others
             self._bad(f"'{text[:100]}' is no {word.removesuffix('[]')}, as the key of '{name}' says")
 
 

@@ -123,15 +123,24 @@ class Put:
     def stop(self, thread: threading.Thread) -> None:
         """Wait for no more blocks, but for the thread that hands them on.
 
-        A library that reads a whole document at once cannot be interrupted: its thread is left alone after a while, and
-        ends when it reads or hands on something.
+        A library that reads a whole document at once, or plans for long, cannot be interrupted: its thread is left
+        alone after a while, and ends when it reads or hands on something, or hears of an interrupt.
         """
         self._stopped.set()
         until = time.monotonic() + _PATIENCE
-        while thread.is_alive() and (self._interrupt is not None or time.monotonic() < until):
-            if (interrupt := self._interrupt) is not None:
-                interrupt()
-            thread.join(_WAIT)
+        while thread.is_alive() and time.monotonic() < until:
+            self._hurry(thread)
+        if thread.is_alive() and self._interrupt is not None:
+            threading.Thread(target=self._stop_later, args=(thread,), name="graphdb-stop", daemon=True).start()
+
+    def _stop_later(self, thread: threading.Thread) -> None:
+        while thread.is_alive():
+            self._hurry(thread)
+
+    def _hurry(self, thread: threading.Thread) -> None:
+        if (interrupt := self._interrupt) is not None:
+            interrupt()
+        thread.join(_WAIT)
 
 
 def blocks(

@@ -293,6 +293,17 @@ def test_literals_go_by_value(terms: tuple[Any, ...]) -> None:
             assert Counter(found) == expected, text
 
 
+def test_literals_in_lists(terms: tuple[Any, ...]) -> None:
+    """What is collected goes by value, too: as an item, as a whole, and where it is reckoned with."""
+    db, edges = terms
+    text = "MATCH (a:N)-[:p]->(x) WITH a, x, [x] AS one, collect(x) AS xs RETURN a.id AS i, xs = one AS l, head(xs) = x AS h, "
+    text += "x IN xs AS m, CASE xs[0] WHEN x THEN 1 ELSE 2 END AS c"
+    groups = Counter((i, same(value)) for i, _, value in edges)
+    for found in _answers(db, text):
+        rows = [(i, count == 1, True, True, 1) for (i, _), count in groups.items()]
+        assert Counter(found) == Counter(rows)
+
+
 def test_equal_literals_are_one(terms: tuple[Any, ...]) -> None:
     db, edges = terms
     groups = Counter(same(value) for _, _, value in edges)

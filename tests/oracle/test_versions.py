@@ -19,7 +19,7 @@ import graphdb
 from graphdb.elements import Node, Path, Relationship
 from graphdb.writing import run as by_sets
 
-HISTORIES = int(os.environ.get("GRAPHDB_HISTORIES", "8"))
+HISTORIES = int(os.environ.get("GRAPHDB_HISTORIES", "4"))
 
 READS = (
     "MATCH (n) RETURN n",

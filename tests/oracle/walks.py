@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-LONGEST = 6
-"""Edges of walks that nothing bounds but a selector of the shortest ones."""
+LONGEST = 12
+"""Edges of walks that may take an edge again: more than quantifiers allow here."""
 
 Row = dict[str, Any]
 

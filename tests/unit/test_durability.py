@@ -107,6 +107,36 @@ def test_full_disk(tmp_path: pathlib.Path) -> None:
         assert db.load(tmp_path / "big.nt").new_triples == 2_000
 
 
+AT_ONCE = """
+import pathlib, resource, signal, sys
+import graphdb
+from graphdb.statements import Statements
+folder = pathlib.Path(sys.argv[1])
+db = graphdb.connect(folder / "db.duckdb", spill=folder / "spill", device="cpu")
+db.query("UNWIND range(1, 8000) AS i CREATE (:Q {k: i})")
+db.sql("CHECKPOINT")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+interpreted = Statements._interpreted
+Statements._interpreted = lambda *args, **kwargs: print("row by row") or interpreted(*args, **kwargs)
+for query in (
+    "MATCH (q:Q) SET q.t = 'text of ' + q.k + '.'",
+    "UNWIND range(1, 8000) AS n MERGE (:M {t: 'some text ' + n})",
+):
+    try:
+        db.query(query)
+    except graphdb.StorageError as error:
+        assert "cannot write" in str(error) and "too large" in str(error), error
+        print(db.query("MATCH (q:Q) RETURN sum(q.k)").scalar())
+"""
+
+
+def test_a_disk_that_fills_while_sets_are_written_is_told_at_once(tmp_path: pathlib.Path) -> None:
+    """No second way is tried, row by row, which would take minutes and end the same."""
+    ran = subprocess.run([sys.executable, "-c", AT_ONCE, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ran.stdout.split("\n")[:-1] == ["32004000"] * 2, ran.stdout + ran.stderr
+
+
 def test_readers_and_writers(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db.duckdb"
     with pytest.raises(StorageError, match="there is no database"):

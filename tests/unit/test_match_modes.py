@@ -72,6 +72,14 @@ CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
     (TWO_LOOPS, "MATCH ()-[e]->+() WITH DISTINCT e RETURN size(e)", [(1,), (1,), (2,), (2,)]),
     (LOOP, "MATCH (a)-[*]->(b)-[e*]->(c), (d)-[*]->(f) RETURN size(e)", []),
     (EDGE, "MATCH (a)-[*0..]->(b)-[e*]->(c), (d)-[*]->(f) RETURN size(e)", []),
+    # An end that differs from what is not asked for.
+    (CHAIN, "MATCH (d), (c)-[:R*1..2]->() WHERE d <> c RETURN DISTINCT c.k", [(3,), (4,)]),
+    (EDGE, "MATCH (d:B), (c)-[:R*]->() WHERE d <> c RETURN DISTINCT c.k", []),
+    # What a subquery names for itself is nothing that comes later.
+    (TWO, "MATCH () WHERE EXISTS { (d {k: 1}) } MATCH (d) RETURN d.k", [(0,), (0,), (1,), (1,)]),
+    (TWO, "MATCH () WHERE EXISTS { (d {k: 1}) } MATCH SIMPLE ()<-[*0..1]-(d) RETURN d.k", [(0,), (0,), (1,), (1,)]),
+    (EDGE, "MATCH () WHERE EXISTS { (d {k: 0})-[*]->() } MATCH ()-[*0..0]-(d) RETURN d.k", [(0,), (0,), (1,), (1,)]),
+    (EDGE, "MATCH () WHERE EXISTS { (d {k: 0})-[*]->() } MATCH (d) RETURN d.k", [(0,), (0,), (1,), (1,)]),
     # A path is selected when the rest is known.
     (TWO_LOOPS, "MATCH ANY ()-[]->(), p = (a)-[]->(b) RETURN length(p)", [(1,), (1,)]),
     # A vertex that a path passes twice is one vertex.

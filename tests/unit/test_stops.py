@@ -1,0 +1,143 @@
+"""Whatever a statement is doing, it stops soon after its timeout, an interrupt or Ctrl-C, and the database goes on.
+
+Statements are drawn from a list of slow forms, and stopped at random moments in random ways.  ``GRAPHDB_STOPS=1000``
+draws that many; ``GRAPHDB_STOPS_SLACK=0.5`` holds each to the half second that a quiet machine keeps.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import graphdb
+from graphdb.errors import GraphDBError, NotSupportedError
+
+SLACK = float(os.environ.get("GRAPHDB_STOPS_SLACK", "2"))
+DRAWN = int(os.environ.get("GRAPHDB_STOPS", "12"))
+
+NUMBERS = ",".join(map(str, range(100_000)))
+
+SLOW = {
+    "nested ranges": "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN sum(a * b)",
+    "ranges of rows": "UNWIND range(1, 1000000) AS a UNWIND range(1, a) AS b RETURN max(a * b)",
+    "three ranges": "UNWIND range(1, 9999) AS a UNWIND range(1, 9999) AS b UNWIND range(1, 9999) AS c RETURN sum(a * b * c)",
+    "sorting": "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b RETURN a, b ORDER BY a * b % 1000, a LIMIT 3",
+    "unions": " UNION ".join(["RETURN 1 AS x"] * 5000),
+    "unions of matches": " UNION ALL ".join(["MATCH (n:P) RETURN n.k AS x"] * 5000),
+    "withs": "WITH 1 AS x " + "WITH x + 1 AS x " * 5000 + "RETURN x",
+    "matches": "MATCH (n:P {k: 1}) " + "MATCH (n) " * 3000 + "RETURN n.k",
+    "parameters": "RETURN " + ", ".join(f"$p{i} AS c{i}" for i in range(10_000)),
+    "conditions": "MATCH (a:P) WHERE " + " AND ".join(f"a.k <> {i}" for i in range(20_000)) + " RETURN count(*)",
+    "alternatives": "MATCH (a:P) WHERE " + " OR ".join(f"a.k = {-i}" for i in range(20_000)) + " RETURN count(*)",
+    "columns": "MATCH (a:P) RETURN " + ", ".join(f"a.k + {i} AS c{i}" for i in range(5000)),
+    "choices": "RETURN CASE " + "WHEN 1 = 2 THEN 3 " * 10_000 + "END AS x",
+    "labels": "MATCH (a:" + "|".join(f"L{i}" for i in range(10_000)) + ") RETURN count(*)",
+    "literals": f"MATCH (a:P) WHERE a.k IN [{NUMBERS}] RETURN count(*)",
+    "not of the grammar": f"MATCH (a:P) WHERE a.k IN [{NUMBERS.replace(',', ',x,')} RETURN count(*)",
+    "folding": "UNWIND range(1, 100) AS i RETURN reduce(s = 0, x IN range(1, 1000000) | (s + x * i) % 1000003)",
+    "row by row": "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b WITH {x: a, y: [b, 'b']} AS m RETURN count(m.y[1] + m.x)",
+    "cross product": "MATCH (a:P), (b:P), (c:P) RETURN sum(a.k * b.k + c.k)",
+    "set": "MATCH (q:Q) SET q.k = q.k + 1, q.t = 'text ' + q.k",
+    "set by maps": "MATCH (q:Q) SET q += {z: q.k, w: 'a' + q.k}",
+    "create": "UNWIND range(1, 1000000) AS i CREATE (:R {k: i})-[:E]->(:R {k: i + 1})",
+    "merge": "UNWIND range(1, 300000) AS i MERGE (:R {k: i % 1000})",
+    "delete": "MATCH (q:Q) DETACH DELETE q",
+}
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu") as db:
+        db.query("UNWIND range(1, 1000) AS i CREATE (:P {k: i})")
+        db.query("UNWIND range(1, 20000) AS i CREATE (:Q {k: i})")
+        for form in ("MATCH (a:P) RETURN sum(a.k)", "WITH [1, 'a'] AS l RETURN l[0]", "MATCH (q:Q {k: 1}) SET q.k = 1"):
+            db.query(form)  # imports what it needs
+        yield db
+
+
+@contextmanager
+def interrupted(db: graphdb.Database, how: str, after: float) -> Iterator[None]:
+    """Stop, in some seconds, what runs meanwhile."""
+    running = True
+
+    def ctrl_c(*_: object) -> None:
+        if running:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, ctrl_c)
+    stop = db.interrupt if how == "interrupt" else lambda: os.kill(os.getpid(), signal.SIGINT)
+    timer = threading.Timer(after, stop)
+    if how != "timeout":
+        timer.start()
+    try:
+        yield
+    finally:
+        running = False
+        timer.cancel()
+        timer.join() if how != "timeout" else None
+        signal.signal(signal.SIGINT, before)
+
+
+def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
+    """Return how many seconds after the moment to stop a statement did."""
+    given = {f"p{i}": i for i in range(10_000)} if form == "parameters" else {}
+    begun = time.monotonic()
+    try:
+        with interrupted(db, how, after):
+            db.query(SLOW[form], given, timeout=after if how == "timeout" else 60)
+    except (GraphDBError, KeyboardInterrupt) as error:
+        stopped = error
+    else:
+        stopped = None
+    seconds = time.monotonic() - begun - after
+    expected = (GraphDBError, KeyboardInterrupt, type(None))
+    assert isinstance(stopped, expected), (form, how, stopped)
+    return seconds
+
+
+def usable(db: graphdb.Database) -> None:
+    """Check that the database goes on, with all of what a statement wrote or nothing."""
+    for _ in range(2):  # what was said to an earlier statement is said once
+        try:
+            assert db.query("MATCH (a:P) RETURN count(*), sum(a.k)").fetchall() == [(1000, 500500)]
+            break
+        except (GraphDBError, KeyboardInterrupt):
+            continue
+    assert db.query("MATCH (q:Q) WHERE q.z IS NULL RETURN count(*)").scalar() in (0, 20000)
+    db.query("CREATE (:After)")
+    assert db.query("MATCH (n:After) DELETE n RETURN count(*)").scalar() == 1
+
+
+@pytest.mark.parametrize("form", SLOW)
+def test_every_slow_form_stops_at_its_timeout(db: graphdb.Database, form: str) -> None:
+    assert late(db, form, "timeout", 0.15) < SLACK
+    usable(db)
+
+
+def test_random_statements_stop_at_random_moments(db: graphdb.Database) -> None:
+    chance = random.Random(os.environ.get("GRAPHDB_STOPS_SEED", "16"))
+    found = []
+    for _ in range(DRAWN):
+        form, how = chance.choice(list(SLOW)), chance.choice(["timeout", "interrupt", "signal"])
+        after = 0.05 + chance.choice([0.01, 0.1, 0.4]) * chance.random()
+        found.append((late(db, form, how, after), form, how, after))
+        usable(db)
+    slowest = sorted(found)[::-1][:5]
+    print(
+        "the latest:",
+        *(f"{seconds:.2f} s: {form} by {how} after {after:.2f} s" for seconds, form, how, after in slowest),
+        sep="\n  ",
+    )
+    assert slowest[0][0] < SLACK, slowest[0]
+
+
+def test_a_pattern_too_large_to_plan_is_refused(db: graphdb.Database) -> None:
+    with pytest.raises(NotSupportedError, match="a pattern of more than 128 vertices or edges"):
+        db.query("MATCH (a)" + "-->()" * 2000 + " RETURN count(*)")
