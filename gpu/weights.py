@@ -185,6 +185,8 @@ class Weights:
         for bundle, child in weight.messages:
             if not bundle.plain or bundle.order:
                 raise Unsupported("bundles of relations")
+            if child.fall > 1:
+                raise Unsupported("leaves that differ")
             before, told = self._message(bundle, child, own, before)
         return before, told
 

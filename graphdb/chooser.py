@@ -33,6 +33,10 @@ _BLOCK = 1 << 18
 """Edges that are gone through at a time, and rows that are made of a block at a time."""
 
 
+_LOOKED_AT = 1 << 20
+"""Edges that are found, and pairs of them that are compared, between two questions whether to go on."""
+
+
 class Chooser:
     """Finds the edges of a match's rows, a block at a time.
 
@@ -80,6 +84,15 @@ class Chooser:
         Where matches are counted, their numbers are int64 if they fit, else Python's integers.  ``check`` is called for
         every piece of some 100,000 rows; what it raises ends the run.
         """
+        compared = sum(map(len, self._before.values()))
+        size = max(_LOOKED_AT // (1 + len(self.edges) + compared), 1)
+        for begin in range(0, block.count, size):
+            rows = slice(begin, begin + size)
+            columns = {name: column[rows] for name, column in block.columns.items()}
+            matches = None if block.matches is None else block.matches[rows]
+            yield from self._settled(Block(columns, min(size, block.count - begin), matches), check)
+
+    def _settled(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
         triples = {number: self._triples(block, number) for number in self.edges}
         found = {
             number: self._snapshot.edges.table(choice.labels).find(*triples[number])

@@ -99,7 +99,9 @@ def _greatest(plan: CountingPlan, term: Term, part: Part) -> int:
     for partition in plan.partitions.values():
         if partition.code_offsets is not None:
             most = max(most, int(np.diff(partition.code_offsets).max(initial=1)))
-    return int(bound * most ** (sum(len(members) for _, _, members in links) + len(filters) * 8) + 1)
+    leaves = sum(term.quotient.falls) - len(filters)  # that others stand for
+    ways = sum(len(members) for _, _, members in links) + len(filters) * 8
+    return int(bound * most**ways * (max(int(plan.vertices), 2) * most) ** leaves + 1)
 
 
 class _Parts:

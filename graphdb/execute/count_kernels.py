@@ -167,6 +167,25 @@ def multiply(support: Ints, out: Ints, by: Ints, modulus: int, flags: Ints) -> N
 
 
 @kernel
+def fall(support: Ints, out: Ints, factors: int, modulus: int, flags: Ints) -> None:
+    """``out`` becomes ``out (out - 1) … (out - factors + 1)`` on the support.
+
+    Modulo a prime it may be 0 where the number is none: what is multiplied by it is a multiple, too.
+    """
+    for i in range(len(support)):
+        x = support[i]
+        n = out[x]
+        value = n
+        for k in range(1, factors):
+            left = (n - k) % modulus if modulus > 0 else max(n - k, 0)
+            if value == 0 or left == 0:
+                value = 0
+                break
+            value = times(value, left, modulus, flags)
+        out[x] = value
+
+
+@kernel
 def loop_worth(members: Ints, partitions: Ints, support: Ints, out: Ints, modulus: int, flags: Ints, like: Ids) -> None:
     """``out`` times the self loops in every member."""
     for i in range(len(support)):

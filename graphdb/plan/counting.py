@@ -55,6 +55,8 @@ QUICK = 1e6
 """… where it is certain to take no more elements than this, a few milliseconds, …"""
 MOST_DOUBTFUL = 12
 """… and where no more conditions than this have to be multiplied out."""
+MOST_CHECKS = 1000
+"""So many checks are looked at for them: 40 leaves have 780."""
 TERM = 15_000.0
 """What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
 
@@ -153,6 +155,9 @@ def counting_plan(
         return None
     doubtful = beside is None and explosive(pattern, graph)
     if search.cost < WORTH and not (always or doubtful):
+        return None
+    checks = tuple(checks)
+    if search.cost < WORTH and not always and len(checks) > MOST_CHECKS:
         return None
     expansion = Expansion(pattern, graph, checks, root)
     if search.cost < WORTH and not always and len(expansion) > MOST_DOUBTFUL:

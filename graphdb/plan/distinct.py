@@ -47,11 +47,11 @@ def distinctness(
             unequal |= way
     checks += [Unequal(a, b) if a != b else Never() for a, b in sorted(unequal)]
     for way in dict.fromkeys(by_ends):
-        if len(way) == 2 and not _closure(way) & unequal:
+        if len(way) == 2 and not closure(way) & unequal:
             (a, b), (c, d) = sorted(way)
             checks.append(NotBothEqual(a, b, c, d))
     for i, j, ways in by_codes:
-        if not all(_closure(way) & unequal for way in ways):
+        if not all(closure(way) & unequal for way in ways):
             checks.append(EdgesDiffer(i, j))
     return checks
 
@@ -96,7 +96,7 @@ def coincidences(first: PatternEdge, second: PatternEdge) -> list[frozenset[Pair
     return [frozenset(_pair(a, b) for a, b in way if a != b) for way in ways]
 
 
-def _closure(way: frozenset[Pair]) -> frozenset[Pair]:
+def closure(way: frozenset[Pair]) -> frozenset[Pair]:
     """Everything that is equal if the pairs of ``way`` (two at most) are."""
     ends = {end for pair in way for end in pair}
     return frozenset(combinations(sorted(ends), 2)) if len(ends) == 3 else way

@@ -47,6 +47,8 @@ class Weight:
     loops: tuple[Member, ...] = ()
     messages: tuple[tuple[Bundle, Weight], ...] = ()
     """(what leads to the child, the child's weight)."""
+    fall: int = 1
+    """So many leaves that differ: of the sum over neighbours, n, its parent takes n (n - 1) … (n - fall + 1)."""
 
     @property
     def is_one(self) -> bool:
@@ -55,7 +57,7 @@ class Weight:
 
     @lazy
     def _hash(self) -> int:
-        return hash((self.filters, self.loops, self.messages))
+        return hash((self.filters, self.loops, self.messages, self.fall))
 
     def __hash__(self) -> int:  # a tree is hashed often, and each time all of it
         return self._hash

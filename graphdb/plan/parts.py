@@ -53,7 +53,7 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
     def weight(v: int, hanging: list[int]) -> Weight:
         messages = [(near[v][u], child(u, v)) for u in hanging]
         messages.sort(key=lambda message: message[0].key)
-        return Weight(quotient.filters[v], quotient.loops[v], tuple(messages))
+        return Weight(quotient.filters[v], quotient.loops[v], tuple(messages), quotient.falls[v])
 
     def child(v: int, parent: int) -> Weight:
         if (v, parent) not in below:
@@ -74,7 +74,7 @@ def _part(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Countin
                     core[other].discard(leaf)
     if len(core) == (root >= 0):
         trees = []
-        for v in sorted(core or near):
+        for v in sorted(v for v in core or near if quotient.falls[v] == 1):
             tree = weight(v, list(near[v]))
             trees.append((_tree_cost(tree, costs), v, tree))
         cost, v, tree = min(trees, key=lambda found: found[:2])

@@ -28,6 +28,7 @@ from graphdb.plan.physical import (
     TreeCount,
     Unequal,
 )
+from graphdb.plan.pigeonhole import overfull
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
 from graphdb.plan.refine import Refine
 from graphdb.plan.sample import modelled, walked_order
@@ -57,6 +58,8 @@ def make_plan(
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
     through them; ``refine``, an executor's, refines candidates where that is quicker than here.
     """
+    if overfull(pattern, graph):
+        pattern = _unmatched(pattern, 0)
     # Nobody looks at samples for a search that gives way to counting whatever they say.
     draft = Draft(
         pattern,
@@ -118,9 +121,17 @@ def without_matches(pattern: PatternGraph) -> PatternGraph | None:
     empty += [edge.source for edge in pattern.edges if edge.labels is not None and max(edge.labels, default=-1) < 0]
     if not empty:
         return None
-    vertex = replace(pattern.vertices[empty[0]], candidates=np.empty(0, np.int64))
-    clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, (0,)),)
-    return PatternGraph((vertex,), (), clauses, count_only=True, limit=pattern.limit)
+    return _unmatched(pattern, empty[0])
+
+
+def _unmatched(pattern: PatternGraph, vertex: int) -> PatternGraph:
+    """A pattern without a match: what is only counted is one vertex without candidates, of rows all columns stay."""
+    nothing = replace(pattern.vertices[vertex], candidates=np.empty(0, np.int64))
+    if pattern.count_only:
+        clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, (0,)),)
+        return PatternGraph((nothing,), (), clauses, count_only=True, limit=pattern.limit)
+    vertices = (*pattern.vertices[:vertex], nothing, *pattern.vertices[vertex + 1 :])
+    return replace(pattern, vertices=vertices)
 
 
 def refine_candidates(draft: Draft) -> None:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from graphdb.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
-from graphdb.plan.distinct import coincidences
+from graphdb.plan.distinct import closure, coincidences
 from graphdb.plan.physical import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
+from graphdb.plan.stars import alike_leaves, told_apart
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction
 
@@ -75,6 +76,8 @@ class Quotient:
     """(a, b, members seen from ``a``) with a < b, sorted."""
     root: int = -1
     """The vertex by which the matches are counted; -1: all together."""
+    falls: tuple[int, ...] = ()
+    """Per vertex: the leaves that it stands for, which must differ (:mod:`graphdb.plan.stars`); mostly 1."""
     origins: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
     """For EXPLAIN: the pattern vertices that became this one."""
 
@@ -119,6 +122,32 @@ class Expansion:
         self._within: dict[int, NDArray[np.bool_]] = {}
         """Per vertex, whether it is in a candidate set: of those that were asked."""
         self._conditions = self._conditions_of(checks)
+        self._falls: dict[int, int] = {}
+        """Leaves that stand for several that differ, with their number, …"""
+        self._gone: set[int] = set()
+        """… and those that they stand for."""
+        self._contract()
+
+    def _contract(self) -> None:
+        """Let one leaf of a star stand for all that are alike, where nothing is asked but that they differ."""
+        wanted: list[tuple[frozenset[int], frozenset[int]]] = []
+        for condition in self._conditions or ():
+            vertices = {v for pair in condition.merged for v in pair}
+            if condition.test >= 0:
+                test = self._edge_tests[condition.test]
+                vertices |= {test.source, test.target, -1}  # -1: this is no matter of leaves alone
+            wanted.append((frozenset(vertices), frozenset({condition.kept, condition.dropped} - {-1})))
+        groups = alike_leaves(self._pattern, self._own, (self._root,)) if wanted else []
+        for group in groups:
+            if told_apart(group, wanted, lambda e: self._member(self._pattern.edges[e], True).weighted):
+                leaves = {leaf for leaf, _ in group}
+                self._falls[min(leaves)] = len(leaves)
+                self._gone |= leaves - {min(leaves)}
+                self._conditions = [
+                    condition
+                    for condition in self._conditions or ()
+                    if not any(v in leaves for pair in condition.merged for v in pair)
+                ]
 
     def __len__(self) -> int:
         """How many conditions there are."""
@@ -222,7 +251,11 @@ class Expansion:
         first, second = self._pattern.edges[i], self._pattern.edges[j]
         kept, dropped = (i, j) if first.directed or not second.directed else (j, i)
         ways = []
-        for way in coincidences(first, second):
+        distinct: list[frozenset[tuple[int, int]]] = []
+        for way in sorted(coincidences(first, second), key=len):
+            if any(other <= closure(way) for other in distinct):
+                continue  # what coincides this way does so the other way, too: a self loop
+            distinct.append(way)
             if self._apply(self._start, _Condition(tuple(way))) is not None:
                 ways.append(_Condition(tuple(sorted(way)), kept, dropped))
         if ways and (first.labels != second.labels or not (loop_free(self._graph, first.labels) or len(ways) == 1)):
@@ -287,14 +320,16 @@ class Expansion:
         return (len(self.filters) - 1,)
 
     def _quotient(self, state: _State) -> Quotient:
-        origins = sorted(set(state.vertices))
+        origins = sorted(set(state.vertices) - self._gone)
         place = {representative: i for i, representative in enumerate(origins)}
         filters: list[set[int]] = [set() for _ in origins]
         for v, representative in enumerate(state.vertices):
-            filters[place[representative]].update(self._own[v])
+            if representative not in self._gone:
+                filters[place[representative]].update(self._own[v])
         loops: list[list[Member]] = [[] for _ in origins]
         links: dict[tuple[int, int], list[Member]] = {}
         kept = [self._pattern.edges[e] for e in sorted(set(state.edges))]
+        kept = [edge for edge in kept if edge.source not in self._gone and edge.target not in self._gone]
         conditions: list[PatternEdge | EdgeTest] = [*kept, *self._tests(state)]
         for i, edge in enumerate(conditions):
             member = self._member(edge, i < len(kept))
@@ -308,6 +343,7 @@ class Expansion:
             tuple(_simplified(own) for own in loops),
             tuple((a, b, _simplified(members)) for (a, b), members in sorted(links.items())),
             -1 if self._root < 0 else place[state.vertices[self._root]],
+            tuple(self._falls.get(origin, 1) for origin in origins),
             tuple(tuple(v for v, c in enumerate(state.vertices) if c == origin) for origin in origins),
         )
 
@@ -360,7 +396,8 @@ def canonical(quotient: Quotient) -> Quotient:
     colours: list[int] = [0] * count
     kinds = 0
     signatures: Sequence[object] = [
-        (v == quotient.root, quotient.filters[v], tuple(m.key for m in quotient.loops[v])) for v in range(count)
+        (v == quotient.root, quotient.falls[v], quotient.filters[v], tuple(m.key for m in quotient.loops[v]))
+        for v in range(count)
     ]
     while len(ordered := sorted(set(signatures))) > kinds:  # type: ignore[type-var]
         kinds = len(ordered)
@@ -390,6 +427,7 @@ def canonical(quotient: Quotient) -> Quotient:
         tuple(quotient.loops[v] for v in order_of),
         _relabelled(quotient.links, order_of),
         -1 if quotient.root < 0 else order_of.index(quotient.root),
+        tuple(quotient.falls[v] for v in order_of),
     )
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise, permutations
+from math import factorial, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ Pair = tuple[int, int]
 MOST_ROWS = 5040
 """Larger groups are only counted with, not written down: 7! automorphisms of a clique of seven."""
 LARGEST = 12
-"""Patterns with more vertices are not searched for automorphisms."""
+"""Patterns with more vertices are not searched for automorphisms: of those only the exchanges of twins are known."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,11 @@ def symmetry(
     """
     count = len(pattern.vertices)
     identity = np.arange(count).reshape(1, -1)
-    if not 2 <= count <= LARGEST or not unequal:
+    if count < 2 or not unequal:
         return Symmetry((), 1, identity)
     search = _Automorphisms(pattern, fixed)
+    if count > LARGEST:
+        return _of_twins(search, order, set(unequal), rows)
     if not any(search.colours[a] == search.colours[b] for a, b in unequal):
         return Symmetry((), 1, identity)
     search.colours = _free(search, set(unequal))
@@ -79,6 +82,32 @@ def symmetry(
         return Symmetry((), 1, identity)
     permutations = np.array(sorted(search.extend({})), np.int64) if rows else identity
     return Symmetry(tuple(_reduce(restrictions)), size, permutations)
+
+
+def _of_twins(search: _Automorphisms, order: Sequence[int], unequal: set[Pair], rows: bool) -> Symmetry:
+    """The group that exchanges *twins*: vertices joined alike to all others, such as the leaves of a star.
+
+    It is the product of the symmetric groups of their classes, so each class is bound in ascending order.
+    """
+    identity = np.arange(search.count).reshape(1, -1)
+    classes: list[list[int]] = []
+    for v in order:
+        for found in classes:
+            if all((min(u, v), max(u, v)) in unequal for u in found) and search.are_twins(found[0], v):
+                found.append(v)
+                break
+        else:
+            classes.append([v])
+    size = prod(factorial(len(found)) for found in classes)
+    if size == 1 or (rows and size > MOST_ROWS):
+        return Symmetry((), 1, identity)
+    images = identity
+    for found in classes if rows else ():
+        exchanged = np.repeat(images, factorial(len(found)), axis=0)
+        exchanged[:, found] = np.tile(list(permutations(found)), (len(images), 1))
+        images = exchanged
+    restrictions = tuple(pair for found in classes for pair in pairwise(found))
+    return Symmetry(restrictions, size, images[np.lexsort(images.T[::-1])])
 
 
 def _reduce(restrictions: list[Pair]) -> Iterator[Pair]:
@@ -178,6 +207,16 @@ class _Automorphisms:
         for a, b in {(min(pair), max(pair)) for pair in self._pattern.unequal}:
             say(a, b, False, "unequal")
         return dict(zip(links, _numbered(frozenset(said.items()) for said in links.values()), strict=True))
+
+    def are_twins(self, u: int, v: int) -> bool:
+        """Whether the exchange of two vertices is an automorphism."""
+        if self.colours[u] != self.colours[v]:
+            return False
+        links = self._links
+        if links.get((u, v)) != links.get((v, u)) or links.get((u, u)) != links.get((v, v)):
+            return False
+        others = (w for w in range(self.count) if w not in (u, v))
+        return all(links.get((u, w)) == links.get((v, w)) for w in others)
 
     def extend(self, chosen: dict[int, int]) -> Iterator[tuple[int, ...]]:
         """All automorphisms that map the given vertices as given, each as (image of 0, image of 1, …)."""

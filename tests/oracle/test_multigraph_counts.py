@@ -133,7 +133,7 @@ def trees(draw: st.DrawFn) -> Tree:
     count = draw(st.sampled_from([2, 4, 8, 14, 30, 45]))
     chain = draw(st.booleans())
     parents = [-1] + [i - 1 if chain else draw(st.integers(0, i - 1)) for i in range(1, count)]
-    edges = [0] + [draw(st.sampled_from([1, 1, 1, 2, 9])) for _ in range(1, count)]
+    edges = [0] + [draw(st.sampled_from([1, 1, 1, 2, 9 if count < 14 else 2])) for _ in range(1, count)]
     return Tree(
         tuple(parents), tuple(edges), ("both", *(draw(st.sampled_from(["out", "in", "both"])) for _ in range(1, count)))
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.errors import QueryTimeout
+from graphdb.errors import LoadError, QueryTimeout
 
 SLACK = 2.0
 """Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""
@@ -96,3 +96,34 @@ def test_a_network_stops_at_its_timeout(loaded: graphdb.Database) -> None:
         with pytest.raises(QueryTimeout):
             loaded.to_networkx(timeout=seconds)
     assert loaded.query("MATCH (n) RETURN count(*)").scalar() == ROWS
+
+
+def _nested(depth: int) -> str:
+    description = "<rdf:Description><e:p>"
+    return (
+        f'<rdf:RDF xmlns:rdf="{RDF}" xmlns:e="e:">'
+        + description * depth
+        + "</e:p></rdf:Description>" * depth
+        + "</rdf:RDF>"
+    )
+
+
+def test_elements_nested_too_deeply_are_refused(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.rdf"
+    with graphdb.connect(device="cpu") as db:
+        deep.write_text(_nested(6000))  # twice as many elements
+        with pytest.raises(LoadError, match="elements are nested deeper than 2,000"):
+            db.load(deep)
+        deep.write_text(_nested(900))
+        assert db.load(deep).triples == 900
+
+
+def test_text_that_looks_like_tags_is_none(tmp_path: Path) -> None:
+    text = "<br><p>" * 60
+    lines = [
+        f'<rdf:Description rdf:about="e:{i}"><e:p><![CDATA[{text}{i}]]></e:p></rdf:Description>' for i in range(300)
+    ]
+    file = tmp_path / "cdata.rdf"
+    file.write_text(f'<rdf:RDF xmlns:rdf="{RDF}" xmlns:e="e:">' + "\n".join(lines) + "</rdf:RDF>")
+    with graphdb.connect(device="cpu") as db:
+        assert db.load(file).triples == 300
