@@ -396,6 +396,8 @@ def quoted(identifier: str) -> str:
 
 def _refuse_others(path: str) -> None:
     """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it."""
+    if "\0" in path or not _is_encodable(path):
+        raise StorageError(f"'{path}' is no path of a file", hint="it has a character that no path has")
     try:
         with open(path, "rb") as file:
             head = file.read(16)
@@ -409,6 +411,14 @@ def _refuse_others(path: str) -> None:
             f"'{path}' is {'a database of SQLite' if is_sqlite else 'not a database'}",
             hint=None if is_sqlite else f"to load data: graphdb load NEW.duckdb {path}",
         )
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path).decode()
+    except UnicodeError:
+        return False
+    return True
 
 
 def _opening(path: str, error: Exception) -> StorageError:

@@ -26,10 +26,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Budget, cores
-from graphdb.errors import GraphDBError, NotSupportedError
+from graphdb.errors import GraphDBError, NotSupportedError, ParameterError
 from graphdb.progress import Progress, watching
 from graphdb.state import State
-from graphdb.stopping import stopping
+from graphdb.stopping import seconds_of, stopping
 from graphdb.storage.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
@@ -162,6 +162,10 @@ class Database:
         GraphDBError
             With the place in the text, and what would be right.
         """
+        if not isinstance(text, str):
+            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
+        if timeout is not None:
+            timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
                 return self._statements().run(text, {**(parameters or {}), **named}, timeout)
@@ -178,7 +182,10 @@ class Database:
 
         Results and data frames in the caller's variables can be named like tables.
         """
-        with self._state.diagnosed(), self._state.hold(timeout):
+        if not isinstance(text, str):
+            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
+        timeout = seconds_of(timeout)
+        with self._state.diagnosed(text), self._state.hold(timeout):
             return self._statements().run_sql(text, timeout)
 
     def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
@@ -252,7 +259,7 @@ class Database:
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
         )
         with self._state.diagnosed(), self._state.hold():
-            return self._state.load(data, options, progress, timeout)
+            return self._state.load(data, options, progress, seconds_of(timeout))
 
     def export(
         self,
@@ -302,9 +309,9 @@ class Database:
         with (
             state.diagnosed(),
             state.hold(),
-            stopping(timeout, state.cancelled),
+            stopping(seconds_of(timeout), state.cancelled),
             state.at_home(),
-            state.connection.guard(timeout) as raw,
+            state.connection.guard() as raw,
         ):
             state.require_files()
             state.catalog()
@@ -325,9 +332,9 @@ class Database:
         with (
             state.diagnosed(),
             state.hold(),
-            stopping(timeout, state.cancelled),
+            stopping(seconds_of(timeout), state.cancelled),
             state.at_home(),
-            state.connection.guard(timeout) as raw,
+            state.connection.guard() as raw,
         ):
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)

@@ -73,7 +73,8 @@ class GraphDBError(Exception):
             lines += _caret(self.excerpt, self.column)
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        return "\n".join(lines).translate(_CONTROLS)
+        told = "\n".join(lines).translate(_CONTROLS)
+        return told.encode(errors="backslashreplace").decode()  # what is no character cannot be printed
 
 
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}

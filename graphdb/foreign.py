@@ -33,6 +33,8 @@ def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
         return MemoryLimitError("there is not enough memory", hint="ask for less with LIMIT, or close other programs")
     if isinstance(error, OverflowError) or (isinstance(error, ValueError) and "integer string" in str(error)):
         return ParameterError("a number is out of range", hint="integers have 64 bits: -2^63 to 2^63 - 1")
+    if isinstance(error, ValueError) and "null byte" in str(error):
+        return StorageError("a path has a NUL character")
     if isinstance(error, OSError):
         place = f"'{error.filename}': " if error.filename is not None else ""
         return StorageError(f"{place}{error.strerror or error}")
@@ -47,7 +49,7 @@ def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
 
 
 def _unicode(error: UnicodeError, text: str | None) -> GraphDBError:
-    what = "half of a surrogate pair stands alone, which is no character"
+    what = "a text has a lone surrogate, which is no character"
     if isinstance(error, UnicodeEncodeError):
         at = text.find(error.object[error.start]) if text is not None else -1
         if at >= 0:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from graphdb.decode import Arrays, Known, decoded, pieces, pylist
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
+from graphdb.foreign import own_errors
 from graphdb.shown import array_of, made_in_python, shown
 from graphdb.storage import timetz
 from graphdb.values import STRING, Column, has_ids, is_plain, tidied
@@ -211,6 +212,7 @@ class Result:
             )
         return next(iter(self))[0]
 
+    @own_errors
     def _decoded(self, table: pa.Table | Arrays) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
@@ -219,10 +221,12 @@ class Result:
 
     # --- columns
 
+    @own_errors
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface, so that DuckDB, Polars, pandas and others read a result directly."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    @own_errors
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends.
 
@@ -234,10 +238,12 @@ class Result:
                 table = table.set_column(i, field.name, timetz.as_texts(table.column(i)))
         return table
 
+    @own_errors
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame."""
         return _without_unions(self.to_arrow()).to_pandas()
 
+    @own_errors
     def to_polars(self) -> pl.DataFrame:
         """Return the rows as a Polars data frame."""
         import polars as pl
@@ -275,6 +281,7 @@ class Result:
             found = found.set_column(i, found.column_names[i], array)
         return found
 
+    @own_errors
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number.
 

@@ -439,14 +439,14 @@ class State:
         self.prepared.clear()
 
     @contextmanager
-    def diagnosed(self) -> Iterator[None]:
+    def diagnosed(self, text: str | None = None) -> Iterator[None]:
         """Tell what is damaged, where an error that is not one of ours comes of a damaged file."""
         try:
             yield
         except GraphDBError:
             raise
         except Exception as error:
-            told = self.diagnosis(error)
+            told = self.diagnosis(error, text)
             if told is error:
                 raise
             raise told from error

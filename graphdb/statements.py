@@ -595,6 +595,7 @@ class Statements:
 
     def _statements(self, text: str) -> list[tuple[str, str]]:
         """Return the statements of a text, and of which kind each is, by DuckDB's name."""
+        text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
         with self._state.connection.guard(ours=False) as raw:
             return [(statement.query, _kind(statement)) for statement in raw.extract_statements(text)]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from graphdb.errors import QueryInterrupted, QueryTimeout
+from graphdb.errors import ParameterError, QueryInterrupted, QueryTimeout
 
 Item = TypeVar("Item")
 
@@ -62,6 +62,21 @@ class stopping:  # a context manager, named as those of contextlib are
 
     def __exit__(self, *_: object) -> None:
         _LIMITS.deadline, _LIMITS.timeout, _LIMITS.cancelled = self._before
+
+
+def seconds_of(timeout: object) -> float | None:
+    """Return a timeout that a caller gave as seconds; None for any time.
+
+    Raises
+    ------
+    ParameterError
+        It is no number of seconds.
+    """
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
+        raise ParameterError(f"timeout must be a number of seconds, found {timeout!r}")
+    return None if timeout > threading.TIMEOUT_MAX else float(timeout)
 
 
 def check_stop() -> None:

@@ -103,15 +103,19 @@ class Watchdog:
                     self._signals += signals
                     if signal.SIGINT in signals:
                         self._signalled.update(key for key, (_, main) in list(self._watched.items()) if main)
-            now = time.monotonic()
-            wait = None
-            for key, (watched, _) in list(self._watched.items()):
-                if key in self._signalled or watched.overdue(now):
-                    with suppress(Exception):  # it is being closed
-                        watched.stop()
-                    wait = _AGAIN
-                elif (due := watched.due()) is not None:
-                    wait = min(max(due - now, 0.0) + 0.001, wait if wait is not None else 3600.0)
+            wait = self._look()
+
+    def _look(self) -> float | None:
+        """Stop what must end; return the seconds until the next look, None for when somebody wakes the thread."""
+        now, wait = time.monotonic(), None
+        for key, (watched, _) in list(self._watched.items()):
+            if key in self._signalled or watched.overdue(now):
+                with suppress(Exception):  # it is being closed
+                    watched.stop()
+                wait = _AGAIN
+            elif (due := watched.due()) is not None:
+                wait = min(max(due - now, 0.0) + 0.001, wait if wait is not None else 3600.0)
+        return wait
 
 
 WATCHDOG = Watchdog()

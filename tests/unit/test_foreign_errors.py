@@ -1,0 +1,164 @@
+"""What goes wrong is one of our errors, whoever noticed it; only Ctrl-C is a KeyboardInterrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import signal
+import threading
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.errors import ExecutionError, GraphDBError, ParameterError, ParseError, QueryInterrupted, QueryTimeout
+
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+LONE = "\ud800"
+NESTED = "[" * 99 + "1" + "]" * 99
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+WRONG: dict[str, Callable[[graphdb.Database], object]] = {
+    "a lone surrogate in a string": lambda db: db.query(f"RETURN '{LONE}'").fetchall(),
+    "in a parameter": lambda db: db.query("RETURN $x", x=LONE).fetchall(),
+    "in a property": lambda db: db.query("CREATE (:P {k: $x})", x=LONE),
+    "in many properties": lambda db: db.query("UNWIND $x AS y CREATE (:P {k: y})", x=[LONE] * 100),
+    "in a key": lambda db: db.query("CREATE (n:P) SET n += $m", m={LONE: 1}),
+    "in SQL": lambda db: db.sql(f"SELECT '{LONE}'"),
+    "in SQL by query": lambda db: db.query(f"SELECT '{LONE}'"),
+    "in a prefix": lambda db: db.query(f"PREFIX e: <http://{LONE}>"),
+    "in a path": lambda db: db.load(f"/tmp/{LONE}.nt"),
+    "in the path of an export": lambda db: db.export(f"/tmp/{LONE}.nt"),
+    "in the path of a database": lambda db: graphdb.connect(f"/tmp/{LONE}.duckdb"),
+    "in the name of a table": lambda db: db.query("RETURN 1 AS x").into(LONE),
+    "NUL in the path of an export": lambda db: db.export("/tmp/\0.nt"),
+    "NUL in the path of a database": lambda db: graphdb.connect("/tmp/\0x"),
+    "a folder that is none": lambda db: db.export("/proc/x.nt"),
+    "lists too deep for Arrow": lambda db: db.query(f"RETURN {NESTED} AS x").fetchall(),
+    "lists too deep for Arrow, as a table": lambda db: db.query("RETURN $x AS x", x=nested(99)).to_arrow(),
+    "lists too deep for Python": lambda db: db.query("RETURN $x AS x", x=nested(5000)).fetchall(),
+    "brackets too deep": lambda db: db.query(f"RETURN {'[' * 3000}1{']' * 3000} AS x"),
+    "a large integer": lambda db: db.query("RETURN $x", x=10**5000),
+    "a large integer in a list": lambda db: db.query("UNWIND $x AS y RETURN y", x=[10**5000]),
+    "a large integer as a property": lambda db: db.query("CREATE (:P {k: $x})", x=10**5000),
+    "a large literal": lambda db: db.query(f"RETURN {'9' * 5000}"),
+    "no number of seconds": lambda db: db.query("RETURN 1", timeout=float("nan")),
+    "a text of seconds": lambda db: db.query("RETURN 1", timeout="x"),  # type: ignore[arg-type]
+    "seconds that are over": lambda db: db.query("MATCH (n) RETURN n", timeout=-1),
+    "no text": lambda db: db.query(None),  # type: ignore[arg-type]
+    "bytes": lambda db: db.sql(b"SELECT 1"),  # type: ignore[arg-type]
+    "an object": lambda db: db.query("RETURN $x", x=object()),
+    "a regular expression": lambda db: db.query("RETURN 'a' =~ '('").fetchall(),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_of_others_are_ours(name: str) -> None:
+    with graphdb.connect() as db:
+        db.query("CREATE (:Q {k: 1})")
+        with pytest.raises(GraphDBError) as found:
+            WRONG[name](db)
+        str(found.value).encode()  # it can be printed
+        assert db.query("MATCH (n:Q) RETURN n.k").fetchall() == [(1,)]
+        assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
+
+
+def test_places_of_lone_surrogates() -> None:
+    with graphdb.connect() as db, pytest.raises(ParseError) as found:
+        db.sql(f"SELECT 1,\n  '{LONE}'")
+    assert (found.value.line, found.value.column) == (2, 4)
+
+
+def test_timeouts_without_end() -> None:
+    with graphdb.connect() as db:
+        for timeout in (float("inf"), 1e300):
+            assert db.query("RETURN 1", timeout=timeout).scalar() == 1
+            assert db.sql("SELECT 1", timeout=timeout).scalar() == 1
+
+
+LONG = (
+    "MATCH (a:P), (b:P), (c:P), (d:P), (e:P) WHERE a.k + b.k + c.k + d.k + e.k = -1 RETURN a.k",
+    "SELECT count(*) FROM range(100000000000) a WHERE hash(a.range) = 1",
+    "SELECT a.range FROM range(3000000000) a WHERE hash(a.range) % 1000000007 = 0",
+    "UNWIND range(1, 3000000) AS i CREATE (:X {i: i})",
+    "UNWIND range(1, 3000) AS i UNWIND range(1, 3000) AS j UNWIND range(1, 300) AS l WITH i + j + l AS s RETURN max(s)",
+    "SELECT * FROM cypher($$ MATCH (a:P), (b:P), (c:P), (d:P) WHERE a.k * b.k * c.k = d.k + 0.5 RETURN a.k AS k $$)",
+)
+
+
+@pytest.fixture(scope="module")
+def people() -> Any:
+    with graphdb.connect() as db:
+        db.query("UNWIND range(1, 300) AS k CREATE (:P {k: k})")
+        yield db
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_who_stops_a_statement_decides_the_error(people: graphdb.Database, text: str) -> None:
+    """At random moments: a timeout, another thread's interrupt, Ctrl-C; within half a second on a quiet machine."""
+    random = Random(text if os.environ.get("CI") else None)
+    main = threading.get_ident()
+    kinds: dict[str, tuple[type[BaseException], Callable[[], object] | None]] = {
+        "timeout": (QueryTimeout, None),
+        "interrupt": (QueryInterrupted, people.interrupt),
+        "signal": (KeyboardInterrupt, lambda: signal.pthread_kill(main, signal.SIGINT)),
+    }
+    for kind in list(kinds) * MORE:
+        error, stop = kinds[kind]
+        after = random.random() * 0.4 + 0.02
+        timer = threading.Timer(after, stop or (lambda: None))
+        timer.start()
+        before = time.monotonic()
+        with pytest.raises(error):
+            people.query(text, timeout=after if stop is None else 60)
+        took = time.monotonic() - before - after
+        timer.join()
+        assert took < 3, (kind, took)
+        assert people.query("MATCH (n) RETURN count(*)").scalar() == 300
+
+
+def test_threads_of_asyncio(tmp_path: pathlib.Path) -> None:
+    """As docs/python.md has it: statements run in threads; a cancelled task interrupts its statement."""
+
+    async def work() -> list[Any]:
+        with graphdb.connect(tmp_path / "db.duckdb") as db:
+            await asyncio.to_thread(db.query, "UNWIND range(1, 300) AS k CREATE (:P {k: k})")
+            counts = [asyncio.to_thread(db.query, "MATCH (n:P) WHERE n.k > $k RETURN count(*)", k=k) for k in range(8)]
+            found = [result.scalar() for result in await asyncio.gather(*counts)]
+            task = asyncio.create_task(asyncio.to_thread(db.query, LONG[0]))
+            await asyncio.sleep(0.3)
+            db.interrupt()
+            with pytest.raises(QueryInterrupted):
+                await task
+            with pytest.raises(QueryTimeout):
+                await asyncio.to_thread(db.query, LONG[1], timeout=0.2)
+            return [*found, (await asyncio.to_thread(db.query, "MATCH (n:P) RETURN count(*)")).scalar()]
+
+    assert asyncio.run(work()) == [*range(300, 292, -1), 300]
+
+
+def test_what_a_progress_function_raises_is_the_callers() -> None:
+    class Own(RuntimeError):
+        pass
+
+    def fail(*_: object) -> None:
+        raise Own("mine")
+
+    with graphdb.connect() as db:
+        import io
+
+        with pytest.raises(Own):
+            db.load(io.BytesIO(b"<e:a> <e:p> <e:b> .\n"), "nt", progress=fail)
+        assert issubclass(QueryTimeout, ExecutionError)
+        assert issubclass(ParameterError, GraphDBError)
