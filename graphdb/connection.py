@@ -193,10 +193,17 @@ class Connection:
         if self.closed:
             raise StorageError("the database is closed")
 
-    @property
     def unsettled(self) -> bool:
         """Whether an earlier statement left something to :meth:`settle`; asked where no statement is under way."""
-        return bool(self._discarded or self._depth or self.transactions.unsettled or self.cancelled.is_set())
+        transactions = self.transactions
+        return (
+            self._depth != 0
+            or transactions.writing
+            or transactions.changing
+            or bool(transactions.leftovers)
+            or bool(self._discarded)
+            or self.cancelled.is_set()
+        )
 
     def settle(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins; can itself be interrupted."""

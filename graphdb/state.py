@@ -138,9 +138,9 @@ class State:
             if not lock.acquire(timeout=max(timeout, 0.0)):
                 raise QueryTimeout(f"the statement waited longer than its timeout of {timeout:g} s for another one")
             lock.release()
-        if connection.unsettled:
+        if connection.unsettled():
             with lock:
-                if connection.unsettled:
+                if connection.unsettled():
                     connection.settle()
         return lock
 

@@ -66,28 +66,24 @@ class Transactions:
         """Undo what is under way besides the transaction, the last first; each can be called twice."""
         self.on_recover: Callable[[], None] = _nothing
         """Called before something is rolled back, which must not be interrupted as what went before was."""
-        self._writing = False
-        """Whether the engine's own transaction, or a part of the user's, is under way."""
+        self.writing = False
+        """Whether the engine's own transaction, or a part of the user's, is under way.  Before a statement that is not
+        part of another, this and the next one mean that it was interrupted."""
         self._touched = False
         """Whether the part of the user's transaction that is under way has begun to write."""
-        self._changing = False
+        self.changing = False
         """Whether a BEGIN, COMMIT or ROLLBACK of the user's is under way."""
 
     @property
     def inside(self) -> bool:
         """Whether a transaction of more than one statement is open."""
-        return self.by_user or self._writing
-
-    @property
-    def unsettled(self) -> bool:
-        """Whether something is under way; before a statement that is not part of another: it was interrupted."""
-        return self._writing or self._changing or bool(self.leftovers)
+        return self.by_user or self.writing
 
     def settle(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins."""
         import duckdb
 
-        if self._writing or self._changing:
+        if self.writing or self.changing:
             self.recover()
         while self.leftovers:
             with suppress(duckdb.Error, GraphDBError):
@@ -131,22 +127,22 @@ class Transactions:
         while self.workers:
             self.workers[-1]()
             self.workers.pop()
-        if self._changing:
+        if self.changing:
             inside = self._is_inside()
             if not inside:
                 self.on_end()
                 self.failed = False
             self.by_user = inside
-        elif self._writing and not self.by_user:
+        elif self.writing and not self.by_user:
             with suppress(duckdb.Error):  # it had not begun, or had ended
                 self._connection.rollback()
         if not self.by_user:
             self.on_rollback()
-        elif self._touched or self._changing:
+        elif self._touched or self.changing:
             self.fail()
         else:
             self.look()
-        self._writing = self._changing = False
+        self.writing = self.changing = False
 
     # --- the user's
 
@@ -155,7 +151,7 @@ class Transactions:
         self.check()
         if self.by_user:
             raise ExecutionError("a transaction is open already", hint=f"{_ENDED_BY} ends it")
-        self._changing = True
+        self.changing = True
         try:
             run()
             # DuckDB's snapshot of the file is taken with the first read: it is the one of this moment.
@@ -164,7 +160,7 @@ class Transactions:
             self.recover()
             raise
         self.by_user, self.failed = True, False
-        self._changing = False
+        self.changing = False
 
     def commit(self, run: Callable[[], object]) -> None:
         """Commit the user's transaction; a failed one stays open, and is an error.
@@ -187,7 +183,7 @@ class Transactions:
         self._end(run, rolled_back=True)
 
     def _end(self, run: Callable[[], object], *, rolled_back: bool = False) -> None:
-        self._changing = True
+        self.changing = True
         try:
             run()
             if rolled_back:
@@ -197,7 +193,7 @@ class Transactions:
             self.recover()
             raise
         self.by_user = self.failed = False
-        self._changing = False
+        self.changing = False
 
     # --- what DuckDB does not say
 
@@ -238,10 +234,10 @@ class Atomic:
     def __enter__(self) -> None:
         found = self._transactions
         found.check()
-        if found._writing:
+        if found.writing:
             return
         found._touched = False
-        self._outermost = found._writing = True
+        self._outermost = found.writing = True
         if not found.by_user:
             try:
                 found._connection.begin()
@@ -262,7 +258,7 @@ class Atomic:
             except BaseException:
                 found.recover()
                 raise
-        found._writing = False
+        found.writing = False
 
 
 def _nothing() -> None:
