@@ -53,11 +53,20 @@ class Chooser:
         self._bound = bound
         self._needs = needs
         self._counts = needs.count_only or needs.duplicates == "count"
-        compared = {number for pair in bound.differ for number in pair}
+        self.edges: tuple[int, ...] = ()
+        self.vertices: tuple[int, ...] = ()
+        self.cuts = bool(bound.differ)
         self._chosen: list[tuple[int, Choice]] = []
         """Pattern edges of which each parallel edge makes a row, …"""
         self._counted: list[tuple[int, Choice]] = []
         """… and those of which only the number of parallel edges matters."""
+        if bound.choices:
+            self._sort()
+
+    def _sort(self) -> None:
+        """Sort the pattern's edges by what is asked of theirs."""
+        bound, needs = self._bound, self._needs
+        compared = {number for pair in bound.differ for number in pair}
         for number, choice in bound.choices.items():
             shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
             if shown or choice.fulfil is not None:
@@ -73,7 +82,7 @@ class Chooser:
         """The pattern edges that are settled before one, and must bind another edge."""
         ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
         self.vertices = tuple(dict.fromkeys(ends))
-        self.cuts = bool(bound.differ) or any(choice.fulfil is not None for _, choice in self._chosen)
+        self.cuts |= any(choice.fulfil is not None for _, choice in self._chosen)
 
     def __bool__(self) -> bool:
         return bool(self.edges)

@@ -330,8 +330,7 @@ class Guard:
         import duckdb
 
         connection = self._connection
-        # DuckDB's client reports Ctrl-C in some places as a plain RuntimeError.
-        if type(error) is RuntimeError and "interrupt" in str(error).lower():
+        if is_signal(error):
             connection.calm()
             raise KeyboardInterrupt from None
         if not isinstance(error, duckdb.Error):
@@ -468,6 +467,11 @@ _PLAINER = (
     (r"out of range|[Oo]verflow|too large", "a number is out of range", "integers have 64 bits: -2^63 to 2^63 - 1"),
 )
 """What DuckDB says of SQL that the user did not write, and how to say it to the user."""
+
+
+def is_signal(error: BaseException) -> bool:
+    """Whether an error is how DuckDB's client reports Ctrl-C in some places."""
+    return type(error) is RuntimeError and "interrupt" in str(error).lower()
 
 
 def failure(error: Exception, ours: bool) -> GraphDBError:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from graphdb.connection import failure
+from graphdb.connection import failure, is_signal
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, ParameterError, ParseError, StorageError
 from graphdb.progress import CALLERS_OWN
 
@@ -20,11 +20,16 @@ T = TypeVar("T")
 
 
 def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
-    """Return an error as one of ours, which names the place in a statement's text where it can; None for a defect."""
+    """Return an error as one of ours, which names the place in a statement's text where it can; None for a defect.
+
+    Raises `KeyboardInterrupt` for what is one.
+    """
     if isinstance(error, GraphDBError):
         return error
     if hasattr(error, CALLERS_OWN):
         return None
+    if is_signal(error) or _hides_signal(error):
+        raise KeyboardInterrupt from None
     if isinstance(error, UnicodeError):
         return _unicode(error, text)
     if isinstance(error, RecursionError):
@@ -46,6 +51,15 @@ def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
     if type(error) is RuntimeError:
         return ExecutionError(str(error))
     return None
+
+
+def _hides_signal(error: BaseException | None) -> bool:
+    """Whether an error stands for Ctrl-C: NumPy makes others of what is raised while it looks for a common type."""
+    while error is not None:
+        error = error.__cause__ or error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            return True
+    return False
 
 
 def _unicode(error: UnicodeError, text: str | None) -> GraphDBError:

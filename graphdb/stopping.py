@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from graphdb.errors import ParameterError, QueryInterrupted, QueryTimeout
 
@@ -20,15 +20,19 @@ EVERY = 1024
 """Items of a loop between two checks: a millisecond where an item takes a microsecond."""
 
 
-class _Limits(threading.local):
-    """What stops the statement of a thread."""
+_Limits: TypeAlias = "tuple[float | None, float, threading.Event | None]"
+"""When a statement must stop, by ``time.monotonic``, how many seconds it had, and who is set to stop it."""
 
-    deadline: float | None = None
-    timeout: float = 0.0
-    cancelled: threading.Event | None = None
+_NONE: _Limits = (None, 0.0, None)
 
 
-_LIMITS = _Limits()
+class _Thread(threading.local):
+    """The limits of a thread's statement: one value, which an interrupt cannot leave half changed."""
+
+    limits = _NONE
+
+
+_THREAD = _Thread()
 
 
 class stopping:  # a context manager, named as those of contextlib are
@@ -51,17 +55,15 @@ class stopping:  # a context manager, named as those of contextlib are
         self._cancelled = cancelled
 
     def __enter__(self) -> None:
-        limits = _LIMITS
-        self._before = limits.deadline, limits.timeout, limits.cancelled
+        self._before = deadline, timeout, cancelled = _THREAD.limits
         if self._timeout is not None:
-            deadline = time.monotonic() + self._timeout
-            if limits.deadline is None or deadline < limits.deadline:
-                limits.deadline, limits.timeout = deadline, self._timeout
-        if self._cancelled is not None:
-            limits.cancelled = self._cancelled
+            asked = time.monotonic() + self._timeout
+            if deadline is None or asked < deadline:
+                deadline, timeout = asked, self._timeout
+        _THREAD.limits = deadline, timeout, self._cancelled or cancelled
 
     def __exit__(self, *_: object) -> None:
-        _LIMITS.deadline, _LIMITS.timeout, _LIMITS.cancelled = self._before
+        _THREAD.limits = self._before
 
 
 def seconds_of(timeout: object) -> float | None:
@@ -89,12 +91,12 @@ def check_stop() -> None:
     QueryInterrupted
         It was cancelled.
     """
-    limits = _LIMITS
-    if limits.cancelled is not None and limits.cancelled.is_set():
+    deadline, timeout, cancelled = _THREAD.limits
+    if cancelled is not None and cancelled.is_set():
         raise QueryInterrupted("the statement was interrupted")
-    if limits.deadline is not None and time.monotonic() > limits.deadline:
+    if deadline is not None and time.monotonic() > deadline:
         raise QueryTimeout(
-            f"the statement ran longer than its timeout of {limits.timeout:g} s",
+            f"the statement ran longer than its timeout of {timeout:g} s",
             hint="give it more time, or ask for less with LIMIT",
         )
 
@@ -109,15 +111,15 @@ def checked(items: Iterable[Item], every: int = EVERY) -> Iterator[Item]:
 
 def deadline() -> float | None:
     """Return when, by ``time.monotonic``, this thread's statement must stop; None where it has any time."""
-    return _LIMITS.deadline
+    return _THREAD.limits[0]
 
 
 def no_limits() -> None:
     """Forget the limits of an interrupted statement of this thread."""
-    _LIMITS.deadline, _LIMITS.timeout, _LIMITS.cancelled = None, 0.0, None
+    _THREAD.limits = _NONE
 
 
 def time_left() -> float | None:
     """Return the seconds until the deadline of this thread's statement, at least 0; None where it has none."""
-    deadline = _LIMITS.deadline
+    deadline = _THREAD.limits[0]
     return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     import duckdb
 
+_NOT_OPEN = "no transaction is active"
+"""What DuckDB says of a ROLLBACK outside of a transaction."""
+
 TOUCH = "SELECT txid_current()"
 """The number of the transaction that is open.  The first such statement takes the snapshot of the file: DuckDB looks
 the function up there, which it would not if it were named in full."""
@@ -134,8 +137,11 @@ class Transactions:
                 self.failed = False
             self.by_user = inside
         elif self.writing and not self.by_user:
-            with suppress(duckdb.Error):  # it had not begun, or had ended
+            try:
                 self._connection.rollback()
+            except duckdb.TransactionException as error:
+                if _NOT_OPEN not in str(error):  # it had not begun, or had ended
+                    raise
         if not self.by_user:
             self.on_rollback()
         elif self._touched or self.changing:

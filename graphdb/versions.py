@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakSet, ref
+from weakref import ref
 
 from graphdb.authorizer import authorize_name
 from graphdb.connection import Connection, quoted
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from graphdb.hydrate import Source
     from graphdb.result import Result
     from graphdb.values import Column
+
+_CLEANED = 64
+"""Results that a version notes before it forgets those that are no more."""
 
 MOST = 16
 """Former versions that have a connection at a time; before another one gets one, the oldest is read to the end."""
@@ -62,11 +65,12 @@ class Owner(Protocol):
 class Version:
     """One state of the data, as its results read it; see :class:`graphdb.result.Home`."""
 
-    __slots__ = ("__weakref__", "_former", "_lost", "_owner", "_ready", "_results", "_zone")
+    __slots__ = ("__weakref__", "_former", "_lost", "_most", "_owner", "_ready", "_results", "_zone")
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self._results: WeakSet[Result] | None = None
+        self._results: list[ref[Result]] = []
+        self._most = _CLEANED
         self._former: Source | None = None
         """Where it is read once the data have changed."""
         self._zone, self._ready = "", False
@@ -74,14 +78,18 @@ class Version:
 
     def add(self, result: Result) -> None:
         """Note a result that reads this version."""
-        if self._results is None:
-            self._results = WeakSet()
-        self._results.add(result)
+        self._results.append(ref(result))
+        if len(self._results) > self._most:
+            self._results = [each for each in self._results if each() is not None]
+            self._most = 2 * len(self._results) + _CLEANED
+
+    def _living(self) -> list[Result]:
+        return [result for each in self._results if (result := each()) is not None]
 
     @property
     def wanted(self) -> bool:
         """Whether a result still has something to look up."""
-        return any(result.reads for result in self._results or ())
+        return any(result.reads for result in self._living())
 
     def leave(self) -> None:
         """Stay as it is: the data are about to change."""
@@ -97,7 +105,7 @@ class Version:
         One that cannot, because its transaction has failed, says so when it is read.
         """
         try:
-            for result in list(self._results or ()):
+            for result in self._living():
                 if most is None or len(result) <= most:
                     result.fetch()
         except GraphDBError:

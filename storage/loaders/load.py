@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -351,6 +352,8 @@ class _Load:
         known = None if self._reclaimed else held
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
         self._closing = False
+        self._working = threading.RLock()
+        """Held by the thread that works with DuckDB, while it does; in the end by who has closed the load."""
         self.triples = 0
         self.errors = 0
 
@@ -359,10 +362,8 @@ class _Load:
         for lane in self._lanes:
             lane.thread.shutdown(cancel_futures=True)
         self._closing = True
-        with suppress(RuntimeError):  # it was shut down before
-            last = self._store.submit(_nothing)  # what was submitted before is done when this is
-            while not wait([last], _TICK).done:
-                self._connection.interrupt()
+        while not self._working.acquire(timeout=_TICK):
+            self._connection.interrupt()
         self._store.shutdown()
         self._collector.close()
         for batch in self._batches:
@@ -500,9 +501,10 @@ class _Load:
         """Let DuckDB work."""
 
         def unless_closing() -> T:
-            if self._closing:
-                raise CancelledError
-            return work()
+            with self._working:
+                if self._closing:
+                    raise CancelledError
+                return work()
 
         return self._wait(phase, self._store.submit(unless_closing))
 
@@ -519,7 +521,3 @@ class _Load:
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now
             self._progress(self._bytes, self._total, self.triples, phase)
-
-
-def _nothing() -> None:
-    """Nothing is left to do."""
