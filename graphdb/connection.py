@@ -469,9 +469,15 @@ _PLAINER = (
 """What DuckDB says of SQL that the user did not write, and how to say it to the user."""
 
 
+_IN_PYTHON = re.compile(r"(?:failed|UDF): KeyboardInterrupt:?\s*$")
+"""What DuckDB says where Ctrl-C came while it called Python, for a table's schema or a function."""
+
+
 def is_signal(error: BaseException) -> bool:
     """Whether an error is how DuckDB's client reports Ctrl-C in some places."""
-    return type(error) is RuntimeError and "interrupt" in str(error).lower()
+    if type(error) is RuntimeError:
+        return "interrupt" in str(error).lower()
+    return isinstance(error, Exception) and _IN_PYTHON.search(str(error)) is not None
 
 
 def failure(error: Exception, ours: bool) -> GraphDBError:

@@ -219,10 +219,11 @@ def _pairs(known: Lookups, touched: _Touched, changes: Changes) -> tuple[Ints, I
 def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[tuple[Any, ...]]:
     """Return what :data:`.statistics.LESSENED` finds."""
     t = touched
-    keys, at = np.unique(np.column_stack([t.label, t.direction]), axis=0, return_inverse=True)
+    pairs, at = np.unique(2 * t.label + t.direction, return_inverse=True)
+    keys = np.column_stack([pairs >> 1, pairs & 1])
     had, has = np.zeros((2, len(keys)), np.int64)
-    np.maximum.at(had, at.reshape(-1), t.before)
-    np.maximum.at(has, at.reshape(-1), t.after)
+    np.maximum.at(had, at, t.before)
+    np.maximum.at(has, at, t.after)
     less = had > has
     if not less.any():
         return []

@@ -52,6 +52,18 @@ def summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
     return distinct[chosen], sums[chosen]
 
 
+def distinct(rows: Ints) -> Ints:
+    """Return the different rows, sorted.
+
+    ``numpy.unique`` compares rows as records; Ctrl-C within that comparison comes out as a TypeError of NumPy's.
+    """
+    if not len(rows):
+        return rows
+    rows = rows[np.lexsort(rows.T[::-1])]
+    begins = np.flatnonzero(np.concatenate([[True], (rows[1:] != rows[:-1]).any(axis=1)]))
+    return rows[begins]
+
+
 def looked_up(table: Ints, keys: Ints) -> Ints:
     """Return what a table has for each key in the columns after those of the key; 0 where it has none."""
     width = keys.shape[1]

@@ -24,7 +24,7 @@ from graphdb.storage.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.dictionary import Numbering
 from graphdb.storage.held import Held
 from graphdb.storage.parsed import execute
-from graphdb.storage.small import Ints, among
+from graphdb.storage.small import Ints, among, distinct
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:
@@ -213,10 +213,10 @@ class Update:
 
     def _apply_few(self, removed: Ints, added: Ints) -> None:
         """Do the same with a few triples that Python has, without tables of them."""
-        asked = np.unique(np.concatenate([removed, added]), axis=0)
+        asked = distinct(np.concatenate([removed, added]))
         there = few.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
-        lost = np.unique(removed[among(removed, there)], axis=0)
-        new = np.unique(added[~among(added, there) | among(added, lost)], axis=0)
+        lost = distinct(removed[among(removed, there)])
+        new = distinct(added[~among(added, there) | among(added, lost)])
         if len(lost):
             relation, given = few.relation(lost)
             beside = few.sizes(self._connection, *_BESIDE)

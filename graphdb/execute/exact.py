@@ -71,7 +71,7 @@ def products(left: Numbers, right: Numbers) -> Numbers:
 
 def times(values: Numbers, factor: int) -> Numbers:
     """Multiply integers by a number."""
-    if not len(values) or int(np.abs(values).max()) * abs(factor) <= _MOST:
+    if abs(factor) <= _MOST and (not len(values) or int(np.abs(values).max()) * abs(factor) <= _MOST):
         return values * factor
     return values.astype(object) * factor
 

@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Mapped
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -46,6 +44,7 @@ from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_li
 from graphdb.storage.scratch import spill_folder, unspilled
 from graphdb.storage.texts import LONG, compressing
 from graphdb.storage.vacuum import is_worth, vacuum
+from graphdb.storage.worker import Task, Worker
 
 if TYPE_CHECKING:
     import duckdb
@@ -120,7 +119,7 @@ class _Lane:
     """A parser and its thread."""
 
     parser: Parser
-    thread: ThreadPoolExecutor
+    thread: Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,10 +338,8 @@ class _Load:
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
         self._key = secret()
-        self._lanes = [
-            _Lane(Parser(self._key, stop=not self._skip), ThreadPoolExecutor(1, "graphdb-parse")) for _ in range(lanes)
-        ]
-        self._store = ThreadPoolExecutor(1, "graphdb-store")
+        self._lanes = [_Lane(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
+        self._store = Worker()
         self._memory = options.batch or BATCH
         self._folder = Path(folder)
         self._collector = Collector(folder, self._memory)
@@ -351,20 +348,14 @@ class _Load:
         self._first = bulk.is_empty(connection)
         known = None if self._reclaimed else held
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
-        self._closing = False
-        self._working = threading.RLock()
-        """Held by the thread that works with DuckDB, while it does; in the end by who has closed the load."""
         self.triples = 0
         self.errors = 0
 
     def close(self) -> None:
         """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
         for lane in self._lanes:
-            lane.thread.shutdown(cancel_futures=True)
-        self._closing = True
-        while not self._working.acquire(timeout=_TICK):
-            self._connection.interrupt()
-        self._store.shutdown()
+            lane.thread.close()
+        self._store.close(self._connection.interrupt)
         self._collector.close()
         for batch in self._batches:
             batch.close()
@@ -444,7 +435,7 @@ class _Load:
 
     def _read(self, source: _Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
-        dealt: deque[tuple[Block, Future[Parsed]]] = deque()
+        dealt: deque[tuple[Block, Task[Parsed]]] = deque()
         lines, first = 0, True
         for block, lane in zip(blocks(source.produce, partial(self._report, "reading")), cycle(self._lanes)):
             if len(dealt) == len(self._lanes):
@@ -453,14 +444,14 @@ class _Load:
                 self._note(block.bad)
             if block.prefixes:
                 self._catalog.add_prefixes(dict(block.prefixes))
-            dealt.append((block, lane.thread.submit(lane.parser.parse, block.text, first=first)))
+            dealt.append((block, lane.thread.submit(partial(lane.parser.parse, block.text, first=first))))
             first = False
         while dealt:
             lines += self._parsed(*dealt.popleft(), source, before, lines)
 
-    def _parsed(self, block: Block, future: Future[Parsed], source: _Source, before: int, lines: int) -> int:
+    def _parsed(self, block: Block, task: Task[Parsed], source: _Source, before: int, lines: int) -> int:
         """Collect what a lane has made of a block, which comes after ``lines`` lines; return how many it has."""
-        parsed = self._wait("parsing", future)
+        parsed = self._wait("parsing", task)
         self._bytes = max(self._bytes, before + min(block.consumed, source.size))
         self.triples += len(parsed.rows)
         if parsed.bad:
@@ -499,21 +490,14 @@ class _Load:
 
     def _work(self, phase: str, work: Callable[[], T]) -> T:
         """Let DuckDB work."""
+        return self._wait(phase, self._store.submit(work))
 
-        def unless_closing() -> T:
-            with self._working:
-                if self._closing:
-                    raise CancelledError
-                return work()
-
-        return self._wait(phase, self._store.submit(unless_closing))
-
-    def _wait(self, phase: str, future: Future[T]) -> T:
+    def _wait(self, phase: str, task: Task[T]) -> T:
         """Wait for a result, and report meanwhile."""
         self._report(phase)
-        while not wait([future], _TICK).done:
+        while not task.wait(_TICK):
             self._report(phase)
-        return future.result()
+        return task.result()
 
     def _report(self, phase: str, *, force: bool = False) -> None:
         check_stop()

@@ -74,7 +74,12 @@ def test_a_timeout_stops_a_count(endless: PhysicalPlan, threads: int) -> None:
         HostExecutor(threads).count(endless, control)
     assert time.monotonic() - started < 5
     assert control.rows.sum() > 0
-    assert threading.active_count() == 1
+    assert not workers()
+
+
+def workers() -> list[str]:
+    """The threads of ours that are left, but for the one that watches connections: that one stays."""
+    return [t.name for t in threading.enumerate() if t.name.startswith("graphdb") and t.name != "graphdb-watchdog"]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -93,7 +98,7 @@ def test_an_interrupt_reaches_the_caller_and_leaves_no_worker(endless: PhysicalP
     with pytest.raises(KeyboardInterrupt):
         HostExecutor(threads).count(endless)
     time.sleep(0.05)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("graphdb")]
+    assert not workers()
 
 
 def test_a_caller_may_stop_taking_rows(endless: PhysicalPlan) -> None:
@@ -106,7 +111,7 @@ def test_a_caller_may_stop_taking_rows(endless: PhysicalPlan) -> None:
     run.close()  # type: ignore[attr-defined]
     assert first.count == 1000
     assert 0 < control.rows[-1] < 200_000
-    assert threading.active_count() == 1
+    assert not workers()
 
 
 def test_a_limit_stops_early() -> None:

@@ -191,7 +191,7 @@ def test_a_count_is_a_table_where_one_is_asked_for(db: graphdb.Database) -> None
 
 def test_a_count_of_any_size_can_be_read(db: graphdb.Database) -> None:
     def counted(number: int) -> Result:
-        return Result(db._state, Counted(number, 1, (0, None)), (Column("n", "n", Type(Base.INTEGER)),))
+        return Result(db._state.version(), Counted(number, 1, (0, None)), (Column("n", "n", Type(Base.INTEGER)),))
 
     for number in (2**63 - 1, 2**63, 10**38 - 1, 10**50):
         result = counted(number)

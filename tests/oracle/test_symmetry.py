@@ -156,7 +156,7 @@ def test_cliques_are_counted_over_the_oriented_graph(k: int, n: int, density: fl
         count_only=True,
     )
     plan = make_plan(pattern, DataGraph(ArraySource(s, np.ones(len(s)), o, n)))
-    assert plan.clique is not None
+    assert plan.clique is not None or not len(plan.steps[0].scan)  # there are too few edges for a clique
     proper = nx.Graph([(a, b) for a, b in zip(s.tolist(), o.tolist(), strict=True) if a != b])
     rising = takewhile(lambda clique: len(clique) <= k, nx.enumerate_all_cliques(proper))
     wanted = sum(len(clique) == k for clique in rising) * factorial(k)

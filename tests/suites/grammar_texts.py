@@ -142,6 +142,8 @@ class Writer:
             "FLOAT": lambda: self._pick(["0.5", "1e300"]),
             "STRING": lambda: self._pick(LEAVES["text"][:-1]),
             "PARAMETER": lambda: self._pick(["$one", "$text", "$list", "$map"]),
+            "INTEGERS": lambda: self._pick(["[1, 2]", "[3, -1, 0, 2]"]),
+            "STRINGS": lambda: self._pick(["['a', 'b']", "['', 'x', 'b']"]),
             "SUBQUERY": lambda: self._pick(["EXISTS", "COUNT", "COLLECT"]),
             "QUANTIFIER": lambda: self._pick(["all", "any", "none", "single"]),
             "_REDUCE": lambda: "reduce",
