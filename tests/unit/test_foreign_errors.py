@@ -129,7 +129,7 @@ def test_who_stops_a_statement_decides_the_error(people: graphdb.Database, text:
 
 
 def test_threads_of_asyncio(tmp_path: pathlib.Path) -> None:
-    """As docs/python.md has it: statements run in threads; a cancelled task interrupts its statement."""
+    """As docs/language/transactions.md has it: statements run in threads; a cancelled task interrupts its statement."""
 
     async def work() -> list[Any]:
         with graphdb.connect(tmp_path / "db.duckdb") as db:
