@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from graphdb.connection import failure, is_signal
+from graphdb.duckdb_errors import failure, is_signal
 from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, ParameterError, ParseError, StorageError
 from graphdb.progress import CALLERS_OWN
 

@@ -132,6 +132,9 @@ class Transactions:
             self.workers.pop()
         if self.changing:
             inside = self._is_inside()
+            if inside and not self.by_user:  # BEGIN was interrupted
+                self._connection.rollback()
+                inside = False
             if not inside:
                 self.on_end()
                 self.failed = False
