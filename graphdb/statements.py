@@ -97,7 +97,15 @@ class Statements:
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
-        self._state.refresh()
+        state = self._state
+        state.refresh()
+        if (
+            timeout is None
+            and not arguments
+            and not state.progress
+            and (count := self._counted_again(text)) is not None
+        ):
+            return count
         result = None
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
@@ -164,9 +172,6 @@ class Statements:
         with self._state.at_home() as current:
             match statement:
                 case ast.Query():
-                    count = self._counted_again(statement, text, arguments, timeout, started)
-                    if count is not None:
-                        return count
                     with self._query_run(text, arguments, timeout) as run:
                         try:
                             prepared = self._prepare(run, statement, text, arguments)
@@ -177,6 +182,8 @@ class Statements:
                                 return self._interpreted(statement, text, arguments, timeout)
                             except TypeMismatchError:
                                 raise refused from None
+                        if self._only_counts(prepared) and not arguments and len(parse_script(text)) == 1:
+                            self._state.prepared.put(text, prepared, 0)
                         try:
                             return self._result(run, prepared, started)
                         except NotSupportedError:  # only its values showed it
@@ -361,28 +368,26 @@ class Statements:
             progress=self._told,
         )
 
-    def _counted_again(
-        self,
-        query: ast.Query,
-        text: str,
-        arguments: Mapping[str, object],
-        timeout: float | None,
-        started: float,
-    ) -> Result | None:
-        """Count the matches of a query that only counts and was prepared before, without a :class:`QueryRun`.
+    @staticmethod
+    def _only_counts(prepared: Prepared | Program) -> bool:
+        """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
+        if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
+            return False
+        return prepared.wanted.count_only and prepared.plan.count_only
+
+    def _counted_again(self, text: str) -> Result | None:
+        """Count the matches of a text that only counts and was prepared before; None for any other.
 
         Many such counts take a microsecond: whatever else is done here is what they cost.
         """
-        if arguments or timeout is not None or self._executor is None or self._told is not None:
+        found: Prepared | None = self._state.prepared.get(text)
+        if found is None or self._executor is None:
             return None
-        found: Prepared | GraphDBError | None = self._state.prepared.get(_key(query, text, arguments))
-        if not isinstance(found, Prepared) or found.plan is None or not found.wanted.count_only:
-            return None
-        if not found.plan.count_only:  # what it counts is settled after the match
-            return None
-        columns = found.shaped.columns
+        started = time.perf_counter()
+        assert found.plan is not None
         self._unasked.term_seconds.clear()
         count = self._executor.count(found.plan, self._unasked)
+        columns = found.shaped.columns
         table = Counted(count, len(columns), found.shaped.window)
         return Result(self._home, table, columns, elapsed=time.perf_counter() - started)
 
