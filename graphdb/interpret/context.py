@@ -324,6 +324,8 @@ class Context:
             case Several():
                 return value
             case list():
+                if _PLAIN.issuperset(map(type, value)):  # in C: lists may be long
+                    return value
                 return [self.valued(item) for item in value]
             case dict():
                 return {key: self.valued(item) for key, item in value.items()}

@@ -35,7 +35,7 @@ from tests.oracle.test_symmetry import symmetric_cases
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 ONE = HostExecutor(threads=1)
-QUICK = settings(max_examples=40 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=20 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def clique(size: int) -> dict[tuple[int, int], int]:
@@ -127,7 +127,7 @@ def starred_cases(draw: st.DrawFn) -> Case:
     return Case(source_of(data), data, PatternGraph(tuple(vertices), tuple(edges), (clause,)))
 
 
-@settings(QUICK, max_examples=100 * MORE)
+@settings(QUICK, max_examples=50 * MORE)
 @given(starred_cases())
 def test_leaves_that_are_alike(case: Case) -> None:
     graph = DataGraph(case.source)

@@ -99,7 +99,7 @@ def test_an_interrupt_at_any_line(name: str, tmp_path: pathlib.Path) -> None:
     assert lines > 20
     db.query("MATCH (n) DETACH DELETE n")
     db.query("CREATE (a:P {k: 1, v: 'one'})-[:R]->(b:P {k: 2, v: 'two'})")
-    for at in range(0, lines, max(1, lines // (10 * MORE))):
+    for at in range(0, lines, max(1, lines // (4 * MORE))):
         with _Interrupting(at) as interrupting, suppress(KeyboardInterrupt):
             run(db, tmp_path)
         if db._state.transactions.by_user and not db._state.connection.unsettled():

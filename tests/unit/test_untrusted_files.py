@@ -20,7 +20,7 @@ from graphdb.errors import StorageError
 from graphdb.storage import verify
 from tests.unit import battery
 
-ROUNDS = int(os.environ.get("GRAPHDB_MUTANTS", "8"))
+ROUNDS = int(os.environ.get("GRAPHDB_MUTANTS", "3"))
 """How many mutants of a file are opened."""
 
 HOME = pathlib.Path(graphdb.__file__).parent
