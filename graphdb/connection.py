@@ -167,16 +167,6 @@ class Connection:
         _OPEN.add(other)
         return other
 
-    def is_usable(self) -> bool:
-        """Whether no error has aborted the transaction that is open."""
-        import duckdb
-
-        try:
-            self.raw.execute("SELECT 1").fetchall()
-        except duckdb.Error:
-            return False
-        return True
-
     def check_open(self) -> None:
         """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
         if self._process != os.getpid():
@@ -261,7 +251,7 @@ class Connection:
         try:
             self.raw.close()
         finally:
-            if self.lock._is_owned():  # type: ignore[attr-defined]
+            if self.lock._is_owned():  # type: ignore[attr-defined]  # it may have been given up waiting for
                 self.lock.release()
 
 
@@ -284,7 +274,7 @@ class Guard:
     def __enter__(self) -> duckdb.DuckDBPyConnection:
         connection = self._connection
         connection.check_open()
-        if not connection.lock._is_owned():  # type: ignore[attr-defined]
+        if not connection.lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
             self._acquired = connection.lock.acquire()
         connection.check_open()
         self._limits.__enter__()

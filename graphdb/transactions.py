@@ -116,7 +116,7 @@ class Transactions:
 
     def look(self) -> None:
         """Fail the user's transaction if DuckDB has aborted it; called after a statement failed."""
-        if self.by_user and not self.failed and self._is_aborted():
+        if self.by_user and not self.failed and self.is_aborted():
             self.fail()
 
     def recover(self) -> None:
@@ -206,7 +206,8 @@ class Transactions:
 
     # --- what DuckDB does not say
 
-    def _is_aborted(self) -> bool:
+    def is_aborted(self) -> bool:
+        """Whether an error has aborted the transaction that is open: DuckDB refuses whatever comes in it."""
         import duckdb
 
         try:

@@ -134,7 +134,7 @@ class Version:
                     self._prepare(self._former)
                     yield self._former
                 except BaseException:  # it may have aborted the transaction, which cannot begin there again
-                    self._lost = not self._former.connection.is_usable()
+                    self._lost = self._former.connection.transactions.is_aborted()
                     raise
                 return
             with self._owner.at_home():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.datasets import SHARED
 from tests.suites.tck import Runner, scenarios, writes
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 FAILING: dict[str, str] = {}
 """Scenarios that fail, and why; one that passes must leave the list."""
@@ -42,13 +39,9 @@ def test_scenarios(runner: Runner, folder: str) -> None:
 
 @pytest.mark.parametrize("folder", WRITING)
 def test_writing_by_sets(runner: Runner, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows are written one by one where nothing else is said: here they are written by sets, too.
-
-    Every other scenario, or with GRAPHDB_FUZZ=2 and more all of them.
-    """
+    """Few rows are written one by one where nothing else is said: here they are written by sets, too."""
     monkeypatch.setattr("graphdb.writing.run.LEAST", 0)
-    writing = [scenario["id"] for scenario in scenarios() if scenario["folder"] == folder and writes(scenario)]
-    _check(runner, set(writing[:: 1 if MORE > 1 else 2]))
+    _check(runner, {scenario["id"] for scenario in scenarios() if scenario["folder"] == folder and writes(scenario)})
 
 
 def test_no_scenario_is_left_out() -> None:
