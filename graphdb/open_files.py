@@ -13,6 +13,7 @@ import weakref
 from typing import Protocol
 
 from graphdb.errors import StorageError
+from graphdb.forks import held_at_fork
 
 
 class Member(Protocol):
@@ -79,4 +80,5 @@ def _begin_anew() -> None:
     _FILES, _LOCK = weakref.WeakValueDictionary(), threading.Lock()
 
 
+held_at_fork(lambda: _LOCK)
 os.register_at_fork(after_in_child=_begin_anew)

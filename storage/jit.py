@@ -21,6 +21,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from graphdb.forks import held_at_fork
 from graphdb.storage.native import Native, code_of, key_of, types_of, usable
 
 P = ParamSpec("P")
@@ -38,6 +39,13 @@ def _begin_anew() -> None:
         compiler.global_compiler_lock._lock = threading.RLock()
 
 
+def _compiler_lock() -> Any:
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    return getattr(getattr(compiler, "global_compiler_lock", None), "_lock", None)
+
+
+held_at_fork(lambda: _making)
+held_at_fork(_compiler_lock)
 os.register_at_fork(after_in_child=_begin_anew)
 
 

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.forks import held_at_fork
+
 _VERSION = 1
 """Changes with what a file holds."""
 
@@ -55,6 +57,7 @@ def _begin_anew() -> None:
     _lock = threading.RLock()
 
 
+held_at_fork(lambda: _lock)
 os.register_at_fork(after_in_child=_begin_anew)
 
 

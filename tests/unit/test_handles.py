@@ -229,6 +229,34 @@ print(codes)
     assert ran.stdout.strip() == str([5] * 6), ran.stderr
 
 
+def test_a_fork_waits_for_what_other_threads_import(tmp_path: pathlib.Path) -> None:
+    """The lock of a module that is being imported stays locked in the child, where nobody frees it."""
+    (tmp_path / "slow.py").write_text("import time; time.sleep(1.5); done = True")
+    code = """
+import os, sys, threading, time
+import graphdb
+sys.path.insert(0, sys.argv[1])
+def work():
+    import slow
+thread = threading.Thread(target=work)
+thread.start()
+time.sleep(0.3)
+child = os.fork()
+if not child:
+    import slow
+    os._exit(7 if slow.done else 8)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.stdout.strip() == "7", ran.stderr
+
+
 def test_sql_that_writes_by_cypher_is_refused_before_it_runs() -> None:
     with graphdb.connect() as db:
         db.query("CREATE (:P {k: 1})")
