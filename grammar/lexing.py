@@ -17,7 +17,7 @@ from lark.lexer import Lexer
 
 from graphdb.errors import ParseError
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
-from graphdb.stopping import EVERY, check_stop, checked
+from graphdb.stopping import EVERY, check_stop
 
 DEEPEST = 100
 """Brackets that may stand inside each other."""
@@ -77,13 +77,15 @@ def scan(text: str, start: int, end: int) -> list[Token]:
         found = match(text, start, end)
         if found is None:
             raise ParseError(_unreadable(text, start), text=text, position=start)
-        if text[start] == "[" and (whole := _LIST.match(text, start, end)) is not None:
-            found = whole if whole.end() - start >= _LONG else found
         kind = found.lastgroup or ""
+        value = found[kind]
+        if value == "[" and (whole := _LIST.match(text, start, end)) is not None and whole.end() - start >= _LONG:
+            found, kind = whole, whole.lastgroup or ""
+            value = found[kind]
         # Lark's own way to make a token takes as long as all the rest here.
-        token = new(Token, found[kind])
+        token = new(Token, value)
         token.type = "OPERATOR" if kind == "SIGN" else kind
-        token.value, token.start_pos, token.end_pos = found[kind], start, found.end(kind)
+        token.value, token.start_pos, token.end_pos = value, start, found.end(kind)
         token.line = token.column = token.end_line = token.end_column = None
         tokens.append(token)
         start = found.end()
@@ -143,7 +145,9 @@ class TokenFilter(Lexer):
             return
         look = _Lookahead(source.text, tokens)
         states, stack = parser_state.parse_conf.states, parser_state.state_stack
-        for index, token in enumerate(checked(tokens)):  # Lark's own loop reads them, too
+        for index, token in enumerate(tokens):
+            if index % EVERY == 0:  # Lark's own loop reads them, too
+                check_stop()
             if token.type == "OPERATOR":
                 same = self._same.get(token.value)
                 token.type = same or self._operator(look, index, states[stack[-1]])

@@ -241,7 +241,7 @@ def with_weights(
     counts = needs.count_only or needs.duplicates == "count"
     if not counts or needs.edges or needs.facts or plan.count_only:
         return plan
-    if plan.cost < WORTH and not explosive(pattern, snapshot.graph):
+    if plan.cost < WORTH and not explosive(pattern, snapshot.graph, plan):
         return plan
     choices = bound.choices.values()
     if not any(choice.parallel for choice in choices) or any(choice.fulfil is not None for choice in choices):

@@ -80,8 +80,7 @@ class QueryRun(MatchRun):
         NotSupportedError
             SQL cannot do it, or would take too long over it: DuckDB's planner is not to be interrupted.
         """
-        if is_larger(query, LARGEST):
-            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+        self._check_size(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         if len(apart(query.matches)) > 1:
@@ -110,10 +109,13 @@ class QueryRun(MatchRun):
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 
+    def _check_size(self, query: ast.Query | ast.Composite) -> None:
+        if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
+            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        if is_larger(query, LARGEST):
-            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+        self._check_size(query)
         return self._prepare_program(query, start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:

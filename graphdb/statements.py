@@ -182,8 +182,6 @@ class Statements:
                                 return self._interpreted(statement, text, arguments, timeout)
                             except TypeMismatchError:
                                 raise refused from None
-                        if self._only_counts(prepared) and not arguments and len(parse_script(text)) == 1:
-                            self._state.prepared.put(text, prepared, 0)
                         try:
                             return self._result(run, prepared, started)
                         except NotSupportedError:  # only its values showed it
@@ -369,7 +367,7 @@ class Statements:
         )
 
     @staticmethod
-    def _only_counts(prepared: Prepared | Program) -> bool:
+    def _only_counts(prepared: Prepared | Program | GraphDBError) -> bool:
         """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
         if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
             return False
@@ -420,6 +418,8 @@ class Statements:
                 self._state.prepared.put(key, found, _own_bytes(found))
                 if isinstance(found, Selected) and found.given is not None:
                     self._state.prepared.put(alike, found, 0)
+        elif self._only_counts(found) and not arguments and len(parse_script(text)) == 1:
+            self._state.prepared.put(text, found, 0)  # asked twice, it will be asked again: _counted_again finds it
         if isinstance(found, GraphDBError):
             raise found.with_traceback(None)
         return found

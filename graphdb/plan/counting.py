@@ -153,7 +153,7 @@ def counting_plan(
     root = -1 if pattern.count_only else _only_output(pattern)
     if not (pattern.count_only or root >= 0) or pattern.limit is not None or not pattern.vertices:
         return None
-    doubtful = beside is None and explosive(pattern, graph)
+    doubtful = beside is None and explosive(pattern, graph, search)
     if search.cost < WORTH and not (always or doubtful):
         return None
     checks = tuple(checks)
@@ -209,18 +209,27 @@ def counting_plan(
     return replace(plan, cost=cost) if always or cost <= instead_of else None
 
 
-def explosive(pattern: PatternGraph, graph: DataGraph) -> bool:
+def explosive(pattern: PatternGraph, graph: DataGraph, search: PhysicalPlan) -> bool:
     """Whether a search may go through very many matches, whatever is expected of it.
 
-    Estimates of long chains and of large stars multiply small errors; degrees bound what can come.
+    Estimates of long chains and of large stars multiply small errors; degrees bound what can come at each step.
     """
     if len(pattern.edges) <= MOST_TRUSTED:
         return False
-    worst = float(graph.vertices)
+    most = [graph.vertices if v.candidates is None else len(v.candidates) for v in pattern.vertices]
+    ways: list[list[tuple[int, int]]] = [[] for _ in pattern.vertices]
     for edge in pattern.edges:
         known = graph.statistics(edge.labels)
-        ways = (known.max_out_degree, known.max_in_degree)
-        worst *= max(ways) if edge.directed else sum(ways)
+        out, back = known.max_out_degree, known.max_in_degree
+        if not edge.directed:
+            out = back = out + back
+        ways[edge.target].append((edge.source, out))
+        ways[edge.source].append((edge.target, back))
+    worst, bound = 1.0, set[int]()
+    for step in search.steps:
+        if step.vertex not in bound:
+            worst *= min([most[step.vertex], *(degree for other, degree in ways[step.vertex] if other in bound)])
+            bound.add(step.vertex)
         if worst > WORTH:
             return True
     return False
