@@ -3,8 +3,9 @@
 DuckDB takes 1 and 1.0 of a property of several types for two values, as members of a union, and so it does within lists
 and maps.  Such values are grouped by keys instead.  A key is what the numbers that are equal have in common: the float
 that they are, or (of what no float is exactly) a decimal.  A decimal is a float if it is the shortest one read as it.
-Vertices that are literals go by their values.  Null is null here, and NaN is NaN.  Of the values of a group the least
-one stands for all.
+Floats are a column of their own in a key, beside a union of all else: DuckDB hashes and compares a union by each of its
+members.  Vertices that are literals go by their values.  Null is null here, and NaN is NaN.  Of the values of a group
+the least one stands for all.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def _first_of_each(c: Compiler, pairs: str, type: Type) -> str:
 
 
 def _canonical(union: str) -> str:
-    """Return SQL of a union in which numbers that are equal have one type."""
-    whole, exact = (f"({union}).{MEMBERS[base][0]}" for base in (Base.INTEGER, Base.DECIMAL))
+    """Return SQL of a struct that is one for equal values of a union: numbers that are floats, and what is none."""
+    whole, real, exact = (f"({union}).{MEMBERS[base][0]}" for base in (Base.INTEGER, Base.FLOAT, Base.DECIMAL))
     integral = f"{whole} BETWEEN {-_EXACT} AND {_EXACT} OR CAST(CAST({whole} AS DOUBLE) AS HUGEINT) = {whole}"
     near = f"CAST(CAST({exact} AS VARCHAR) AS DOUBLE)"  # of the text: the nearest, however many digits it has
     decimal = MEMBERS[Base.DECIMAL][1]
@@ -106,11 +107,16 @@ def _canonical(union: str) -> str:
         f"CASE WHEN abs({near}) < {_EXACT} THEN TRY_CAST(CAST({near} AS VARCHAR) AS {decimal}) "
         f"ELSE TRY_CAST(CAST({near} AS HUGEINT) AS {decimal}) END = {exact}"
     )
-    return (
-        f"CASE union_tag({union}) WHEN 'integer' THEN CASE WHEN {integral} "
-        f"THEN {_member(Base.FLOAT, f'CAST({whole} AS DOUBLE)')} ELSE {_member(Base.DECIMAL, whole)} END "
-        f"WHEN 'decimal' THEN CASE WHEN {same} THEN {_member(Base.FLOAT, near)} ELSE {union} END ELSE {union} END"
+    tag = f"union_tag({union})"
+    floats = (
+        f"CASE {tag} WHEN 'integer' THEN CASE WHEN {integral} THEN CAST({whole} AS DOUBLE) END "
+        f"WHEN 'float' THEN {real} WHEN 'decimal' THEN CASE WHEN {same} THEN {near} END END"
     )
+    others = (
+        f"CASE {tag} WHEN 'integer' THEN CASE WHEN {integral} THEN NULL ELSE {_member(Base.DECIMAL, whole)} END "
+        f"WHEN 'float' THEN NULL WHEN 'decimal' THEN CASE WHEN {same} THEN NULL ELSE {union} END ELSE {union} END"
+    )
+    return f"CASE WHEN {tag} IS NOT NULL THEN struct_pack(f := {floats}, o := {others}) END"
 
 
 def _member(base: Base, sql: str) -> str:

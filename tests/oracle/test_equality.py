@@ -6,6 +6,7 @@ types; a float is what its shortest text says.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections import Counter
@@ -325,3 +326,26 @@ def test_equal_literals_are_one(terms: tuple[Any, ...]) -> None:
         assert Counter({(i, same(_value_of(x))): c for i, x, c in found}) == pairs
     for found in _answers(db, "MATCH (a:N)-[:p]->(x) RETURN a, x, count(*) AS c"):
         assert Counter({(int(a.iri[-1]), same(_value_of(x))): c for a, x, c in found}) == pairs
+
+
+def test_numbers_at_the_edges_of_exactness() -> None:
+    """Where an integer or a decimal is a float, and just beside it; NaN is one group, and so are both zeros."""
+    beside = [sign * (2**power + step) for power in (53, 54, 62) for step in (-1, 0, 1, 2) for sign in (1, -1)]
+    values: list[Any] = [0, 1, -1, -(2**63), 2**63 - 1, *beside, *map(float, beside), 0.0, -0.0, 0.1, 1.0, -(2.0**63)]
+    values += [Decimal(text) for text in ("0", "1", "0.1", "0.100000000000000001", "9007199254740993", str(2**62))]
+    values += ["1", "NaN", True, math.nan, -math.nan, math.inf, -math.inf]
+
+    def group_of(value: object) -> object:
+        finite = not isinstance(value, float) or math.isfinite(value)
+        return same(value) if finite else ("float", "nan" if value != value else str(value))
+
+    groups = Counter(map(group_of, values))
+    with graphdb.connect(device="cpu") as db:
+        db.query("UNWIND $values AS v CREATE (:N {v: v})", values=values)
+        for text in ("MATCH (n:N) RETURN n.v AS v, count(*) AS c", "MATCH (n:N) RETURN DISTINCT n.v AS v, 1 AS c"):
+            for found in _answers(db, text):
+                assert len(found) == len(groups)
+                counts = Counter({group_of(v): c for v, c in found})
+                assert counts == (groups if "count" in text else Counter(dict.fromkeys(groups, 1)))
+        for found in _answers(db, "MATCH (n:N) RETURN count(DISTINCT n.v) AS c, size(collect(DISTINCT n.v)) AS d"):
+            assert found == [(len(groups), len(groups))]
