@@ -7,13 +7,13 @@ the reader of its format produces.
 from __future__ import annotations
 
 import io
-import queue
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
 from graphdb.errors import LoadError
@@ -80,36 +80,45 @@ class Stopped(Exception):
 class Put:
     """Hands blocks on to whoever waits for them, up to ``ahead`` of them in advance.
 
-    Raises :class:`Stopped` where nobody waits any more.
+    Raises :class:`Stopped` where nobody waits any more.  Both sides wait in C alone (``queue.SimpleQueue``): a Ctrl-C
+    within ``queue.Queue``, which takes locks in Python, could leave one locked.
     """
 
     def __init__(self, ahead: int) -> None:
-        self._ready: queue.Queue[Block | BaseException | None] = queue.Queue(ahead)
-        self._stopped = threading.Event()
+        self._ready: SimpleQueue[Block | BaseException | None] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        """An entry for each block that may be handed on before another one is taken."""
+        for _ in range(ahead):
+            self._room.put(None)
+        self._stopped = False
         self._interrupt: Callable[[], object] | None = None
 
     def __call__(self, item: Block | BaseException | None) -> None:
         """Hand on a block, an error in the place of one, or None: there are no more."""
-        while not self._stopped.is_set():
+        while not self._stopped:
             try:
-                self._ready.put(item, timeout=0.1)
-                return
-            except queue.Full:
+                self._room.get(timeout=0.1)
+            except Empty:
                 continue
+            self._ready.put(item)
+            return
         raise Stopped
 
     def check(self) -> None:
         """Raise :class:`Stopped` where nobody waits any more; for readers that hand nothing on for long."""
-        if self._stopped.is_set():
+        if self._stopped:
             raise Stopped
 
     def get(self, watch: Callable[[], object]) -> Block | BaseException | None:
         """Wait for what comes next, and call ``watch`` meanwhile, which may raise."""
         while True:
             try:
-                return self._ready.get(timeout=_WAIT)
-            except queue.Empty:
+                item = self._ready.get(timeout=_WAIT)
+            except Empty:
                 watch()
+                continue
+            self._room.put(None)
+            return item
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
@@ -126,7 +135,7 @@ class Put:
         A library that reads a whole document at once, or plans for long, cannot be interrupted: its thread is left
         alone after a while, and ends when it reads or hands on something, or hears of an interrupt.
         """
-        self._stopped.set()
+        self._stopped = True
         until = time.monotonic() + _PATIENCE
         while thread.is_alive() and time.monotonic() < until:
             self._hurry(thread)
@@ -162,8 +171,8 @@ def blocks(
                 put(error)
 
     thread = threading.Thread(target=read, name="graphdb-read", daemon=True)
-    thread.start()
     try:
+        thread.start()
         while (item := put.get(watch)) is not None:
             if isinstance(item, BaseException):
                 raise item
