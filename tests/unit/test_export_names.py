@@ -86,8 +86,7 @@ def test_characters(tmp_path: pathlib.Path, format: str) -> None:
     path, names = tmp_path / f"graph.{format}", []
     with graphdb.connect(device="cpu") as db:
         for character in ASCII + OTHERS:
-            quote = "``" if character == "`" else character
-            names += [f"`{quote}`", f"`a{quote}b`"]
+            names.append("`" + character.replace("`", "``") + "`")
         db.query("CREATE " + ", ".join(f"(:{name})-[:{name}]->(:Other {{{name}: 1}})" for name in names))
         wanted = {what: db.query(sql).fetchall() for what, sql in SORTED.items()}
         assert [len(rows) for rows in wanted.values()] == [len(names) + 1, len(names), len(names)]
