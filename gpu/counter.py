@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.errors import GraphDBError
+from graphdb.execute.executor import OutOfRange
 from graphdb.gpu.cliques import DeviceCliques, shape_for
 from graphdb.gpu.count import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
 from graphdb.gpu.lists import unranked
-from graphdb.gpu.registers import SHARED, Unsupported
+from graphdb.gpu.registers import SHARED, TooWide, Unsupported
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting import CountingPlan
 from graphdb.plan.loops import Part
@@ -55,6 +56,8 @@ _log = logging.getLogger("graphdb")
 class _Unable:
     """Stands for a plan that device kernels do not count."""
 
+    too_wide: bool
+    """Its numbers may not fit 64 bits."""
     nbytes: int = 0
 
 
@@ -138,12 +141,21 @@ class Counter:
         summed = self._sums(plan, counting)
         return summed is not None and summed in self._under_way
 
+    def too_wide(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether a plan's sums are known not to fit 64 bits."""
+        summed = self._sums(plan, counting)
+        ready = None if summed is None else self._device.memory.kept("count", summed)
+        return isinstance(ready, _Unable) and ready.too_wide
+
     def settle(self) -> None:
         """Wait for all that is got ready beside queries."""
         wait([each.done for each in list(self._under_way.values())])
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
-        """The number of matches; None where they have to be searched for.  Raises what ``watch`` does."""
+        """The number of matches; None where they have to be searched for.
+
+        Raises what ``watch`` does, and :class:`~graphdb.execute.executor.OutOfRange`.
+        """
         shape = shape_for(plan.clique) if plan.clique is not None else None
         if plan.clique is not None and shape is not None:
             cliques = DeviceCliques(self._device, self._graph)
@@ -155,15 +167,19 @@ class Counter:
             return None
         counted = prepared.run(watch)
         self.milliseconds = prepared.milliseconds
+        if counted is None:
+            raise OutOfRange
         return counted
 
     def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
-        """The vertices of the plan's one output, and the matches of each; None where these have to be searched for."""
+        """The vertices of the plan's one output, and the matches of each; as :meth:`count`."""
         prepared = self._ready(plan, False, watch)
         if prepared is None:
             return None
         counted = prepared.run_by_vertex(watch)
         self.milliseconds = prepared.milliseconds
+        if counted is None:
+            raise OutOfRange
         return counted
 
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
@@ -177,6 +193,8 @@ class Counter:
         """A plan's sums, ready to run; None where there are none, or no kernels for them."""
         summed = self._sums(plan, counting)
         prepared = None if summed is None else self._prepared(summed, watch)
+        if isinstance(prepared, _Unable) and prepared.too_wide:
+            raise OutOfRange
         return prepared if isinstance(prepared, DeviceCount) else None
 
     def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
@@ -189,8 +207,8 @@ class Counter:
     def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
         try:
             built = DeviceCount(self._device, self._graph, plan, _nothing if watch is None else watch.check)
-        except Unsupported:
-            return _Unable()
+        except Unsupported as error:
+            return _Unable(isinstance(error, TooWide))
         self._known |= _looped(plan)
         return built
 
@@ -200,7 +218,7 @@ class Counter:
             return
 
         def prepare() -> None:
-            built: DeviceCount | _Unable = _Unable()
+            built: DeviceCount | _Unable = _Unable(False)
             try:
                 with faults():
                     built = self._built(plan, None)

@@ -6,6 +6,7 @@ Sums (:mod:`graphdb.gpu.counter`) count without going through the matches.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.errors import MemoryLimitError
-from graphdb.execute.executor import Block, Control
+from graphdb.execute.executor import Block, Control, OutOfRange
 from graphdb.gpu.counter import Counter
 from graphdb.gpu.distinct import reduces
 from graphdb.gpu.graph import DeviceGraph
@@ -75,14 +76,25 @@ class GpuExecutor:
         Bytes that it may hold on the device; by default nine tenths of what is free.
     hint
         Pins a way for all plans that can go it, the join for others; ``"auto"`` chooses for each plan.
+    beside_host
+        Whether the caller has an executor whose counts have no bound: where sums do not fit 64 bits here,
+        :class:`~graphdb.execute.executor.OutOfRange` is raised instead of going through all matches.
     """
 
-    def __init__(self, number: int = 0, *, memory_limit: int | None = None, hint: Hint = "auto") -> None:
+    def __init__(
+        self,
+        number: int = 0,
+        *,
+        memory_limit: int | None = None,
+        hint: Hint = "auto",
+        beside_host: bool = False,
+    ) -> None:
         self.name = f"cuda:{number}"
         with faults():
             self.device = Device(number, memory_limit)
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
+        self._beside_host = beside_host
         self.strategies: dict[str, Strategy] = {}
         self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
         self._reading: list[Spool] = []
@@ -144,6 +156,9 @@ class GpuExecutor:
     def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, Expected]:
         """What each way is expected to take: ``"match"`` goes through the matches, ``"count"`` sums up."""
         seconds = STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
+        doubtful = plan.counting is not None and plan.counting.doubtful
+        if self._beside_host and (doubtful or self._counter.too_wide(plan, counting)):
+            seconds = math.inf
         if not counting and plan.steps:
             rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
@@ -295,7 +310,12 @@ class GpuExecutor:
         if "count" not in ways or _trials(plan, True).choose(ways, runs=True) != "count":
             return None
         started = time.monotonic()
-        counted = self._counter.count(plan, control)
+        try:
+            counted = self._counter.count(plan, control)
+        except OutOfRange:
+            if self._beside_host:
+                raise
+            counted = None
         if counted is not None:
             _trials(plan, True).note("count", time.monotonic() - started)
         return counted
@@ -306,8 +326,13 @@ class GpuExecutor:
         if "count" not in ways or _trials(plan, False).choose(ways) != "count":
             return None
         started = time.monotonic()
-        with faults():
-            counted = self._counter.count_by_vertex(plan, control)
+        try:
+            with faults():
+                counted = self._counter.count_by_vertex(plan, control)
+        except OutOfRange:
+            if self._beside_host:
+                raise
+            counted = None
         if counted is not None:
             _trials(plan, False).note("count", time.monotonic() - started)
         return counted

@@ -27,6 +27,10 @@ class Unsupported(Exception):
     """A program that has no kernel; another executor counts it, or a search does."""
 
 
+class TooWide(Unsupported):
+    """Its numbers may not fit 64 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Values:
     """What is known of a weight: whether all its values are 0 or 1, the greatest, and the greatest sum over a list."""
@@ -90,9 +94,9 @@ class Register:
 
 
 def type_of(top: int) -> str:
-    """The type, in C++, of numbers up to ``top``; raises :class:`Unsupported` where there is none."""
+    """The type, in C++, of numbers up to ``top``; raises :class:`TooWide` where there is none."""
     if top >= _WIDE:
-        raise Unsupported("numbers that may not fit 64 bits")
+        raise TooWide("numbers that may not fit 64 bits")
     return "u32" if top < _NARROW else "u64"
 
 

@@ -17,7 +17,7 @@ from graphdb.gpu.graph import address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device
 from graphdb.gpu.lists import Bits, DeviceLists
 from graphdb.gpu.memory import DeviceMemory
-from graphdb.gpu.registers import Unsupported, Values
+from graphdb.gpu.registers import TooWide, Unsupported, Values
 from graphdb.plan.loops import Bundle, Part, Weight
 from graphdb.plan.physical import Relation
 
@@ -53,12 +53,12 @@ class _Told:
         return address(self.cells) + 16 * cell
 
     def read(self) -> None:
-        """Wait for all that was launched; raises :class:`Unsupported` where a number may not fit."""
+        """Wait for all that was launched; raises :class:`TooWide` where a number may not fit."""
         if self._used:
             told = self.cells.get()
             self._tops = told[:, 0].tolist()
             if told[:, 1].any():
-                raise Unsupported("numbers that may not fit 64 bits")
+                raise TooWide("numbers that may not fit 64 bits")
 
     def most(self, cells: Iterable[int]) -> int:
         """The greatest that some weighings told."""

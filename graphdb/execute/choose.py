@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
-from graphdb.execute.executor import Block, Control, Executor
+from graphdb.execute.executor import Block, Control, Executor, OutOfRange
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
@@ -68,7 +68,7 @@ def choose_executor(
     if named is not None:
         return open_device(*named)
     host = HostExecutor(threads, memory_limit=memory_limit)
-    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0))
+    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0, beside_host=True))
 
 
 def device_named(device: str) -> tuple[int, Hint] | None:
@@ -99,13 +99,16 @@ def require_device(number: int) -> None:
         raise DeviceError(f"there is no device 'cuda:{number}'", hint=f"there is {known}")
 
 
-def open_device(number: int, hint: Hint = "auto") -> GpuExecutor:
-    """Open a CUDA device; raises :class:`graphdb.errors.DeviceError` where that is not possible."""
+def open_device(number: int, hint: Hint = "auto", *, beside_host: bool = False) -> GpuExecutor:
+    """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`.
+
+    Raises :class:`graphdb.errors.DeviceError` where that is not possible.
+    """
     require_device(number)
     try:
         from graphdb.gpu.executor import GpuExecutor
 
-        return GpuExecutor(number, hint=hint)
+        return GpuExecutor(number, hint=hint, beside_host=beside_host)
     except ImportError as error:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
 
@@ -211,6 +214,8 @@ class ChoosingExecutor:
                     return
                 begun = True
                 yield block
+        except OutOfRange:
+            self._known(plan, False).trials.rule_out(chosen.name)
         except _FAILURES as error:
             if chosen is self.host or begun:
                 raise
@@ -232,6 +237,8 @@ class ChoosingExecutor:
             counted = chosen.count(plan, control)
             self._note(plan, control, True, chosen, time.perf_counter() - started)
             return counted
+        except OutOfRange:
+            self._known(plan, True).trials.rule_out(chosen.name)
         except _FAILURES as error:
             if chosen is self.host:
                 raise

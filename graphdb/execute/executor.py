@@ -32,6 +32,10 @@ class Block:
     them (:mod:`graphdb.execute.exact`)."""
 
 
+class OutOfRange(Exception):
+    """A number of matches may not fit the 64 bits of a device's sums, and another executor's are exact."""
+
+
 @dataclass(slots=True)
 class Control:
     """What a caller says to a run, and what it learns from it.

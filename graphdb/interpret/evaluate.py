@@ -59,6 +59,19 @@ class Compiler:
         read, valued = self.compile(node), self.context.valued
         return read if isinstance(node, ast.Literal | ast.Property) else lambda row: valued(read(row))
 
+    def _operand(self, node: ast.Expression) -> Evaluate:
+        """Return the function to what arithmetic takes: a literal by its value; items of lists are not looked at."""
+        read = self.compile(node)
+        if isinstance(node, ast.Literal | ast.Property | ast.Variable):
+            return read
+        valued = self.context.valued
+
+        def operand(row: Row) -> Any:
+            value = read(row)
+            return valued(value) if isinstance(value, Vertex) else value
+
+        return operand
+
     def condition(self, node: ast.Expression) -> Callable[[Row], Answer]:
         """Return the function from a row to whether a condition holds."""
         value = self.compile(node)
@@ -276,7 +289,7 @@ class Compiler:
     # --- arithmetic
 
     def _binary(self, node: ast.Binary) -> Evaluate:
-        left, right = self.value(node.left), self.value(node.right)
+        left, right = self._operand(node.left), self._operand(node.right)
         return lambda row: computed(self.context, node, left(row), right(row))
 
     # --- choices

@@ -10,13 +10,11 @@ from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Row
 from graphdb.interpret.match import Match, Rows
+from graphdb.pattern.free import LOCAL
 
 Pattern = ast.PatternPredicate | ast.PatternComprehension | ast.Subquery | ast.ShortestPath
 _PATTERNS = (ast.PatternPredicate, ast.PatternComprehension, ast.Subquery, ast.ShortestPath)
 RunQuery = Callable[[ast.Query | ast.Composite, Rows], Rows]
-
-_LOCAL = (ast.ListComprehension, ast.ListPredicate, ast.Reduce)
-"""What brings in variables of its own: a subquery inside is run when it is asked."""
 
 
 class Subqueries:
@@ -99,8 +97,8 @@ def _named(row: Row) -> Row:
 
 def _patterns(node: object) -> Iterator[Pattern]:
     """Yield the subqueries of an expression that see the row alone."""
-    for part in walk(node, (*_PATTERNS, *_LOCAL)):
+    for part in walk(node, (*_PATTERNS, *LOCAL)):
         if isinstance(part, _PATTERNS):
             yield part
-        elif isinstance(part, _LOCAL):
+        elif isinstance(part, LOCAL):  # a subquery inside is run when it is asked
             yield from _patterns(part.source)

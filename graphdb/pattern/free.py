@@ -12,7 +12,7 @@ Subquery: TypeAlias = ast.PatternPredicate | ast.PatternComprehension | ast.Subq
 
 SUBQUERIES = (ast.PatternPredicate, ast.PatternComprehension, ast.Subquery, ast.ShortestPath)
 
-_LOCAL = (ast.ListComprehension, ast.ListPredicate, ast.Reduce)
+LOCAL = (ast.ListComprehension, ast.ListPredicate, ast.Reduce)
 """What brings in variables of its own."""
 
 
@@ -26,7 +26,7 @@ def free_variables(node: object) -> set[str]:
     found: set[str] = set()
     for part in parts_of(node):
         found |= free_variables(part)
-    if isinstance(node, _LOCAL):
+    if isinstance(node, LOCAL):
         found -= {node.variable.name, node.accumulator.name if isinstance(node, ast.Reduce) else ""}
         found |= free_variables(node.source)
     return found
@@ -36,7 +36,7 @@ def subqueries_in(node: object) -> Iterator[Subquery]:
     """Yield the outermost subqueries of an expression, but for those that see the items of a list."""
     if isinstance(node, SUBQUERIES):
         yield node
-    elif isinstance(node, _LOCAL):
+    elif isinstance(node, LOCAL):
         yield from subqueries_in(node.source)
     else:
         for part in parts_of(node):

@@ -96,6 +96,8 @@ class CountingPlan:
     instead_of: float
     root: int = -1
     """The pattern vertex by which matches are counted; -1: all together."""
+    doubtful: bool = False
+    """Whether going through the matches may take for ever, whatever is expected (:func:`explosive`)."""
 
     @property
     def worker_bytes(self) -> int:
@@ -204,6 +206,7 @@ def counting_plan(
         cost=cost,
         instead_of=instead_of,
         root=root,
+        doubtful=doubtful,
     )
     cost += VECTOR * plan.shared_bytes / 8
     return replace(plan, cost=cost) if always or cost <= instead_of else None

@@ -8,6 +8,7 @@ What can get ready beside runs of other ways (a thread compiles) is not paid for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,6 +55,10 @@ class Trials:
     def taken(self, way: str) -> float | None:
         """Seconds that a way takes; None while too little is known."""
         return self.least[way] if self.runs.get(way, 0) > ENOUGH else None
+
+    def rule_out(self, way: str) -> None:
+        """A way turned out not to be possible."""
+        self.least[way], self.runs[way] = math.inf, ENOUGH + 1
 
     def note(self, way: str, seconds: float) -> None:
         """A run went this way, and took so long."""

@@ -13,9 +13,10 @@ from graphdb.storage.terms import LITERAL_BASE
 from graphdb.storage.update import edges_of, properties_of
 from graphdb.typed import Typed
 from graphdb.values import NULL, Base
+from graphdb.writing.items import assigned, reads_of, refused, target_of
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
-from graphdb.writing.stages import Stage, assigned, reads_of, refused, target_of
+from graphdb.writing.stages import Stage
 from graphdb.writing.work import LITERAL, NO_TEXT, Work, union_all
 
 _TRIPLE = "label, subject, object"

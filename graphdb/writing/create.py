@@ -9,9 +9,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.storage.update import edges_of, numbered, properties_of
 from graphdb.typed import Typed
 from graphdb.values import EDGE, NODE, NULL
+from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
-from graphdb.writing.stages import Stage, elements_of, refused
+from graphdb.writing.stages import Stage, elements_of
 from graphdb.writing.work import LITERAL, Work, union_all
 
 _TRIPLE = "label, subject, object"

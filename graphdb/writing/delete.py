@@ -8,8 +8,9 @@ from graphdb.grammar import syntax as ast
 from graphdb.storage.update import edges_of, facts, incident, properties_of
 from graphdb.typed import Typed
 from graphdb.values import Base
+from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept, of_elements
-from graphdb.writing.stages import Stage, refused, used_after
+from graphdb.writing.stages import Stage, used_after
 from graphdb.writing.work import Work, union_all
 
 _TRIPLE = "label, subject, object"

@@ -20,8 +20,9 @@ from graphdb.relation import Relation
 from graphdb.typed import Typed
 from graphdb.values import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
 from graphdb.writing.create import Create
+from graphdb.writing.items import refused, target_of
 from graphdb.writing.kept import Kept, of_elements
-from graphdb.writing.stages import Stage, creation, elements_of, refused, target_of
+from graphdb.writing.stages import Stage, creation, elements_of
 from graphdb.writing.work import Work, union_all
 
 MADE = "#made"

@@ -29,10 +29,11 @@ from graphdb.values import ANY, Base, sql_type
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create, named
 from graphdb.writing.delete import Delete
+from graphdb.writing.items import reads_of
 from graphdb.writing.kept import Kept, Tables, unheld
 from graphdb.writing.literals import always_written, of_keys
 from graphdb.writing.merge import MADE, Merge
-from graphdb.writing.stages import Stage, WriteClause, creation, is_closed, reads_of, stages_of, with_maps
+from graphdb.writing.stages import Stage, WriteClause, creation, is_closed, stages_of, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]

@@ -14,10 +14,10 @@ from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
-from graphdb.interpret.naming import key_named
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.typed import Typed
 from graphdb.values import Base
+from graphdb.writing.items import assigned, in_order, reads_of, refused, target_of
 
 WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
 
@@ -33,8 +33,10 @@ class Stage:
     """None at the end of a statement that returns rows: its RETURN is the last of ``reads`` then."""
     names: tuple[str, ...] = ()
     """The variables that the writing clause, or a later one, needs of the rows."""
-    computed: tuple[ast.Expression, ...] = ()
+    values: tuple[ast.Expression, ...] = ()
     """What the writing clause needs to know of each row, in the order in which it stands there."""
+    computed: tuple[ast.Expression, ...] = ()
+    """The same by the rows before the clause: values take the place of properties that earlier items of a SET set."""
     later: tuple[ast.ClauseNode, ...] = ()
     """The clauses after it."""
     made: bool | None = None
@@ -42,7 +44,7 @@ class Stage:
 
     def name_of(self, node: ast.Expression) -> str:
         """Return the name that an expression's value goes by: the very one, for 1 equals 1.0 and true."""
-        return next(f"#{i}" for i, each in enumerate(self.computed) if each is node)
+        return next(f"#{i}" for i, each in enumerate(self.values) if each is node)
 
     @property
     def query(self) -> ast.Composite:
@@ -92,15 +94,15 @@ def stages_of(query: ast.Composite, text: str) -> list[Stage]:
         for pattern in _patterns_of(clause):
             if pattern.variable is not None and (stars or pattern.variable.name in needed):
                 raise refused("a path that is made is not for SQL", text, pattern.variable)
-        computed = tuple(_values_of(clause, text))
         needed |= _targets_of(clause, scope, text)
-        stages.append(Stage(tuple(reads), clause, tuple(n for n in scope if n in needed), computed, later))
+        names = tuple(name for name in scope if name in needed)
+        stages.append(Stage(tuple(reads), clause, names, *_values_of(clause, text), later))
         reads = []
         scope = list(dict.fromkeys(_scope_after(clause, scope)))
         for each, made in sets:
             needed = _targets_of(each, scope, text)
             names = tuple(name for name in scope if name in needed)
-            stages.append(Stage((), each, names, tuple(_values_of(each, text)), made=made))
+            stages.append(Stage((), each, names, *_values_of(each, text), made=made))
     if reads:
         stages.append(Stage(tuple(reads), None))
     return stages
@@ -213,11 +215,17 @@ def _sets_of(clause: ast.ClauseNode, text: str) -> list[tuple[ast.SetClause, boo
     return [(ast.SetClause(items, span=clause.span), made) for items, made in sets]
 
 
-def _values_of(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
-    """Yield the expressions that a clause needs the values of."""
+def _values_of(clause: WriteClause, text: str) -> tuple[tuple[ast.Expression, ...], tuple[ast.Expression, ...]]:
+    """Return the expressions that a clause needs the values of: as they stand there, and by the rows before it."""
+    values = tuple(_written_in(clause, text))
+    return values, tuple(in_order(clause, text)) if isinstance(clause, ast.SetClause) else values
+
+
+def _written_in(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
+    """Yield the expressions of the values that a clause writes."""
     match clause:
         case ast.MergeClause():
-            yield from _values_of(creation(clause), text)
+            yield from _written_in(creation(clause), text)
         case ast.CreateClause():
             for element in elements_of(clause):
                 if element.given is not None:
@@ -234,17 +242,6 @@ def _values_of(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
                     yield from (value for _, value in assigned(item))
 
 
-def assigned(item: ast.SetItem) -> Sequence[tuple[ast.KeyName | None, ast.Expression]]:
-    """Return the keys and values that an item of SET assigns: as its text has them, or all that a map has (None)."""
-    if isinstance(item.target, ast.Property):
-        return [(item.target.key, item.value)]
-    if isinstance(item.value, ast.MapLiteral):  # of a key that comes twice, the last value
-        return [
-            (key_named(name, item.value), value) for name, value in {k.text: v for k, v in item.value.items}.items()
-        ]
-    return [(None, item.value)]
-
-
 _CLOSED = (ast.Literal, ast.Parameter, ast.Variable, ast.MapLiteral, ast.KeyName, ast.Word, ast.Property)
 
 
@@ -253,15 +250,6 @@ def is_closed(node: ast.Expression, known: Mapping[str, Typed]) -> bool:
     read = [part.base for part in walk(node) if isinstance(part, ast.Property)]
     maps = all(isinstance(base, ast.Variable) and known[base.name].type.base is Base.MAP for base in read)
     return maps and all(isinstance(part, _CLOSED) for part in walk(node))
-
-
-def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression, text: str) -> ast.Variable:
-    """Return the variable of the vertex or edge that an item of SET or REMOVE changes."""
-    target = item.target if isinstance(item, (ast.SetItem, ast.LabelItem)) else item
-    base = target.base if isinstance(target, ast.Property) else target
-    if not isinstance(base, ast.Variable):
-        raise refused("changing what an expression yields is not for SQL", text, base)
-    return base
 
 
 def _targets_of(clause: WriteClause, scope: Collection[str], text: str) -> set[str]:
@@ -282,83 +270,6 @@ def _targets_of(clause: WriteClause, scope: Collection[str], text: str) -> set[s
                 if not isinstance(value, ast.Variable):
                     raise refused("deleting what an expression yields is not for SQL", text, value)
     return free_variables(clause.values)
-
-
-def refused(message: str, text: str, node: ast.Expression | ast.ForeachClause) -> NotSupportedError:
-    """Return the error that sends a statement to the interpreter."""
-    return NotSupportedError(message, text=text, position=node.span.start)
-
-
-# --- what SET reads of what it writes --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """An item of SET reads a property that one of the clause writes, of a vertex or edge that may be the same."""
-
-    variable: str
-    reader: int
-    target: str
-    writer: int
-
-
-_ALL_PROPERTIES = {"properties", "keys"}
-
-
-def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
-    """Return what the items of a clause read that others write, or they themselves for another row.
-
-    Subqueries are not among it: they run before anything is written.
-
-    Raises
-    ------
-    NotSupportedError
-        What they read is not known, or it is what an earlier item has written for the same row.
-    """
-    found = []
-    labelled = any(isinstance(item, ast.LabelItem) for item in clause.items)
-    written = [
-        (number, target_of(item, text).name, _key_of(item))
-        for number, item in enumerate(clause.items)
-        if isinstance(item, ast.SetItem)
-    ]
-    for reader, item in enumerate(clause.items):
-        if not isinstance(item, ast.SetItem):
-            continue
-        for part in walk(item.value, SUBQUERIES):
-            name = part.name.lower() if isinstance(part, ast.FunctionCall) else ""
-            if labelled and (name == "labels" or isinstance(part, ast.LabelPredicate)):
-                raise refused("labels that the clause itself sets are not for SQL", text, item.value)
-            if isinstance(part, (ast.Subscript, ast.MapProjection)):
-                raise refused("reading any properties while they are set is not for SQL", text, item.value)
-            if isinstance(part, ast.FunctionCall) and name in _ALL_PROPERTIES and len(part.arguments) == 1:
-                base, key = part.arguments[0], None
-            elif part is item.value and not isinstance(item.target, ast.Property):  # all that an element has
-                if not isinstance(part, ast.Variable):
-                    continue
-                base, key = part, None
-            elif isinstance(part, ast.Property):
-                base, key = part.base, _local(part.key)
-            else:
-                continue
-            for writer, target, changed in written:
-                if changed is not None and key is not None and changed != key:
-                    continue
-                if not isinstance(base, ast.Variable) or (base.name == target and writer < reader):
-                    raise refused("reading what an earlier item has set is not for SQL", text, item.value)
-                found.append(Read(base.name, reader, target, writer))
-    return found
-
-
-def _key_of(item: ast.SetItem) -> str | None:
-    """Return the local name of the key that an item sets; None where it sets any."""
-    return _local(item.target.key) if isinstance(item.target, ast.Property) else None
-
-
-def _local(key: ast.KeyName) -> str:
-    from graphdb.pattern.names import local_name
-
-    return local_name(key.words[-1].text)
 
 
 def used_after(clauses: Sequence[ast.ClauseNode]) -> set[str]:

@@ -109,6 +109,45 @@ def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> 
 
 
 @EMULATED
+def test_counts_beyond_64_bits_are_the_hosts(device: None) -> None:
+    """A device's sums end there; to go through so many matches instead would take for ever."""
+    from graphdb.gpu.join import Join
+
+    edges: list[tuple[int, int, Any, bool]] = [(i, i + 1, (1,), True) for i in range(9)]
+    graph = complete(140)
+    for more in ({"count_only": True}, {"outputs": ("a",), "duplicates": "count"}):
+        plan = make_plan(pattern(10, edges, REPEATABLE, **more), graph, counting="always")
+        assert plan.counting is not None
+        plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=1e10))
+        executor = ChoosingExecutor(HostExecutor(1), lambda: open_device(0, beside_host=True))
+        counting = "outputs" not in more
+        executor._opened()
+        walked = mock.Mock(side_effect=AssertionError("the matches are gone through"))
+        with mock.patch.multiple(Join, count=walked, run=walked, tallied=walked):
+            assert executor._chosen(plan, counting) is executor._device
+            for _ in range(2):
+                if counting:
+                    assert executor.count(plan) == 140 * 139**9
+                else:
+                    (block,) = executor.run(plan)
+                    assert block.matches is not None
+                    assert block.matches.tolist() == [139**9] * 140
+            assert executor._chosen(plan, counting) is executor.host
+
+
+@EMULATED
+def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -> None:
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), complete(8), counting="always")
+    assert plan.counting is not None
+    plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8, doubtful=True))
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0, beside_host=True))
+    with mock.patch("graphdb.gpu.counter.Counter.expected", return_value=None):  # it has no kernel for these sums
+        executor._opened()
+        assert executor.count(plan) == 336
+        assert executor.describe(plan).startswith("cpu; expected: cpu 803.0 ms, cuda:0 inf ms")
+
+
+@EMULATED
 def test_a_tree_keeps_a_count_on_the_host(device: None) -> None:
     """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))

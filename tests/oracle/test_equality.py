@@ -297,10 +297,11 @@ def test_literals_in_lists(terms: tuple[Any, ...]) -> None:
     """What is collected goes by value, too: as an item, as a whole, and where it is reckoned with."""
     db, edges = terms
     text = "MATCH (a:N)-[:p]->(x) WITH a, x, [x] AS one, collect(x) AS xs RETURN a.id AS i, xs = one AS l, head(xs) = x AS h, "
-    text += "x IN xs AS m, CASE xs[0] WHEN x THEN 1 ELSE 2 END AS c"
+    text += "x IN xs AS m, CASE xs[0] WHEN x THEN 1 ELSE 2 END AS c, "
+    text += "[] + xs + one = xs || one AS j, x IN xs + 'other' AS k, (xs + 'other')[0] = x AS f"
     groups = Counter((i, same(value)) for i, _, value in edges)
     for found in _answers(db, text):
-        rows = [(i, count == 1, True, True, 1) for (i, _), count in groups.items()]
+        rows = [(i, count == 1, True, True, 1, True, True, True) for (i, _), count in groups.items()]
         assert Counter(found) == Counter(rows)
 
 

@@ -12,6 +12,7 @@ import graphdb
 from graphdb.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import parse
+from graphdb.interpret.context import Context
 
 VALUES: list[object] = [1, 7, -3, 2**62, 1.0, 2.5, 0.0, True, "a", "it's", "1", "ä\n", "", [1], None]
 
@@ -101,3 +102,17 @@ print(peak >> 10)
 def test_a_hundred_thousand_literals_fit_the_memory_limit() -> None:
     ran = subprocess.run([sys.executable, "-c", _LARGE], capture_output=True, text=True, check=True, timeout=120)
     assert int(ran.stdout) < 1024
+
+
+def test_lists_are_joined_without_a_look_at_their_items(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    valued = Context.valued
+
+    def noted(context: Context, value: object) -> object:
+        looked.append(len(value) if isinstance(value, list) else 0)
+        return valued(context, value)
+
+    monkeypatch.setattr(Context, "valued", noted)
+    doubled = "reduce(s = [$one], i IN range(1, 12) | s + s || [])"
+    assert db.query(f"RETURN size({doubled}) AS n", one=1).fetchall() == [(4096,)]
+    assert max(looked, default=0) < 4096
