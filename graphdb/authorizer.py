@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphdb.duckdb_errors import database_name
 from graphdb.errors import AccessError
 from graphdb.storage.verify import SCHEMA, is_called
 
@@ -154,6 +155,15 @@ def _refuse_databases(sql: str, tokens: list[_Token], home: str) -> None:
     words = [token.word.upper() for token in tokens]
     if words[0] == "DETACH" and any(word == home.upper() for word in words):
         raise AccessError(f"'{home}' is the database itself", text=sql, position=0, hint="close() closes it")
+    if words[0] == "ATTACH" and "AS" not in words:
+        for token in tokens[1:]:
+            if database_name(token.word.rpartition(":")[2]).lower() == SCHEMA:
+                raise AccessError(
+                    f"a database that is called '{SCHEMA}' would be taken for the schema of graphdb's tables",
+                    text=sql,
+                    position=token.position,
+                    hint="give it another name: ATTACH … AS other",
+                )
     into = words[words.index("TO") + 1 :][:1] if "TO" in words else []
     if words[:3] == ["COPY", "FROM", "DATABASE"] and into == [home.upper()]:
         raise AccessError(

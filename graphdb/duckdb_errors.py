@@ -10,9 +10,17 @@ from graphdb.errors import AccessError, ExecutionError, GraphDBError, MemoryLimi
 
 
 def refuse_others(path: str) -> None:
-    """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it."""
+    """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it.
+
+    And one whose name is ambiguous with that of our schema, before it is made.
+    """
     if "\0" in path or not _is_encodable(path):
         raise StorageError(f"'{path}' is no path of a file", hint="it has a character that no path has")
+    if database_name(path).lower() == "_graphdb":
+        raise StorageError(
+            f"'{path}' cannot be opened: a database is called as its file is, and '_graphdb' is a schema within it",
+            hint="name the file otherwise, such as graph.duckdb; one that is there can be renamed",
+        )
     try:
         with open(path, "rb") as file:
             head = file.read(16)
@@ -26,6 +34,15 @@ def refuse_others(path: str) -> None:
             f"'{path}' is {'a database of SQLite' if is_sqlite else 'not a database'}",
             hint=None if is_sqlite else f"to load data: graphdb load NEW.duckdb {path}",
         )
+
+
+def database_name(path: str) -> str:
+    """Return what DuckDB calls the database in a file that is given no other name.
+
+    >>> database_name("/data/graph.2024.duckdb"), database_name(".hidden")
+    ('graph', 'hidden')
+    """
+    return os.path.basename(path).lstrip(".").split(".")[0].lstrip("?").split("?")[0]
 
 
 def _is_encodable(path: str) -> bool:

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from graphdb.storage.terms import UNSAFE
+
 if TYPE_CHECKING:
     import duckdb
+
+_BARE = r"""starts_with(iri, 'urn:graphdb:') AND NOT regexp_matches(iri[13:], '[\x00-\x20<>"{}|^`\\%]')"""
+"""SQL for names of our namespace in which version 6 had nothing to encode."""
+
+_RENAMED = f"""
+SELECT id, 'urn:graphdb:' || url_encode(iri[13:]) AS iri FROM _graphdb.resource
+WHERE {_BARE} AND regexp_matches(iri[13:], '{UNSAFE.replace("'", "''")}')
+"""
 
 MIGRATIONS: dict[int, tuple[str, ...]] = {
     # Degrees and pairs of labels.
@@ -42,6 +52,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     5: (
         "CREATE TABLE _graphdb.edge_graph (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
         "ordinal BIGINT NOT NULL, graph BIGINT NOT NULL)",
+    ),
+    # Names have encoded all that cannot stand in an IRI, brackets among it; hashes of what is renamed are made anew.
+    6: (
+        f"DELETE FROM _graphdb.meta WHERE key = 'resource_key' AND EXISTS ({_RENAMED})",
+        f"UPDATE _graphdb.resource SET iri = renamed.iri FROM ({_RENAMED}) AS renamed WHERE resource.id = renamed.id "
+        f"AND renamed.iri NOT IN (SELECT iri FROM _graphdb.resource WHERE starts_with(iri, 'urn:graphdb:'))",
     ),
 }
 """By the version that they start from: what leads to the next one."""

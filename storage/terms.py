@@ -17,8 +17,14 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 DEFAULT_NAMESPACE = "urn:graphdb:"
 """Where names live that no RDF gave an IRI; they are written bare."""
 
-UNSAFE = r"[\x00-\x20<>\"{}|^`\\%]"
-"""What a name in our namespace has percent-encoded: what cannot stand in an IRI, and the sign itself."""
+_SAFE = "-A-Za-z0-9._~!$&'()*+,;=:@/?#\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    f"{chr(plane << 16 | (0x1000 if plane == 14 else 0))}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 15)
+)
+"""The characters of an IRI's path, query and fragment (RFC 3987, section 2.2), without ``%``."""
+
+UNSAFE = f"[^{_SAFE}]|#[^#]*#"
+"""What a name in our namespace has percent-encoded, for Python and for RE2: what cannot stand in an IRI, such as
+brackets or a second ``#``, and the sign itself."""
 
 VERTEX = "urn:x-graphdb:vertex"
 """The class of every vertex that CREATE made: a vertex without labels, properties and edges is there by this alone."""
@@ -72,8 +78,8 @@ class Kind(IntEnum):
 def default_iri(name: str) -> str:
     """Return the IRI of a name that no RDF gave one.
 
-    >>> default_iri("name"), default_iri("date of birth")
-    ('urn:graphdb:name', 'urn:graphdb:date%20of%20birth')
+    >>> default_iri("name"), default_iri("date of birth"), default_iri("scores[0]")
+    ('urn:graphdb:name', 'urn:graphdb:date%20of%20birth', 'urn:graphdb:scores%5B0%5D')
     """
     return DEFAULT_NAMESPACE + (quote(name, safe="") if re.search(UNSAFE, name) else name)
 

@@ -19,6 +19,7 @@ from xml.parsers import expat
 
 from graphdb.errors import LoadError
 from graphdb.storage.loaders import streams
+from graphdb.storage.loaders.depth import DEEPEST
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import PARQUET
 from graphdb.storage.loaders.headers import Mapping
@@ -175,11 +176,15 @@ class _Reader:
 
     def _bad(self, message: str, hint: str | None = None) -> None:
         """Say what is wrong where the parser is."""
-        place = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        bad = BadLine(self._file.name, *place, message, hint, self._line(self._parser.CurrentByteIndex))
+        bad = self._fault(message, hint)
         if not self._skip:
             raise bad.error()
         self._put(Block(b"", 0, [bad]))
+
+    def _fault(self, message: str, hint: str | None = None) -> BadLine:
+        """Return what is wrong, with the place where the parser is."""
+        place = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        return BadLine(self._file.name, *place, message, hint, self._line(self._parser.CurrentByteIndex))
 
     def _line(self, at: int) -> str | None:
         """Return the line of a byte of the file, if all of it is at hand."""
@@ -194,6 +199,8 @@ class _Reader:
         if not self._open and element != "graphml":
             self._bad(f"expected the element graphml, found {element}", "is this a GraphML file?")
         self._open.append(element)
+        if len(self._open) > DEEPEST:
+            raise self._fault(f"elements are nested deeper than {DEEPEST:,}").error()
         match element:
             case "key":
                 self._declare(attributes)

@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from graphdb.errors import LoadError
 from graphdb.storage.loaders import streams
-from graphdb.storage.loaders.depth import Depth
+from graphdb.storage.loaders.depth import Depth, JsonDepth
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, mistaken
 from graphdb.storage.loaders.streams import BadLine, chunks
@@ -43,7 +43,11 @@ class Source:
         self._token = 0
         self.is_xml = file.format is RDF_XML
         self.closely = closely and file.format in _BIT
-        self._depth = Depth(file) if self.is_xml and file.stream is None else None
+        self._depth: Depth | JsonDepth | None = None
+        if file.format is JSON_LD:
+            self._depth = JsonDepth(file)
+        elif self.is_xml and file.stream is None:  # which it may read once more
+            self._depth = Depth(file)
         self._outline = _Outline() if self.is_xml and self.closely else None
         self._xml = expat.ParserCreate() if self.is_xml else None
         if self._xml is not None and self._outline is not None:

@@ -351,7 +351,8 @@ class _Table:
         for label in labels:
             parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
-            line = f"if(trim(x::VARCHAR) = '', '', {_ID} || {typed} || {_name('trim(x::VARCHAR)')} || {self._end})"
+            name = "trim(x::VARCHAR, ' ')"  # other blanks can be names
+            line = f"if({name} = '', '', {_ID} || {typed} || {_name(name)} || {self._end})"
             parts.append(values.each(quoted(column.column), type, line))
         properties = [*by_role.get("", [])]
         if identifier.name:

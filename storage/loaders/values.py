@@ -50,7 +50,7 @@ def values(column: str, type: str) -> str:
     """SQL for the values of a column as a list: those of a list, or the parts of a text, which ``;`` separates."""
     if type.endswith("]"):
         return f"list_filter({column}::{element(type)}[], lambda x: x IS NOT NULL)"
-    return f"list_filter(string_split({column}::VARCHAR, ';'), lambda x: trim(x) <> '')"
+    return f"list_filter(string_split({column}::VARCHAR, ';'), lambda x: trim(x, ' ') <> '')"
 
 
 def each(column: str, type: str, line: str) -> str:

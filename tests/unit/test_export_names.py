@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import os
 import pathlib
-import random
+import re
 import subprocess
 import sys
+from tempfile import TemporaryDirectory
 
+import duckdb
+import pyoxigraph
 import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
 
 import graphdb
 from graphdb.errors import StorageError
+from graphdb.storage.terms import default_iri
 
 ROUNDS = int(os.environ.get("GRAPHDB_NAMES", "2"))
 """How many graphs of random names go through every format."""
 
 FORMATS = ("nt", "nq", "ttl", "trig", "graphml", "parquet")
 
-CHARACTERS = "\0\x01\t\n\r\x1f\x7f\x85 aAbB019.:;,_-%/\\\"'`<>{}()^|&#?=@$*~é€\u2028\ufeff\ufffe\uffff😀"
-"""Without brackets, which our own namespace does not escape and the parser of Turtle refuses."""
+ASCII = [chr(code) for code in range(128)]
+
+SORTED = {
+    "labels": "MATCH (n) UNWIND labels(n) AS name RETURN name, count(*) ORDER BY name",
+    "edge labels": "MATCH ()-[r]->() RETURN type(r) AS name, count(*) ORDER BY name",
+    "keys": "MATCH (n:Other) UNWIND keys(n) AS name RETURN name, count(*) ORDER BY name",
+}
+
+OTHERS = [
+    *"\x80\x85\x9f\xa0é€\u2028\ud7ff\ue000\uf8ff\ufdd0\ufeff\ufff0\ufffd\ufffe\uffff😀\U0001fffe\U000e0001\U000f0000\U0010ffff"
+]
+"""Of all that IRIs have, and have not."""
 
 KNOWN = ["", "\0", "a\0b", "a\0", "_:b", "_:", ":ID", ":", "x:int", "name:", "labels", "label", "type", "id", "key", "rdf", "n", "N",
-         "http://x/y", "urn:graphdb:x", "%00", "a;b", " ", "name", "Name", "NAME"]  # fmt: skip
+         "http://x/y", "urn:graphdb:x", "%00", "a;b", " ", "name", "Name", "NAME", "a#b#c", "#", "##", "a[0]", "[", "%5B", "a%5Bb", "//", "a/../b", "?#"]  # fmt: skip
+
+NAMES = st.sampled_from(KNOWN) | st.text(
+    st.sampled_from(ASCII + OTHERS) | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
+)
 
 
-def name(chance: random.Random) -> str:
-    if chance.random() < 0.5:
-        return chance.choice(KNOWN)
-    return "".join(chance.choice(CHARACTERS) for _ in range(chance.randrange(1, 6)))
-
-
-def made(names: list[str]) -> graphdb.Database:
-    """A graph in which each name is a label, a property, an edge label and a property of edges."""
+def made(names: list[str], *, plain: bool = False) -> graphdb.Database:
+    """A graph in which each name is a label, a property, an edge label and, unless ``plain``, a property of edges."""
     db = graphdb.connect(device="cpu")
     written = ["`" + name.replace("`", "``") + "`" for name in names]
     for number, word in enumerate(written):
         other = written[(number + 1) % len(written)]
         value = ("1", "'x'", "true", "1.5")[number % 4]
-        db.query(f"CREATE (:{word}:Known {{{word}: {value}, number: {number}}})-[:{word} {{{other}: 'v'}}]->(:Known)")
+        edge = word if plain else f"{word} {{{other}: 'v'}}"
+        db.query(f"CREATE (:{word}:Known {{{word}: {value}, number: {number}}})-[:{edge}]->(:Known)")
     return db
 
 
@@ -65,15 +80,75 @@ def test_names(tmp_path: pathlib.Path, names: list[str], format: str) -> None:
         assert seen(other) == seen(db)
 
 
-def test_random_names(tmp_path: pathlib.Path) -> None:
-    seed = int(os.environ.get("GRAPHDB_SEED", "16"))
-    for number in range(ROUNDS):
-        chance = random.Random(seed * 1000 + number)
-        names = sorted({name(chance) for _ in range(chance.randrange(1, 7))})
-        with made(names) as db:
-            for format in FORMATS:
-                with again(db, tmp_path / f"{number}.{format}") as other:
-                    assert seen(other) == seen(db), (names, format)
+@pytest.mark.parametrize("format", FORMATS)
+def test_characters(tmp_path: pathlib.Path, format: str) -> None:
+    """Names of every character of ASCII, and of one of each kind of others."""
+    path, names = tmp_path / f"graph.{format}", []
+    with graphdb.connect(device="cpu") as db:
+        for character in ASCII + OTHERS:
+            names.append("`" + character.replace("`", "``") + "`")
+        db.query("CREATE " + ", ".join(f"(:{name})-[:{name}]->(:Other {{{name}: 1}})" for name in names))
+        wanted = {what: db.query(sql).fetchall() for what, sql in SORTED.items()}
+        assert [len(rows) for rows in wanted.values()] == [len(names) + 1, len(names), len(names)]
+        with again(db, path) as other:
+            for what, sql in SORTED.items():
+                assert other.query(sql).fetchall() == wanted[what], what
+
+
+@settings(max_examples=ROUNDS, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(names=st.lists(NAMES, min_size=1, max_size=6, unique=True))
+@example(names=["a[b", "]", "C#", "a#b#c"])
+def test_random_names(names: list[str]) -> None:
+    with TemporaryDirectory() as folder, made(names) as db:
+        for format in FORMATS:
+            with again(db, pathlib.Path(folder) / f"graph.{format}") as other:
+                assert seen(other) == seen(db), format
+
+
+@settings(max_examples=ROUNDS, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(names=st.lists(NAMES, min_size=1, max_size=6, unique=True))
+@example(names=["a[b", "]", "C#", "a#b#c"])
+def test_other_programs(names: list[str]) -> None:
+    """What another program writes of an export, in formats that only it writes, has the same names."""
+    with TemporaryDirectory() as folder, made(names, plain=True) as db:
+        path = pathlib.Path(folder)
+        db.export(path / "graph.ttl")
+        triples = [quad.triple for quad in pyoxigraph.parse(path=path / "graph.ttl")]
+        formats = {"jsonld": pyoxigraph.RdfFormat.JSON_LD}
+        if all(re.search(r"[A-Za-z_][\w.-]*\Z", triple.predicate.value, re.ASCII) for triple in triples):
+            formats["rdf"] = pyoxigraph.RdfFormat.RDF_XML  # which makes elements of predicates
+        for suffix, format in formats.items():
+            pyoxigraph.serialize(triples, path / f"graph.{suffix}", format)
+            with graphdb.connect(device="cpu") as other:
+                other.load(path / f"graph.{suffix}")
+                assert seen(other) == seen(db), suffix
+
+
+def test_names_of_older_files(tmp_path: pathlib.Path) -> None:
+    """Files of version 6 have brackets in IRIs: they get those of today, and their names mean the same."""
+    path = tmp_path / "old.duckdb"
+    names = ["a[b", "a b", "C#", "a#b#c", "%5B", "\x85", "[taken]"]
+    with graphdb.connect(path, device="cpu") as db:
+        for name in names:
+            db.query(f"CREATE (:`{name}`:Known {{`{name}`: 1}})-[:`{name}` {{`{name}`: 2}}]->(:Known)")
+        expected = seen(db)
+    with duckdb.connect(path) as old:
+        for name in ("a[b", "a#b#c", "\x85"):
+            changed = "UPDATE _graphdb.resource SET iri = 'urn:graphdb:' || $name WHERE iri = 'urn:graphdb:' || url_encode($name)"
+            assert old.execute(changed, {"name": name}).fetchall() == [(1,)]
+        old.execute("INSERT INTO _graphdb.resource SELECT max(id) + 1, 'urn:graphdb:[taken]' FROM _graphdb.resource")
+        old.execute("INSERT INTO _graphdb.meta VALUES ('resource_key', 'wanted')")
+        old.execute("UPDATE _graphdb.meta SET value = '6' WHERE key = 'schema_version'")
+    with graphdb.connect(path, device="cpu") as db:
+        assert seen(db) == expected
+        with again(db, tmp_path / "graph.ttl") as other:
+            assert seen(other) == expected
+        db.query("MATCH (a:`a[b`) SET a.`a[b` = 5")
+        assert db.query("MATCH (a) WHERE a.`a[b` = 5 RETURN count(*)").scalar() == 1
+    with duckdb.connect(path) as new:
+        found = {iri for (iri,) in new.execute("SELECT iri FROM _graphdb.resource").fetchall()}
+        assert not new.execute("SELECT 1 FROM _graphdb.meta WHERE key = 'resource_key'").fetchall()
+    assert {default_iri(name) for name in names} | {"urn:graphdb:[taken]"} <= found
 
 
 # --- where it spills
