@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from graphdb import durations
 from graphdb.comparisons import sort_keys
@@ -17,12 +17,15 @@ from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of
 from graphdb.numbers import numeric
+from graphdb.pattern.free import free_variables
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 
 if TYPE_CHECKING:
     from graphdb.expressions import Compiler
     from graphdb.functions import Compile
+
+Known = TypeVar("Known")
 
 
 def is_aggregate(node: object) -> TypeGuard[ast.FunctionCall | ast.CountStar]:
@@ -52,6 +55,22 @@ def is_plain_key(expression: ast.Expression) -> bool:
     while isinstance(expression, ast.Property):
         expression = expression.base
     return isinstance(expression, ast.Variable)
+
+
+def unshadowed(
+    known: Mapping[ast.Expression, Known], columns: Iterable[tuple[str, ast.Expression]]
+) -> dict[ast.Expression, Known]:
+    """Return the expressions that mean the same behind a clause: no other column is called as one of their variables.
+
+    After ``RETURN a.k AS x, b AS a``, say, ``a.k`` is a property of what was ``b``, not ``x``.  Aggregates are of the
+    rows before the clause in any case.
+    """
+    others = {name for name, value in columns if not (isinstance(value, ast.Variable) and value.name == name)}
+    return {
+        expression: value
+        for expression, value in known.items()
+        if not others & free_variables(expression) or contains_aggregate(expression)
+    }
 
 
 # --- what they compile to --------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ what a user of SQL sees (vertices as their IRIs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb import lists
-from graphdb.aggregates import contains_aggregate, is_plain_key
+from graphdb.aggregates import contains_aggregate, is_plain_key, unshadowed
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
 from graphdb.connection import quoted
@@ -149,7 +149,7 @@ class Shaper:
             return self._groups(returns, window, compiled, compiler, where, groups)
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
-        seen = Scope({**self._variables, **known}, relation.known)
+        seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
         where += [self._compiler(rows, seen).kept(condition) for condition in also]
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
@@ -374,9 +374,10 @@ class Shaper:
 
     def _returned(self, columns: list[Compiled]) -> Scope:
         """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
-        names = {item.alias: value for item, value in columns if item.alias}
-        names |= {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
-        return Scope(names, {item.expression: value for item, value in columns}, hidden=frozenset(self._variables))
+        names = {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
+        names |= {item.alias: value for item, value in columns if item.alias}
+        known = unshadowed({item.expression: value for item, value in columns}, _named(item for item, _ in columns))
+        return Scope(names, known, hidden=frozenset(self._variables))
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
         return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
@@ -450,6 +451,10 @@ def _chosen(columns: Sequence[Compiled]) -> str:
 
 def _where(conditions: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expression]]:
+    return ((item.alias, item.expression) for item in items if item.alias)
 
 
 def _each(value: Typed) -> str:

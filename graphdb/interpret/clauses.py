@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import Any
 
-from graphdb.aggregates import aggregates_in, contains_aggregate
+from graphdb.aggregates import aggregates_in, contains_aggregate, unshadowed
 from graphdb.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced
@@ -142,6 +142,7 @@ class Projection:
         keys: list[tuple[Evaluate, bool]] = []
         # What is returned is a column: after DISTINCT and aggregates nothing else is there.
         returned = {expression: ast.Variable(name, expression.span) for name, expression in self.items}
+        returned = unshadowed(returned, self.items)
         for order in self.clause.order_by:
             key = self._compiler.compile(replaced(order.expression, returned))
             if order.nulls_first is not order.descending:
