@@ -36,6 +36,7 @@ HINT = "the file is damaged, or not made by graphdb"
 
 _TABLE = re.compile(r"CREATE TABLE _graphdb\.(\w+) \((.*?)\);", re.DOTALL)
 _CREATED = re.compile(r"CREATE TABLE _graphdb\.(\w+)")
+_COMPRESSION = re.compile(r" USING COMPRESSION \w+")
 _PRIMARY = re.compile(r"PRIMARY KEY\((\w+)\)")
 
 
@@ -105,12 +106,12 @@ def _version(connection: duckdb.DuckDBPyConnection) -> int:
 def _verify_table(name: str, found: tuple[int, str], expected: tuple[str, ...]) -> None:
     """Compare a table's definition, as DuckDB writes it, with ours.
 
-    Quotes are left out of both.  A name with a quote, comma or blank in it cannot pass for several columns: their
-    number has to be right, too.
+    Quotes are left out of both, and how columns are compressed, which changes no value.  A name with a quote, comma or
+    blank in it cannot pass for several columns: their number has to be right, too.
     """
     count, sql = found
     head, tail = f"CREATE TABLE {SCHEMA}.{name}(", ");"
-    plain = sql.replace('"', "")
+    plain = _COMPRESSION.sub("", sql.replace('"', ""))
     if plain.startswith(head) and plain.endswith(tail) and count == len(expected):
         parts = plain[len(head) : -len(tail)].split(", ")
         key = _PRIMARY.fullmatch(parts[-1])  # of a file that SQLAlchemy made

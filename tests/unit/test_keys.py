@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import graphdb
 from graphdb.storage import keys, kinds
 from graphdb.storage.arrow import Windows
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
@@ -150,6 +153,22 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
     connection.execute("UPDATE _graphdb.meta SET value = '0.1 0,1000,0,3' WHERE key = 'resource_key'")
     assert numbering.resources(pa.array(["ex:7", "ex:x"])).tolist() == [7, 1000]
     assert in_pages(connection, "resource", 0) == 1000
+
+
+def test_a_file_with_pages_is_opened_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a file is compared with when it is opened has these tables as DuckDB writes them."""
+    for name in ("RUN", "SMALL", "FEW"):
+        monkeypatch.setattr(keys, name, 1)
+    monkeypatch.setattr(keys, "SHARE", 0)
+    path = tmp_path / "db.duckdb"
+    for number in range(4):
+        with graphdb.connect(path) as db:
+            lines = (f'<e:{i}> <e:p> "{i}" .' for i in range(50 * number, 50 * number + 100))
+            db.load(io.BytesIO("\n".join(lines).encode()), "nt")
+    with graphdb.connect(path) as db:
+        pages = db.sql("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE '%_key' ORDER BY 1").fetchall()
+        assert pages == [("literal_key",), ("resource_key",)]
+        assert db.query("MATCH (n) WHERE n.p IS NOT NULL RETURN count(*)").scalar() == 250
 
 
 def test_hashes_of_version_4_go() -> None:
