@@ -186,6 +186,17 @@ def test_who_waits_for_another_thread_waits_no_longer_than_its_timeout() -> None
             future.result()
 
 
+def in_a_process(code: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    """Run a program that forks, whose argument is a folder."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
 def test_a_fork_opens_its_own_database(tmp_path: pathlib.Path) -> None:
     """While other threads of the parent plan and compile: none of their locks is waited for."""
     code = """
@@ -219,13 +230,7 @@ for thread in threads:
     thread.join()
 print(codes)
 """
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ran = in_a_process(code, tmp_path)
     assert ran.stdout.strip() == str([5] * 6), ran.stderr
 
 
@@ -247,13 +252,7 @@ if not child:
     os._exit(7 if slow.done else 8)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ran = in_a_process(code, tmp_path)
     assert ran.stdout.strip() == "7", ran.stderr
 
 
