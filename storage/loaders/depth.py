@@ -1,103 +1,56 @@
-"""How deeply the elements of an XML document, or the objects and arrays of one of JSON, are nested.
+"""How deeply the elements of an XML document, the objects and arrays of one of JSON, or triple terms are nested.
 
-What takes a time quadratic in it, or a stack, is refused.  Tags are counted by their marks, a piece at a time, which
-takes next to nothing.  Text in CDATA or a comment may look like tags: before a document is refused, an XML parser
-counts.  In JSON only brackets outside of strings count, and all of them.
+What takes a time quadratic in it, or a stack, is refused before the parser library sees it: a text is followed as it is
+read, whether from a file or a stream (:mod:`.depth_kernels`).
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from xml.parsers import expat
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.errors import LoadError
+from graphdb.storage.loaders import depth_kernels as kernels
+from graphdb.storage.loaders.faults import DEEPEST as DEEPEST_TERM
+from graphdb.storage.loaders.faults import MESSAGES, TERM_DEPTH
 from graphdb.storage.loaders.files import DataFile
-from graphdb.storage.loaders.streams import chunks
+from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE, Format
 
 DEEPEST = 2000
-"""Elements that may stand within each other."""
+"""Elements that may stand within each other: the parser library takes a time quadratic in it."""
 
 DEEPEST_JSON = 500
 """Objects and arrays that may stand within each other: the parser library takes a stack, and memory quadratic in it."""
 
-_PIECE = 16 << 10
-"""Bytes between two looks: elements that begin and end within are not worth one."""
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """What nests in a format: a kernel that follows it, how deep it may go, in words, and the bytes of its mark."""
+
+    follow: Callable[[NDArray[np.uint8], NDArray[np.int64], int], int]
+    most: int
+    message: str
+    mark: int
 
 
-_OTHERS = bytes(set(range(256)) - {*b'[]{}"'})
-"""What neither begins nor ends anything in JSON."""
+_ELEMENTS = Nesting(kernels.xml, DEEPEST, f"elements are nested deeper than {DEEPEST:,}", len("<"))
+_VALUES = Nesting(kernels.json, DEEPEST_JSON, f"objects and arrays are nested deeper than {DEEPEST_JSON}", len("["))
+_TERMS = Nesting(kernels.turtle, DEEPEST_TERM, MESSAGES[TERM_DEPTH][0], len("<<("))
 
-_STEPS = np.zeros(256, np.int8)
-_STEPS[[*b"[{"]] = 1
-_STEPS[[*b"]}"]] = -1
+NESTINGS: dict[Format, Nesting] = {RDF_XML: _ELEMENTS, JSON_LD: _VALUES, TURTLE: _TERMS, TRIG: _TERMS}
 
 
 class Depth:
     """Follows the text of a document, and refuses it where it goes too deep."""
 
-    def __init__(self, file: DataFile) -> None:
+    def __init__(self, file: DataFile, nesting: Nesting | None = None) -> None:
         self._file = file
-        self._read = self._depth = 0
-        self._most = DEEPEST
-        self._rest = b""
-
-    def follow(self, chunk: bytes) -> None:
-        """Take the next part of the text.
-
-        Raises
-        ------
-        LoadError
-            Elements are nested deeper than :data:`DEEPEST`.
-        """
-        for start in range(0, len(chunk), _PIECE):
-            piece = self._rest + chunk[start : start + _PIECE]
-            self._rest = piece[-1:] if piece.endswith((b"<", b"/")) else b""
-            piece = piece[: len(piece) - len(self._rest)]
-            marks = (piece.count(b"</") * 2, piece.count(b"/>"), piece.count(b"<!"), piece.count(b"<?"))
-            self._depth += piece.count(b"<") - sum(marks)
-            self._read += len(piece)
-            if self._depth > self._most:
-                self._check()
-                self._most = 2 * self._depth  # it looks deeper than it is
-
-    def _check(self) -> None:
-        """Count the elements that are open in what was read."""
-        parser, depth = expat.ParserCreate(), 0
-        left = self._read
-
-        def enter(*_: object) -> None:
-            nonlocal depth
-            depth += 1
-            if depth > DEEPEST:
-                message = f"elements are nested deeper than {DEEPEST:,}"
-                raise LoadError(message, source=self._file.name, line=parser.CurrentLineNumber)
-
-        def leave(*_: object) -> None:
-            nonlocal depth
-            depth -= 1
-
-        parser.StartElementHandler, parser.EndElementHandler = enter, leave
-        with suppress(expat.ExpatError):  # which is for the reader to say
-            for chunk, _ in chunks(self._file, 1 << 18):
-                parser.Parse(chunk[:left], False)
-                left -= len(chunk)
-                if left <= 0:
-                    return
-
-
-class JsonDepth:
-    """Follows the text of a JSON document, and refuses it where it goes too deep."""
-
-    def __init__(self, file: DataFile) -> None:
-        self._file = file
-        self._depth = 0
+        self._nesting = nesting or NESTINGS[file.format]
+        self._state = np.zeros(3, np.int64)
         self._line = self._column = 1
-        self._within = False
-        """Whether a string is open."""
-        self._escaping = False
-        """Whether the next character is escaped."""
 
     def follow(self, chunk: bytes) -> None:
         """Take the next part of the text.
@@ -105,31 +58,14 @@ class JsonDepth:
         Raises
         ------
         LoadError
-            Objects and arrays are nested deeper than :data:`DEEPEST_JSON`.
+            It is nested too deeply.
         """
-        if not chunk:
-            return
-        plain = b"x" + chunk[1:] if self._escaping else chunk
-        plain = plain.replace(b"\\\\", b"xx")
-        self._escaping = plain.endswith(b"\\")
-        plain = plain.replace(b'\\"', b"xx")
-        marks = np.frombuffer(plain.translate(None, _OTHERS), np.uint8)
-        if not len(marks):
-            self._pass(chunk)
-            return
-        within = (np.cumsum(marks == ord('"'), dtype=np.uint8) & 1 != 0) ^ self._within
-        depths = self._depth + np.cumsum(_STEPS[marks] * ~within, dtype=np.int32)
-        if depths.max() > DEEPEST_JSON:
-            places = np.flatnonzero(np.isin(np.frombuffer(plain, np.uint8), marks))
-            self._pass(chunk[: places[np.argmax(depths > DEEPEST_JSON)]])
-            raise LoadError(
-                f"objects and arrays are nested deeper than {DEEPEST_JSON}",
-                source=self._file.name,
-                line=self._line,
-                column=self._column,
-            )
-        self._depth, self._within = int(depths[-1]), bool(within[-1])
-        self._pass(chunk)
+        nesting = self._nesting
+        read = nesting.follow(np.frombuffer(chunk, np.uint8), self._state, nesting.most) if chunk else -1
+        self._pass(chunk if read < 0 else chunk[:read])
+        if read >= 0:
+            column = self._column - nesting.mark
+            raise LoadError(nesting.message, source=self._file.name, line=self._line, column=column)
 
     def _pass(self, text: bytes) -> None:
         """Go on in lines and columns, which are counted in characters."""

@@ -41,6 +41,9 @@ _TYPES = {"boolean": "boolean", "int": "int", "long": "int", "float": "double", 
 """The words of table headers, by GraphML's types."""
 
 
+_FAULTS = 4096
+"""Faults that are collected before they are handed on."""
+
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -136,6 +139,9 @@ class _Reader:
         self._parser.CharacterDataHandler = self._hear
         self._length = 0
         self._lines: list[str] = []
+        self._faults: list[BadLine] = []
+        self._shown: tuple[int, int, str] = 0, 0, ""
+        """Where the line shown last begins and ends, and its text, which all its faults share."""
         self._chunk, self._before = b"", 0
 
     def read(self) -> None:
@@ -148,9 +154,9 @@ class _Reader:
                 read += len(chunk)
                 if read - self._parser.CurrentByteIndex > streams.LONGEST_TOKEN:
                     self._too_long()
-                self._put(Block("".join(self._lines).encode(), consumed // 2))  # half of the work comes after
-                self._lines.clear()
+                self._hand_on(consumed // 2)  # half of the work comes after
             self._parser.Parse(b"", True)
+            self._hand_on(0)
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code)
             hint = "is it UTF-8, as XML is that says nothing else?" if "invalid token" in message else None
@@ -162,6 +168,12 @@ class _Reader:
                 text=self._line(self._parser.ErrorByteIndex),
                 hint=hint,
             ) from None
+
+    def _hand_on(self, consumed: int) -> None:
+        """Hand on what was found."""
+        self._put(Block("".join(self._lines).encode(), consumed, self._faults))
+        self._lines.clear()
+        self._faults = []
 
     def _hear(self, text: str) -> None:
         """Take a piece of text."""
@@ -179,7 +191,9 @@ class _Reader:
         bad = self._fault(message, hint)
         if not self._skip:
             raise bad.error()
-        self._put(Block(b"", 0, [bad]))
+        self._faults.append(bad)
+        if len(self._faults) == _FAULTS:
+            self._hand_on(0)
 
     def _fault(self, message: str, hint: str | None = None) -> BadLine:
         """Return what is wrong, with the place where the parser is."""
@@ -188,11 +202,15 @@ class _Reader:
 
     def _line(self, at: int) -> str | None:
         """Return the line of a byte of the file, if all of it is at hand."""
-        at -= self._before
-        start, end = self._chunk.rfind(b"\n", 0, max(at, 0)) + 1, self._chunk.find(b"\n", max(at, 0))
-        if at < 0 or (self._before and not start):
-            return None
-        return self._chunk[start : end if end >= 0 else None].rstrip(b"\r").decode("utf-8", "replace")
+        if not self._shown[0] <= at < self._shown[1]:
+            place = max(at - self._before, 0)
+            start, end = self._chunk.rfind(b"\n", 0, place) + 1, self._chunk.find(b"\n", place)
+            if at < self._before or (self._before and not start):
+                return None
+            end = end if end >= 0 else len(self._chunk)
+            line = self._chunk[start:end].rstrip(b"\r").decode("utf-8", "replace")
+            self._shown = self._before + start, self._before + end, line
+        return self._shown[2]
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         element = name.rpartition(" ")[2]

@@ -70,6 +70,7 @@ def _skipping(parser: Any, parse: Any, source: Source, target: _Target) -> Itera
             yield from parser
             return
         except SyntaxError as error:
+            source.check_stop()  # the library looks for the column in the whole line, again for every error
             if error.args == before and not source.is_xml:  # it does not get any further
                 return
             before = error.args

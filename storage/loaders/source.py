@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from graphdb.errors import LoadError
 from graphdb.storage.loaders import streams
-from graphdb.storage.loaders.depth import Depth, JsonDepth
+from graphdb.storage.loaders.depth import Depth
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, mistaken
 from graphdb.storage.loaders.streams import BadLine, chunks
@@ -34,20 +34,21 @@ class Source:
         self, file: DataFile, size: int, *, closely: bool = False, check: Callable[[], object] = lambda: None
     ) -> None:
         self._file = file
-        self._check_stop = check
+        self.check_stop = check
         self._chunks = chunks(file, min(size, 1 << 18))
         self._rest = memoryview(b"")
         self._recent: deque[bytes] = deque()
+        self._text: bytes | None = None
+        """What is remembered as one, while it is the same; a file may have an error at every mark."""
+        self._lines: list[bytes] | None = None
+        self._shown: tuple[int, str] = 0, ""
+        """The line shown last, and its number: its errors share one text."""
         self._gone = self._lines_gone = 0
         self._kept = 0
         self._token = 0
         self.is_xml = file.format is RDF_XML
         self.closely = closely and file.format in _BIT
-        self._depth: Depth | JsonDepth | None = None
-        if file.format is JSON_LD:
-            self._depth = JsonDepth(file)
-        elif self.is_xml and file.stream is None:  # which it may read once more
-            self._depth = Depth(file)
+        self._depth = Depth(file)
         self._outline = _Outline() if self.is_xml and self.closely else None
         self._xml = expat.ParserCreate() if self.is_xml else None
         if self._xml is not None and self._outline is not None:
@@ -68,7 +69,7 @@ class Source:
 
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes."""
-        self._check_stop()
+        self.check_stop()
         if self._again:
             piece, self._again = self._again[:size], self._again[size:]
             return piece
@@ -80,10 +81,10 @@ class Source:
                 self._check(chunk)
             if not chunk:
                 return b""
-            if self._depth is not None:
-                self._depth.follow(chunk)
+            self._depth.follow(chunk)
             self._rest = memoryview(chunk)
             self._recent.append(chunk)
+            self._text = self._lines = None
             self._kept += len(chunk)
             while self._kept - len(self._recent[0]) > _REMEMBERED:
                 gone = self._recent.popleft()
@@ -173,7 +174,7 @@ class Source:
 
     def _place(self) -> tuple[int, int]:
         """Return the line and column of what was read last, without what is before its tag or value."""
-        text = b"".join(self._recent)
+        text = self._remembered()
         tag = self._bit.find(b"<")
         blank = tag if self.is_xml and tag >= 0 else len(self._bit) - len(self._bit.lstrip(b" \t\r\n,"))
         at = self._at + blank - self._gone
@@ -182,9 +183,21 @@ class Source:
 
     def _line(self, number: int) -> str | None:
         """Return a line, if it is still known."""
-        lines = b"".join(self._recent).split(b"\n")
+        if self._lines is None:
+            self._lines = self._remembered().split(b"\n")
+            self._shown = 0, ""
         at = number - 1 - self._lines_gone
-        return lines[at].rstrip(b"\r").decode("utf-8", "replace") if 0 <= at < len(lines) else None
+        if not 0 <= at < len(self._lines):
+            return None
+        if self._shown[0] != number:
+            self._shown = number, self._lines[at].rstrip(b"\r").decode("utf-8", "replace")
+        return self._shown[1]
+
+    def _remembered(self) -> bytes:
+        """Return the last of the text that was read."""
+        if self._text is None:
+            self._text = b"".join(self._recent)
+        return self._text
 
 
 class _Outline:

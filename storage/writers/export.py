@@ -65,7 +65,7 @@ def export(
     ------
     GraphDBError
         Where neither name nor ``format`` is of a format that is written; where there are named graphs, the format holds
-        one, and ``graphs`` is not stated.
+        one, and ``graphs`` is not stated; for an IRI or a text that the format cannot hold.
     StorageError
         Where it cannot be written there.  Nothing is left behind.
     """

@@ -44,7 +44,9 @@ def _escaped(text: str) -> str:
     """SQL for a text in XML."""
     for character, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = f"replace({text}, '{character}', '{written}')"
-    return f"replace({text}, chr(13), '&#13;')"
+    for blank in (9, 10, 13):  # which would be spaces in attributes, and line ends
+        text = f"replace({text}, chr({blank}), '&#{blank};')"
+    return text
 
 
 _PROPERTIES = f"""
@@ -211,8 +213,24 @@ def _stream(connection: duckdb.DuckDBPyConnection, sql: str, file: IO[bytes]) ->
     return count
 
 
+_BAD_NAMES = f"""
+WITH bad AS MATERIALIZED (SELECT id, iri FROM _graphdb.resource WHERE regexp_matches(iri, {_CONTROL}))
+SELECT iri FROM bad WHERE id IN (
+    SELECT unnest([subject, label, object]) FROM {TRIPLES} WHERE EXISTS (FROM bad) UNION ALL
+    SELECT unnest([subject, label, object]) FROM {EDGES} WHERE EXISTS (FROM bad) UNION ALL
+    SELECT key FROM {_EDGE_PROPERTIES} WHERE EXISTS (FROM bad)
+) LIMIT 1
+"""
+"""A name of what is written, or a triple term, that XML cannot hold."""
+
+
 def _refuse_controls(connection: duckdb.DuckDBPyConnection) -> None:
-    """Refuse literals with characters that would be lost."""
+    """Refuse literals and names with characters that would be lost."""
+    for (iri,) in connection.execute(_BAD_NAMES).fetchall():
+        raise GraphDBError(
+            f"the name {iri!r} has a character that GraphML, being XML, cannot hold",
+            hint="all other formats can, .parquet and .nt among them",
+        )
     bad = f"SELECT id, lexical FROM _graphdb.literal WHERE regexp_matches(lexical, {_CONTROL})"
     held = f"SELECT object AS id FROM {TRIPLES} UNION ALL SELECT value FROM {_EDGE_PROPERTIES}"
     if not has_rows(connection, f"({bad})"):

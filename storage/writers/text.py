@@ -6,11 +6,14 @@ N-Triples and Turtle hold one graph; N-Quads and TriG hold the named graphs too.
 from __future__ import annotations
 
 import io
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from graphdb.errors import GraphDBError
 from graphdb.storage.append import DEFAULT_GRAPH
 from graphdb.storage.arrow import string_bytes, values
 from graphdb.storage.terms import RDF_REIFIES
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 ROWS = 50_000
 """Lines that are fetched at a time."""
 
+
+_AHEAD = 1 << 20
+"""Bytes that a reader of lines may be ahead of what it has parsed."""
 
 _TRIPLES = f"SELECT subject, label, object FROM {TRIPLES}"
 
@@ -117,10 +123,17 @@ def _write_grouped(source: _Lines, file: IO[bytes], quads: bool, prefixes: dict[
     import pyoxigraph
 
     known = pyoxigraph.RdfFormat.N_QUADS if quads else pyoxigraph.RdfFormat.N_TRIPLES
-    parsed: Any = pyoxigraph.parse(io.BufferedReader(source), known, lenient=True)
+    parsed: Any = pyoxigraph.parse(io.BufferedReader(source), known)
     wanted = pyoxigraph.RdfFormat.TRIG if quads else pyoxigraph.RdfFormat.TURTLE
     statements = parsed if quads else (quad.triple for quad in parsed)
-    pyoxigraph.serialize(statements, file, wanted, prefixes=prefixes)
+    try:
+        pyoxigraph.serialize(statements, file, wanted, prefixes=prefixes)
+    except SyntaxError as error:  # what is so written could not be read
+        name, reason = "TriG" if quads else "Turtle", str(error.args[0]).partition(": ")[2]
+        raise GraphDBError(
+            f"{source.within(error)} cannot be written as {name}, whose readers would refuse it: {reason}",
+            hint="N-Triples, N-Quads, Parquet and GraphML (.nt, .nq, .parquet, .graphml) can hold it",
+        ) from None
 
 
 class _Lines(io.RawIOBase):
@@ -130,6 +143,8 @@ class _Lines(io.RawIOBase):
         self._arrays = arrays
         self._pace = pace
         self._rest = memoryview(b"")
+        self._recent: deque[tuple[int, Any]] = deque()
+        """How many lines came before each of the arrays read last, and these."""
         self.count = 0
 
     def pieces(self) -> Iterator[memoryview]:
@@ -147,6 +162,9 @@ class _Lines(io.RawIOBase):
             array = next(self._arrays, None)
             if array is None:
                 return 0
+            self._recent.append((self.count, array))
+            while sum(later.nbytes for _, later in islice(self._recent, 1, None)) > _AHEAD:
+                self._recent.popleft()
             self.count += len(array)
             self._rest = string_bytes(array)
             self._pace.tell(self.count)
@@ -154,3 +172,12 @@ class _Lines(io.RawIOBase):
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
+
+    def within(self, error: SyntaxError) -> str:
+        """Return the term that is wrong by an error of a reader of these lines."""
+        number = (error.lineno or 1) - 1
+        for first, array in self._recent:
+            if first <= number < first + len(array):
+                line = array[number - first].as_py()
+                return str(line[(error.offset or 1) - 1 : (error.end_offset or len(line)) - 1])
+        return "a term"
