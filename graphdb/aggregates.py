@@ -88,7 +88,10 @@ def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.anything(node.arguments[0])
     if c.scope.matches is not None and not node.distinct:
         return number_of_matches(c, f"{value.sql} IS NOT NULL")
-    return Typed(f"count(DISTINCT {key(c, value)})" if node.distinct else f"count({value.sql})", INTEGER)
+    if not node.distinct:
+        return Typed(f"count({value.sql})", INTEGER)
+    there = f" FILTER (WHERE {value.sql} IS NOT NULL)" if has_key(value.type, value.bases) else ""
+    return Typed(f"count(DISTINCT {key(c, value)}){there}", INTEGER)
 
 
 def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -99,7 +102,7 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
     if value.many:
         flat = replace(value, sql=f"flatten({gathered})")
         return Typed(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
-    if node.distinct and has_key(value.type):
+    if node.distinct and has_key(value.type, value.bases):
         gathered = each_once(c, value)
     return Typed(f"coalesce({gathered}, [])", list_of(value.type))
 

@@ -166,7 +166,8 @@ class Compiler:
             f"'{self.source(node)}' has several values on some vertex where one is needed; "
             "match the property as an edge to get each of them"
         )
-        return Typed(f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END", value.type.element)
+        sql = f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END"
+        return Typed(sql, value.type.element, bases=value.bases)
 
     def value_of(self, value: Typed) -> Typed:
         """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
