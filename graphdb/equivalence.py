@@ -28,7 +28,7 @@ _SHORT = 40
 
 
 def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
-    """Whether values of a type may be equal and two values to DuckDB; ``bases`` are the members of a union that occur."""
+    """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element, bases)
     if type.base is Base.TERM:
@@ -80,8 +80,11 @@ def least(value: Typed) -> str:
 
 def each_once(c: Compiler, value: Typed) -> str:
     """Return SQL of an aggregate: the list of values that are not null, one of each group of equivalent ones."""
+    there = f"FILTER (WHERE {value.sql} IS NOT NULL)"
+    if not has_key(value.type, value.bases):
+        return f"list(DISTINCT {value.sql}) {there}"
     pair = f"struct_pack(k := {key(c, value)}, v := {value.sql})"
-    return _first_of_each(c, f"list(DISTINCT {pair}) FILTER (WHERE {value.sql} IS NOT NULL)")
+    return _first_of_each(c, f"list(DISTINCT {pair}) {there}")
 
 
 def items_once(c: Compiler, values: Typed) -> str:

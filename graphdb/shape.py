@@ -220,7 +220,9 @@ class Shaper:
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
         alone = relation.matches is not None and not (where or returns.distinct)
-        grouped = alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
+        grouped = (
+            alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
+        )
         if not grouped:
             return found
         # The numbers of matches are a column already; sorting sees the same columns.
@@ -441,7 +443,9 @@ class Shaper:
         for (item, value), named in zip(compiled, keys, strict=True):
             name = item.alias or item.text
             alone = [other.lower() for other in keys].count(named.lower()) == 1
-            columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases))
+            columns.append(
+                Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases)
+            )
         return tuple(columns)
 
 

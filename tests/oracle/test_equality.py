@@ -391,3 +391,31 @@ def test_properties_of_some_types(seed: int) -> None:
                 ((count, items, lists),) = found
                 assert (count, lists) == (len(groups), len(groups))
                 assert Counter(map(same, items)) == Counter(dict.fromkeys(groups, 1))
+
+
+@pytest.mark.parametrize("seed", range(3 * MORE))
+def test_aggregates_of_distinct_numbers(seed: int) -> None:
+    """Of 1 and 1.0 one is added up, and both of two integers that are one float."""
+    dice = random.Random(seed)
+    for kinds in (KINDS[:1], KINDS[1:2], KINDS[2:3], KINDS[:2], KINDS[1:3], KINDS[:3:2], KINDS[:3]):
+        chosen = [[v for v in dice.choice(kinds[:3]) if -2 < v < 2**57] for _ in range(9)]
+        values = [dice.choice([*own, 2**53, 2**53 + 1] if own == KINDS[0] else own) for own in chosen]
+        once = [*{same(value): value for value in values}.values()]
+        exact = sorted(Fraction(str(v)) if not float(v).is_integer() else Fraction(int(v)) for v in once)
+        mean = sum(exact) / len(exact)
+        deviation = math.sqrt(sum((x - mean) ** 2 for x in exact) / max(len(exact) - 1, 1))
+        at = (len(exact) - 1) / 4
+        below, above = exact[math.floor(at)], exact[math.ceil(at)]
+        quarter = below + (above - below) * Fraction(at - math.floor(at))
+        expected = [sum(exact), mean, deviation, quarter]
+        text = (
+            "sum(DISTINCT x) AS s, avg(DISTINCT x) AS a, stdev(DISTINCT x) AS d, percentileCont(DISTINCT x, 0.25) AS p"
+        )
+        with graphdb.connect(device="cpu", threads=1) as db:
+            db.query("UNWIND $values AS v CREATE (:N {v: v})", values=values)
+            for query in (
+                f"MATCH (n:N) WITH n.v AS x RETURN {text}",
+                f"MATCH (n:N) RETURN {text.replace('x)', 'n.v)').replace('x,', 'n.v,')}",
+            ):
+                for found in (db.query(query).fetchone(), *interpreted(db, query)):
+                    assert [float(v) for v in found] == pytest.approx([float(v) for v in expected], rel=1e-12), query
