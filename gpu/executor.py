@@ -27,7 +27,7 @@ from graphdb.gpu.refine import DeviceRefiner
 from graphdb.gpu.search import Search
 from graphdb.gpu.spool import Spool
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refine import Refinement, Sets
+from graphdb.plan.refinement import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 
 Ints = NDArray[np.int64]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
 from graphdb import durations
 from graphdb.comparisons import sort_keys
+from graphdb.compiler import Compiler
 from graphdb.computed import compute
 from graphdb.equivalence import each_once, has_key, items_once, key
 from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
@@ -18,12 +19,9 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of
 from graphdb.numbers import numeric
 from graphdb.pattern.free import free_variables
+from graphdb.signatures import Compile
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Compile
 
 Known = TypeVar("Known")
 

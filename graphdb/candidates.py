@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.computed import Computing
+from graphdb.compiler import Scope
+from graphdb.computing import Computing
 from graphdb.connection import Connection
 from graphdb.edges import Edges
 from graphdb.elements import Node
 from graphdb.errors import NotSupportedError
-from graphdb.expressions import Compiler, Scope
+from graphdb.expressions import ExpressionCompiler
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.kept import Kept
@@ -180,7 +181,7 @@ class Candidates:
             admitted = tuple(label.id for label in known.values() if label.resource_triples and label.iri != RDF_TYPE)
         parameters = Parameters()
         rows = self._rows(parameters)
-        compiler = Compiler(
+        compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: Typed("u", EDGE)})
         )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
@@ -289,7 +290,7 @@ class Candidates:
         value = Typed("p.value", column.type, column.many)
         known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
         scope = Scope({info.name: Typed("p.subject", NODE)}, known)
-        compiler = Compiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
+        compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)
 
@@ -299,7 +300,9 @@ class Candidates:
         parameters = Parameters()
         rows = self._rows(parameters)
         scope = Scope({info.name: variable(info, "u.id")})
-        compiler = Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
+        compiler = ExpressionCompiler(
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
+        )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
         with self._snapshot.connection.view(

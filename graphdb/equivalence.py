@@ -10,15 +10,11 @@ values of a group the least one stands for all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from graphdb.compiler import Compiler
 from graphdb.errors import NotSupportedError
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.typed import Typed, item_of
 from graphdb.values import MEMBERS, NUMERIC, VALUE, Base, Type, has_terms
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
 
 _EXACT = 1 << 53
 """All integers up to here are floats, and no fractions are from here on."""

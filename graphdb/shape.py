@@ -15,10 +15,11 @@ from graphdb import lists
 from graphdb.aggregates import contains_aggregate, is_plain_key, unshadowed
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
+from graphdb.compiler import Compiler, Scope
 from graphdb.connection import quoted
 from graphdb.equivalence import has_key, key, least
 from graphdb.errors import NotSupportedError
-from graphdb.expressions import Compiler, Scope
+from graphdb.expressions import ExpressionCompiler
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -382,7 +383,9 @@ class Shaper:
         return Scope(names, known, hidden=frozenset(self._variables))
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
-        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
+        return ExpressionCompiler(
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
+        )
 
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.computed import Input
+from graphdb.computing import Input
 from graphdb.errors import ExecutionError, NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import Scope, _Checker

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from graphdb.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.checks import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
 from graphdb.plan.distinct import closure, coincidences
-from graphdb.plan.physical import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
 from graphdb.plan.stars import alike_leaves, told_apart
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction
