@@ -17,7 +17,7 @@ from graphdb.errors import GraphDBError, NotSupportedError, ParameterError, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.rows import Rows
-from graphdb.typed import Typed, member, some
+from graphdb.typed import Typed, item_of, member, some
 from graphdb.values import BOOLEAN, VALUE, Base, Type
 
 
@@ -149,12 +149,11 @@ class Compiler(ABC):
         """Return the one value of a multi-valued property; running it fails where there are several."""
         if not value.many:
             return value
-        assert value.type.element is not None
         told = self.rows.parameters.add(
             f"'{self.source(node)}' has several values on some vertex where one is needed; "
             "match the property as an edge to get each of them"
         )
-        return Typed(f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END", value.type.element)
+        return item_of(value, f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END")
 
     def value_of(self, value: Typed) -> Typed:
         """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
