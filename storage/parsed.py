@@ -22,3 +22,8 @@ def execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Any = N
         [statement] = connection.extract_statements(sql)
         _PARSED[sql] = statement
     return connection.execute(statement, parameters)
+
+
+def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
+    """Whether a table, or what follows FROM, has a row."""
+    return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
