@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.connection import Connection
-from graphdb.decode import pylist
 from graphdb.literals import python_value_of
 from graphdb.storage.arrow import numbers
+from graphdb.storage.python_values import pylist
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.storage.verify import verify_kinds

@@ -265,11 +265,6 @@ class Catalog:
         return self._lazy_engine
 
 
-def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
-    """Whether a table, or what follows FROM, has a row."""
-    return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
-
-
 def _share(connection: duckdb.DuckDBPyConnection) -> sqlalchemy.Engine:
     """Return an engine whose only connection is ``connection``, and which leaves transactions to its owner."""
     import sqlalchemy

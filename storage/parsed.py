@@ -33,3 +33,8 @@ def execute_script(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         statements = _SCRIPTS[sql] = connection.extract_statements(sql)
     for statement in statements:
         connection.execute(statement)
+
+
+def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
+    """Whether a table, or what follows FROM, has a row."""
+    return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
