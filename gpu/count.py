@@ -24,9 +24,10 @@ from graphdb.gpu.nested import Specialised, specialise
 from graphdb.gpu.registers import SHARED, WARP_BYTES, Unsupported, Values
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.gpu.weights import Weights
-from graphdb.plan.counting import CountingPlan, Term
+from graphdb.plan.checks import Relation
+from graphdb.plan.counting_plan import CountingPlan, Term
 from graphdb.plan.loops import Part, Weight
-from graphdb.plan.physical import CliqueCount, Relation
+from graphdb.plan.physical import CliqueCount
 
 Ints = NDArray[np.int64]
 

@@ -24,7 +24,7 @@ from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
 from graphdb.gpu.lists import unranked
 from graphdb.gpu.registers import SHARED, TooWide, Unsupported
 from graphdb.gpu.watch import Watch
-from graphdb.plan.counting import CountingPlan
+from graphdb.plan.counting_plan import CountingPlan
 from graphdb.plan.loops import Part
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.trials import DOUBT, Expected

@@ -16,7 +16,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.gpu.ranks import Ranks, rank_relations
 from graphdb.gpu.registers import Unsupported
-from graphdb.plan.physical import Relation
+from graphdb.plan.checks import Relation
 from graphdb.storage.pcsr import Partition
 
 Ints = NDArray[np.int64]

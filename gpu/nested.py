@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from graphdb.gpu.launch import VARIANTS
 from graphdb.gpu.registers import Layout, Register, Unsupported, Values, plain, type_of
+from graphdb.plan.checks import Relation
 from graphdb.plan.loops import Bundle, Load, Meet, Part, Tally, Through, Total
-from graphdb.plan.physical import Relation
 
 VARIANTS["count_nested"] = ({},)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import Relation
+from graphdb.plan.checks import Relation
 from graphdb.storage.pcsr import Partition
 from graphdb.storage.signatures import runs
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
 from graphdb.plan.bits import members
-from graphdb.plan.refine import FEW, Refinement, Sets
+from graphdb.plan.refinement import FEW, Refinement, Sets
 
 Ints = NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphdb.plan.checks import Relation
 from graphdb.plan.loops import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
-from graphdb.plan.physical import Relation
 
 SHARED = 224 << 10
 """Bytes of shared memory that a block may take."""

@@ -18,8 +18,8 @@ from graphdb.gpu.launch import BLOCK, VARIANTS, Device
 from graphdb.gpu.lists import Bits, DeviceLists
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.gpu.registers import TooWide, Unsupported, Values
+from graphdb.plan.checks import Relation
 from graphdb.plan.loops import Bundle, Part, Weight
-from graphdb.plan.physical import Relation
 
 Ints = NDArray[np.int64]
 

@@ -6,15 +6,13 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from lark import Tree
-
 from graphdb.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
 from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, matched, unwound, with_columns
-from graphdb.grammar.machine import Machine
+from graphdb.grammar.machine import Machine, Shape
 from graphdb.grammar.machine import Place as Meta
 
 DEEPEST_TREE = 250
@@ -26,7 +24,9 @@ def build(machine: Machine, text: str, start: int, end: int) -> s.Statement:
     Raises
     ------
     Stopped
-        The text does not follow the grammar, or goes too deep.
+        The text does not follow the grammar.
+    TooDeep
+        Its tree is too deep.
     ParseError
         A number out of range, a bad escape in a string, or a call of something that is not a function's name.
     """
@@ -49,17 +49,14 @@ def _whole(query: s.Query | s.Composite, builder: _Builder) -> s.Query | s.Compo
     return query
 
 
-def refuse_depth(tree: Tree[Any], text: str) -> None:
+def refuse_depth(shape: Shape, text: str) -> None:
     """Keep what reads the tree within Python's recursion limit."""
-    if tree.meta.end_pos - tree.meta.start_pos < DEEPEST_TREE:
-        return
-    level, depth = [tree], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST_TREE:
-            message = f"the expression is nested deeper than {DEEPEST_TREE} operators"
-            raise ParseError(message, text=text, position=level[0].meta.start_pos)
-        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+    level = [shape]
+    for _ in range(DEEPEST_TREE):
+        level = [within for shape in level for within in shape.within]
+    if level:
+        message = f"the expression is nested deeper than {DEEPEST_TREE} operators"
+        raise ParseError(message, text=text, position=level[0].start)
 
 
 class _Builder(Patterns, Expressions):

@@ -247,6 +247,8 @@ class _Lookahead:
         """Yield the indices from ``at`` to ``end``, what stands in inner brackets left out."""
         end = len(self.tokens) if end is None else end
         while at < end:
+            if at % EVERY == 0:
+                check_stop()
             yield at
             at = self.closing.get(at, at) + 1
 

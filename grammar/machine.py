@@ -8,6 +8,8 @@ name begins with ``_`` give their children to the rule above, and ``?rule`` with
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,31 @@ _END = "$END"
 
 
 class Stopped(Exception):
-    """The loop cannot go on: the text is not of the grammar, or nested too deeply."""
+    """The text does not follow the grammar: the loop cannot go on.
+
+    Parameters
+    ----------
+    at
+        Offset of the token that is wrong; None where the text ends too early.
+    expected
+        The terminals that could stand there.
+    """
+
+    def __init__(self, at: int | None, expected: frozenset[str]) -> None:
+        super().__init__(at, expected)
+        self.at = at
+        self.expected = expected
+
+
+class TooDeep(Exception):
+    """The text's tree would be too deep for what reads it."""
+
+
+class Outline:
+    """A builder of trees that are only shapes; each has its offset and those within it."""
+
+    def __getattr__(self, _: str) -> Callable[[Place, list[Any]], Shape]:
+        return Shape
 
 
 class Place:
@@ -33,6 +59,16 @@ class Place:
 
     start_pos: int
     end_pos: int
+
+
+class Shape:
+    """A rule's text: where it begins, and the rules within."""
+
+    __slots__ = ("start", "within")
+
+    def __init__(self, place: Place, children: list[Any]) -> None:
+        self.start = place.start_pos
+        self.within = [child for child in children if isinstance(child, Shape)]
 
 
 class _Reduction:
@@ -111,13 +147,15 @@ class Machine:
         self._tokens = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
 
-    def parse(self, text: str, start: int, end: int, builder: object, deepest: int) -> Any:
+    def parse(self, text: str, start: int, end: int, builder: object, deepest: int = sys.maxsize) -> Any:
         """Return what the builder's methods, called ``(place, children)``, make of ``text[start:end]``.
 
         Raises
         ------
         Stopped
-            The text does not follow the grammar, or its tree would be deeper than ``deepest``.
+            The text does not follow the grammar.
+        TooDeep
+            Its tree would be deeper than ``deepest``.
         """
         states, settled, stack, place = self.states, self._settled, [self._start], Place()
         values: list[Any] = []
@@ -142,7 +180,7 @@ class Machine:
                         depths.append(0)
                     break
                 if action is None:
-                    raise Stopped
+                    raise Stopped(None if token is None else at, self._accepted(stack))
                 if action.passes:
                     stack.pop()
                     stack.append(self._settle(stack[-1], action.name, kind))
@@ -172,7 +210,7 @@ class Machine:
                         if not action.spliced and not (action.single and len(children) == 1):
                             depth += 1
                         if depth > deepest:
-                            raise Stopped
+                            raise TooDeep
                         depths[-size:] = [depth]
                 beyond = settled.get((stack[-1], action.name, kind))
                 if beyond is None:
@@ -180,6 +218,33 @@ class Machine:
                 stack.append(beyond)
                 if token is None and beyond == self._end:
                     return values[-1]
+
+    def _accepted(self, stack: list[int]) -> frozenset[str]:
+        """The terminals that can follow: those that are shifted after whatever rules they complete.
+
+        They are followed together as long as they complete the same rules, so that a deep stack is read once.
+        """
+        found = set()
+        nodes: Any = None
+        for state in stack:  # each a state and the node below, so that none is copied
+            nodes = state, nodes
+        todo = [(nodes, [kind for kind in self.states[stack[-1]] if kind.isupper()])]
+        while todo:
+            nodes, kinds = todo.pop()
+            completed: dict[_Reduction, list[str]] = {}
+            row = self.states[nodes[0]]
+            for kind in kinds:
+                action = row.get(kind)
+                if action.__class__ is int or (kind == _END and nodes[0] == self._end):
+                    found.add(kind)
+                elif action is not None:
+                    completed.setdefault(action, []).append(kind)
+            for reduction, kinds in completed.items():
+                below = nodes
+                for _ in range(reduction.size):
+                    below = below[1]
+                todo.append(((self.states[below[0]][reduction.name], below), kinds))
+        return frozenset(found)
 
     def _settle(self, state: int, name: str, kind: str) -> int:
         """The state after a symbol, and after the rules of which it is all that the next token lets pass."""

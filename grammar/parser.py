@@ -23,7 +23,7 @@ from graphdb.stopping import checked
 if TYPE_CHECKING:
     from lark import Lark
 
-    from graphdb.grammar.machine import Machine
+    from graphdb.grammar.machine import Machine, Stopped
 
 __all__ = ["KEYWORDS", "is_complete", "parse", "parse_script", "split"]
 
@@ -92,32 +92,36 @@ def _refuse_misspelt(text: str, piece: Piece) -> None:
 
 def _pattern_statement(text: str, start: int, end: int) -> Statement:
     from graphdb.grammar.build import build
-    from graphdb.grammar.machine import Stopped
+    from graphdb.grammar.machine import Stopped, TooDeep
 
     try:
         return build(_machine(), text, start, end)
-    except (Stopped, GraphDBError) as failure:
+    except Stopped as stop:
+        raise _mistake(text, start, end, stop) from None
+    except (TooDeep, GraphDBError) as failure:
         _refuse(text, start, end)  # what is wrong with the grammar comes first
         raise failure from None
 
 
 def _refuse(text: str, start: int, end: int) -> None:
-    """Raise what is wrong where a text does not follow the grammar: Lark's own loop knows what was expected."""
-    from lark import UnexpectedToken
-    from lark.utils import TextSlice
-
+    """Raise what is wrong where a text does not follow the grammar, or goes too deep, whatever it says."""
     from graphdb.grammar.build import refuse_depth
+    from graphdb.grammar.machine import Outline, Stopped
+
+    try:
+        refuse_depth(_machine().parse(text, start, end, Outline()), text)
+    except Stopped as stop:
+        raise _mistake(text, start, end, stop) from None
+
+
+def _mistake(text: str, start: int, end: int, stop: Stopped) -> GraphDBError:
+    """Return the error for a text at which the loop stopped."""
     from graphdb.grammar.diagnose import diagnose
     from graphdb.grammar.lexing import scan
 
-    try:
-        refuse_depth(_lark().parse(TextSlice(text, start, end)), text)
-    except UnexpectedToken as stop:
-        tokens = scan(text, start, end)
-        ended = stop.token.type == "$END"
-        index = len(tokens) if ended else [token.start_pos for token in tokens].index(stop.token.start_pos)
-        expected = set(stop.accepts or stop.expected)
-        raise diagnose(text, end, tokens, index, expected) from None
+    tokens = scan(text, start, end)
+    index = len(tokens) if stop.at is None else [token.start_pos for token in tokens].index(stop.at)
+    return diagnose(text, end, tokens, index, set(stop.expected))
 
 
 @cache

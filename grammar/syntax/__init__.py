@@ -7,5 +7,7 @@ Spans do not take part in equality, so two trees are equal when their statements
 from graphdb.grammar.syntax.clauses import *
 from graphdb.grammar.syntax.expressions import *
 from graphdb.grammar.syntax.names import *
+from graphdb.grammar.syntax.nodes import *
 from graphdb.grammar.syntax.patterns import *
+from graphdb.grammar.syntax.queries import *
 from graphdb.grammar.syntax.statements import *

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
 
-from graphdb.grammar.syntax.expressions import Expression, Variable
+from graphdb.grammar.syntax.expressions import Variable
 from graphdb.grammar.syntax.names import HERE, LabelExpression, Span
+from graphdb.grammar.syntax.nodes import ClauseNode, Expression
 from graphdb.grammar.syntax.patterns import MatchMode, PathPattern
-
-if TYPE_CHECKING:
-    from graphdb.grammar.syntax.statements import Composite
 
 
 @dataclass(frozen=True, slots=True)
-class MatchClause:
+class MatchClause(ClauseNode):
     """``[OPTIONAL] MATCH [mode] pattern, … [WHERE …]``."""
 
     patterns: tuple[PathPattern, ...]
@@ -45,7 +42,7 @@ class OrderItem:
 
 
 @dataclass(frozen=True, slots=True)
-class ReturnClause:
+class ReturnClause(ClauseNode):
     """``RETURN [DISTINCT] items | * [ORDER BY …] [SKIP …] [LIMIT …]``; ``star`` stands before the items."""
 
     items: tuple[ReturnItem, ...]
@@ -58,7 +55,7 @@ class ReturnClause:
 
 
 @dataclass(frozen=True, slots=True)
-class WithClause:
+class WithClause(ClauseNode):
     """``WITH …``, which is a RETURN that the query goes on from, and its ``WHERE``."""
 
     returns: ReturnClause
@@ -67,7 +64,7 @@ class WithClause:
 
 
 @dataclass(frozen=True, slots=True)
-class UnwindClause:
+class UnwindClause(ClauseNode):
     """``UNWIND list AS name``."""
 
     source: Expression
@@ -76,7 +73,7 @@ class UnwindClause:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateClause:
+class CreateClause(ClauseNode):
     """``CREATE pattern, …``."""
 
     patterns: tuple[PathPattern, ...]
@@ -103,7 +100,7 @@ class LabelItem:
 
 
 @dataclass(frozen=True, slots=True)
-class SetClause:
+class SetClause(ClauseNode):
     """``SET item, …``."""
 
     items: tuple[SetItem | LabelItem, ...]
@@ -111,7 +108,7 @@ class SetClause:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveClause:
+class RemoveClause(ClauseNode):
     """``REMOVE n.key, n:Label``."""
 
     items: tuple[Expression | LabelItem, ...]
@@ -119,7 +116,7 @@ class RemoveClause:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteClause:
+class DeleteClause(ClauseNode):
     """``[DETACH] DELETE value, …``."""
 
     values: tuple[Expression, ...]
@@ -128,33 +125,13 @@ class DeleteClause:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeClause:
+class MergeClause(ClauseNode):
     """``MERGE pattern [ON MATCH SET …] [ON CREATE SET …]``."""
 
     pattern: PathPattern
     on_match: tuple[SetItem | LabelItem, ...] = ()
     on_create: tuple[SetItem | LabelItem, ...] = ()
     span: Span = field(default=HERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CallClause:
-    """``[OPTIONAL] CALL [(name, …) | (*)] { query }``: the query's rows for each row, which it sees these names of.
-
-    ``imported`` is None where all names are; a ``WITH`` that its query begins with has told them otherwise.
-    """
-
-    query: Composite
-    imported: tuple[Variable, ...] | None
-    optional: bool = False
-    span: Span = field(default=HERE, compare=False)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names that it brings in."""
-        returns = self.query.parts[0][-1]
-        assert isinstance(returns, ReturnClause)
-        return tuple(item.alias or item.text for item in returns.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +144,7 @@ class YieldItem:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcedureClause:
+class ProcedureClause(ClauseNode):
     """``CALL name[(arguments)] [YIELD column [AS name], … | *]``: the procedure's rows for each row.
 
     ``arguments`` is None where none are written: they are the query's parameters of the same names.  ``yields`` is None
@@ -189,26 +166,10 @@ class ProcedureClause:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeachClause:
+class ForeachClause(ClauseNode):
     """``FOREACH (name IN list | updates)``: clauses that write, for each item; the rows stay what they are."""
 
     variable: Variable
     source: Expression
     updates: tuple[ClauseNode, ...]
     span: Span = field(default=HERE, compare=False)
-
-
-ClauseNode: TypeAlias = (
-    MatchClause
-    | WithClause
-    | UnwindClause
-    | ReturnClause
-    | CreateClause
-    | MergeClause
-    | SetClause
-    | RemoveClause
-    | DeleteClause
-    | CallClause
-    | ProcedureClause
-    | ForeachClause
-)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from graphdb.grammar.syntax.names import HERE, KeyName, LabelExpression, Span
-
-if TYPE_CHECKING:
-    from graphdb.grammar.syntax.patterns import PathPattern
-    from graphdb.grammar.syntax.statements import Composite, Query
-
+from graphdb.grammar.syntax.nodes import Expression
 
 Constants: TypeAlias = tuple[int, ...] | tuple[str, ...]
 """The items of a long list that is written out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal:
+class Literal(Expression):
     """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``; a long list of integers or strings as a tuple.
 
     Two are the same if their types are, too: ``v / 2`` is another expression than ``v / 2.0``.
@@ -34,7 +30,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class IriLiteral:
+class IriLiteral(Expression):
     """``<http://…>`` as a value: the resource with that IRI."""
 
     iri: str
@@ -42,7 +38,7 @@ class IriLiteral:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Expression):
     """``$name``."""
 
     name: str
@@ -50,7 +46,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Expression):
     """A variable's name, where it is declared and where it is used."""
 
     name: str
@@ -58,7 +54,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class Property(Expression):
     """``base.key``."""
 
     base: Expression
@@ -67,7 +63,7 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(Expression):
     """``name([DISTINCT | ALL] a, b)``; the name as written, dots included."""
 
     name: str
@@ -79,14 +75,14 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CountStar:
+class CountStar(Expression):
     """``count(*)``."""
 
     span: Span = field(default=HERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Expression):
     """``NOT x``, ``-x``, ``+x``."""
 
     operator: str
@@ -95,7 +91,7 @@ class Unary:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Expression):
     """Arithmetic: ``+ - * / % ^``; ``||`` joins texts or lists."""
 
     operator: str
@@ -105,7 +101,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(Expression):
     """``AND``, ``OR``, ``XOR`` over two or more operands."""
 
     operator: str
@@ -114,7 +110,7 @@ class Boolean:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Expression):
     """``a < b <= c``: ``operands`` is one longer than ``operators`` (``= <> < <= > >=``)."""
 
     operators: tuple[str, ...]
@@ -123,7 +119,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class StringPredicate:
+class StringPredicate(Expression):
     """``STARTS WITH``, ``ENDS WITH``, ``CONTAINS``, ``=~``."""
 
     operator: str
@@ -133,7 +129,7 @@ class StringPredicate:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class In(Expression):
     """``x IN list``."""
 
     item: Expression
@@ -142,7 +138,7 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Expression):
     """``x IS [NOT] NULL``."""
 
     operand: Expression
@@ -151,7 +147,7 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(Expression):
     """``[a, b]``."""
 
     items: tuple[Expression, ...]
@@ -159,7 +155,7 @@ class ListLiteral:
 
 
 @dataclass(frozen=True, slots=True)
-class MapLiteral:
+class MapLiteral(Expression):
     """``{key: value}``."""
 
     items: tuple[tuple[KeyName, Expression], ...]
@@ -167,7 +163,7 @@ class MapLiteral:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPredicate:
+class LabelPredicate(Expression):
     """``n:Person`` as a condition."""
 
     operand: Expression
@@ -176,15 +172,7 @@ class LabelPredicate:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternPredicate:
-    """``(a)-[:knows]->()`` as a condition: true if the pattern has a match."""
-
-    pattern: PathPattern
-    span: Span = field(default=HERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Expression):
     """``base[index]``: an item of a list, or a value of a map, vertex or edge."""
 
     base: Expression
@@ -193,7 +181,7 @@ class Subscript:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Expression):
     """``base[start..end]``; either bound may be left out."""
 
     base: Expression
@@ -203,7 +191,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(Expression):
     """``CASE [operand] WHEN a, b THEN x … [ELSE y] END``: each branch is its conditions (or values) and its result."""
 
     operand: Expression | None
@@ -213,7 +201,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class ListComprehension:
+class ListComprehension(Expression):
     """``[x IN list WHERE condition | result]``."""
 
     variable: Variable
@@ -224,7 +212,7 @@ class ListComprehension:
 
 
 @dataclass(frozen=True, slots=True)
-class ListPredicate:
+class ListPredicate(Expression):
     """``all``, ``any``, ``none`` or ``single`` ``(x IN list WHERE condition)``."""
 
     quantifier: str
@@ -235,7 +223,7 @@ class ListPredicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(Expression):
     """``reduce(total = start, x IN list | step)``."""
 
     accumulator: Variable
@@ -247,68 +235,9 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True)
-class MapProjection:
+class MapProjection(Expression):
     """``n {.key, .*, variable, key: value}``; an item is a key with its value, or None for ``.*``."""
 
     base: Variable
     items: tuple[tuple[str, Expression] | None, ...]
     span: Span = field(default=HERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PatternComprehension:
-    """``[(a)-->(b) WHERE condition | result]``: one item for each match."""
-
-    pattern: PathPattern
-    where: Expression | None
-    result: Expression
-    span: Span = field(default=HERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ShortestPath:
-    """``shortestPath((a)-[*]->(b))`` as a value, between bound vertices; ``allShortestPaths`` gives a list."""
-
-    pattern: PathPattern
-    span: Span = field(default=HERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Subquery:
-    """``EXISTS``, ``COUNT`` or ``COLLECT`` ``{ … }``: of a query, or of patterns with a condition."""
-
-    kind: str
-    query: Query | Composite
-    span: Span = field(default=HERE, compare=False)
-
-
-Expression: TypeAlias = (
-    Literal
-    | IriLiteral
-    | Parameter
-    | Variable
-    | Property
-    | FunctionCall
-    | CountStar
-    | Unary
-    | Binary
-    | Boolean
-    | Comparison
-    | StringPredicate
-    | In
-    | IsNull
-    | ListLiteral
-    | MapLiteral
-    | LabelPredicate
-    | PatternPredicate
-    | Subscript
-    | Slice
-    | Case
-    | ListComprehension
-    | ListPredicate
-    | Reduce
-    | MapProjection
-    | PatternComprehension
-    | ShortestPath
-    | Subquery
-)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from graphdb.grammar.syntax.expressions import Expression, IriLiteral, MapLiteral, Parameter, Variable
+from graphdb.grammar.syntax.expressions import IriLiteral, MapLiteral, Parameter, Variable
 from graphdb.grammar.syntax.names import HERE, LabelExpression, Span
+from graphdb.grammar.syntax.nodes import Expression
 
 
 class MatchMode(Enum):
@@ -125,3 +126,29 @@ class PathPattern:
             and self.selector is None
             and all(isinstance(edge, EdgePattern) and edge.repeat is None for edge in self.edges)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPredicate(Expression):
+    """``(a)-[:knows]->()`` as a condition: true if the pattern has a match."""
+
+    pattern: PathPattern
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternComprehension(Expression):
+    """``[(a)-->(b) WHERE condition | result]``: one item for each match."""
+
+    pattern: PathPattern
+    where: Expression | None
+    result: Expression
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestPath(Expression):
+    """``shortestPath((a)-[*]->(b))`` as a value, between bound vertices; ``allShortestPaths`` gives a list."""
+
+    pattern: PathPattern
+    span: Span = field(default=HERE, compare=False)

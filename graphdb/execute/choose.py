@@ -22,7 +22,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refine import Refinement, Sets
+from graphdb.plan.refinement import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 from graphdb.plan.twins import CHOICE
 

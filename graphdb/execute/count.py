@@ -19,7 +19,7 @@ from graphdb.execute.exact import Numbers, Overflow, exactly, narrowed, sums, ti
 from graphdb.execute.executor import Control
 from graphdb.execute.loops import Loops
 from graphdb.execute.weights import Weights
-from graphdb.plan.counting import CountingPlan, Term
+from graphdb.plan.counting_plan import CountingPlan, Term
 from graphdb.plan.loops import Part
 from graphdb.plan.physical import CliqueCount
 

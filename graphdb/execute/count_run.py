@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.deal import Pause, deal
 from graphdb.execute.executor import Control
-from graphdb.plan.counting import CountingPlan
+from graphdb.plan.counting_plan import CountingPlan
 from graphdb.plan.loops import Bundle, Part
 from graphdb.plan.quotients import Member
 from graphdb.storage.pcsr import Partition

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphdb.errors import QueryInterrupted, QueryTimeout
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refine import Refinement, Sets
+from graphdb.plan.refinement import Refinement, Sets
 
 _NO_ROWS = np.zeros(0, np.int64)
 

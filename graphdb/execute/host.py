@@ -23,8 +23,9 @@ from graphdb.execute.executor import Block, Control
 from graphdb.execute.search import Sizes, recount
 from graphdb.execute.trees import count_along_tree
 from graphdb.execute.twins import count_twins
-from graphdb.plan.physical import PhysicalPlan, TreeCount
-from graphdb.plan.refine import Refinement, Sets
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.refinement import Refinement, Sets
+from graphdb.plan.tree import TreeCount
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20

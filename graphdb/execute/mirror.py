@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from graphdb.execute.executor import Block, Control, Executor
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refine import Refinement, Sets, refined
+from graphdb.plan.refine import refined
+from graphdb.plan.refinement import Refinement, Sets
 
 
 class MirrorExecutor:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphdb.execute.deal import Pause, deal
 from graphdb.execute.exact import Overflow, exactly
 from graphdb.execute.executor import Control
-from graphdb.plan.physical import TreeCount
+from graphdb.plan.tree import TreeCount
 
 Ints = NDArray[np.int64]
 

@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.distinct import distinctness
-from graphdb.plan.draft import Draft, has_one_code
-from graphdb.plan.physical import (
+from graphdb.plan.checks import (
     Above,
     Check,
     EdgeCount,
     EdgesDiffer,
-    EdgeStep,
     HasEdge,
     HasSignature,
     IsCandidate,
@@ -26,6 +23,9 @@ from graphdb.plan.physical import (
     Relation,
     Unequal,
 )
+from graphdb.plan.distinct import distinctness
+from graphdb.plan.draft import Draft, has_one_code
+from graphdb.plan.physical import EdgeStep
 
 Ints = NDArray[np.int64]
 

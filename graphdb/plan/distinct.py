@@ -13,7 +13,7 @@ from itertools import combinations
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternEdge, PatternGraph
-from graphdb.plan.physical import Check, EdgesDiffer, Never, NotBothEqual, Unequal
+from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
 
 Pair = tuple[int, int]
 

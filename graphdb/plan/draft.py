@@ -7,21 +7,18 @@ from typing import Literal
 
 from graphdb.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.checks import Check, Relation
 from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting import OVERHEAD, SURELY, counts_along_edges
 from graphdb.plan.loops import Part
 from graphdb.plan.order import matching_order
-from graphdb.plan.physical import (
-    Check,
-    Relation,
-    Step,
-    TreeCount,
-)
+from graphdb.plan.physical import Step
 from graphdb.plan.quotients import Quotient
-from graphdb.plan.refine import Refine
+from graphdb.plan.refinement import Refine
 from graphdb.plan.sample import Forecast, best_order, modelled
 from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
+from graphdb.plan.tree import TreeCount
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Partition
 

@@ -9,29 +9,25 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import (
+from graphdb.plan.checks import (
     Above,
     Check,
     EdgeCount,
-    EdgeScan,
     EdgesDiffer,
-    EdgeStep,
     HasEdge,
     HasSignature,
     IsCandidate,
     Neighbours,
     Never,
     NotBothEqual,
-    PhysicalPlan,
     Relation,
-    Step,
-    TreeCount,
     Unequal,
-    VertexStep,
 )
+from graphdb.plan.physical import EdgeScan, EdgeStep, PhysicalPlan, Step, VertexStep
+from graphdb.plan.tree import TreeCount
 
 if TYPE_CHECKING:
-    from graphdb.plan.counting import CountingPlan, Term
+    from graphdb.plan.counting_plan import CountingPlan, Term
     from graphdb.plan.twins import TwinCount
 
 MISJUDGED = 10.0

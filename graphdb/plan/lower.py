@@ -12,6 +12,20 @@ from numpy.typing import NDArray
 
 from graphdb.errors import ExecutionError
 from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.checks import (
+    Above,
+    Check,
+    EdgeCount,
+    EdgesDiffer,
+    HasEdge,
+    HasSignature,
+    IsCandidate,
+    Neighbours,
+    Never,
+    NotBothEqual,
+    Relation,
+    Unequal,
+)
 from graphdb.plan.physical import (
     CHECK_COLUMNS,
     DETOUR,
@@ -19,23 +33,11 @@ from graphdb.plan.physical import (
     SHARE_COLUMNS,
     STEP_COLUMNS,
     WINDOW,
-    Above,
-    Check,
-    EdgeCount,
-    EdgesDiffer,
     EdgeStep,
-    HasEdge,
-    HasSignature,
-    IsCandidate,
-    Neighbours,
-    Never,
-    NotBothEqual,
     Op,
     PhysicalPlan,
     Program,
-    Relation,
     Step,
-    Unequal,
     VertexStep,
     Writing,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphdb.plan.physical import Neighbours
+from graphdb.plan.checks import Neighbours
 
 Lists = tuple[Neighbours, ...]
 

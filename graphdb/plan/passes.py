@@ -14,28 +14,21 @@ import numpy as np
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.checks import Above, EdgeCount, HasSignature, Unequal
 from graphdb.plan.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
 from graphdb.plan.counting import WORTH, counting_plan
 from graphdb.plan.distinct import unequal_vertices
 from graphdb.plan.draft import Draft
 from graphdb.plan.lower import lower
-from graphdb.plan.physical import (
-    Above,
-    CliqueCount,
-    EdgeCount,
-    HasSignature,
-    PhysicalPlan,
-    TreeCount,
-    Unequal,
-)
+from graphdb.plan.physical import CliqueCount, PhysicalPlan
 from graphdb.plan.pigeonhole import overfull
 from graphdb.plan.prefix import output_vertices, rows_first, search_cost
-from graphdb.plan.refine import Refine
+from graphdb.plan.refinement import Refine
 from graphdb.plan.sample import modelled, walked_order
 from graphdb.plan.space import candidate_space
 from graphdb.plan.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.symmetry import differ, symmetry
-from graphdb.plan.tree import LOOK, tree_count, tree_order
+from graphdb.plan.tree import LOOK, TreeCount, tree_count, tree_order
 from graphdb.plan.twins import CHOICE, twin_count
 from graphdb.storage.graph import DataGraph
 

@@ -11,134 +11,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.pattern.graph import Duplicates
+from graphdb.plan.checks import Check, Neighbours, Relation
 from graphdb.storage.orient import Oriented
-from graphdb.storage.pcsr import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graphdb.plan.counting import CountingPlan
-    from graphdb.plan.space import CandidateSpace
+    from graphdb.plan.counting_plan import CountingPlan
+    from graphdb.plan.tree import TreeCount
     from graphdb.plan.twins import TwinCount
 
 Ints = NDArray[np.int64]
-
-
-class Relation(NamedTuple):
-    """A partition by name: a set of edge labels (None: any between resources but ``rdf:type``) and a direction."""
-
-    labels: tuple[int, ...] | None
-    direction: Direction
-    pair: tuple[int, int] | None = None
-    """From candidates of the first pattern vertex to those of the second, in a partition of the plan's own, which
-    stands for all that joins the two (:mod:`graphdb.plan.space`)."""
-    parallel: bool = False
-    """Whether each of parallel edges has a code: only what counts reads such partitions."""
-
-
-class Neighbours(NamedTuple):
-    """The neighbour list of a bound vertex."""
-
-    relation: Relation
-    of: int
-
-
-# --- checks: conditions on bound slots, tested as soon as the last of them is bound -------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """No match can pass: two pattern edges must differ and can only bind the same data edge."""
-
-
-@dataclass(frozen=True, slots=True)
-class Above:
-    """``vertex`` has a greater id than ``lower``: a restriction, which leaves one of several automorphic matches."""
-
-    vertex: int
-    lower: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unequal:
-    """Two vertices differ."""
-
-    left: int
-    right: int
-
-
-@dataclass(frozen=True, slots=True)
-class NotBothEqual:
-    """Not (a = b and c = d): two edges known by their ends differ."""
-
-    a: int
-    b: int
-    c: int
-    d: int
-
-
-@dataclass(frozen=True, slots=True)
-class EdgesDiffer:
-    """Two pattern edges bind different data edges, by their codes and ends."""
-
-    first: int
-    second: int
-
-
-@dataclass(frozen=True, slots=True)
-class IsCandidate:
-    """The vertex is in its candidate set, found there by binary search, or as one bit where ``many`` will ask."""
-
-    vertex: int
-    candidates: Ints = field(compare=False)
-    many: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class HasSignature:
-    """The vertex's signature column of ``relation`` holds all ``required`` bits."""
-
-    vertex: int
-    relation: Relation
-    required: int
-
-
-@dataclass(frozen=True, slots=True)
-class HasEdge:
-    """``other`` is (or with ``negated``, is not) a neighbour of ``vertex``."""
-
-    relation: Relation
-    vertex: int
-    other: int
-    negated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeCount:
-    """INDUCED: just ``expected`` data edges join the two vertices.
-
-    ``uncertain`` are pattern edges that count too, unless they bind ``rdf:type``.  A literal passes: no edge between
-    resources reaches it.
-    """
-
-    vertex: int
-    other: int
-    expected: int
-    uncertain: tuple[int, ...]
-
-
-Check: TypeAlias = (
-    Above | Never | Unequal | NotBothEqual | EdgesDiffer | IsCandidate | HasSignature | HasEdge | EdgeCount
-)
-
-
-# --- steps -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,46 +163,6 @@ class EdgeScan:
     source: Ints | None
     target: Ints | None
     """The candidates of its ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class TreeNode:
-    """A vertex of an AND/OR tree."""
-
-    vertex: int
-    parent: int
-    """The node above (nodes stand behind their parents), or -1."""
-    lists: tuple[int, ...]
-    """The vertices above that it is joined with; without any, all its candidates are gone through."""
-    conflicts: tuple[int, ...]
-    """The vertices above that it must differ from, and might not."""
-    depends: tuple[tuple[int, int], ...]
-    """The vertices above that its count depends on, and the vertices from it on down that must differ from them, as
-    bits: only where a binding is a candidate of one of these does it matter.  -1: it always matters."""
-    kept: int
-    """How many counts are kept, by what they depend on: a power of two, or 0."""
-    leaf: bool
-    estimate: float
-    """How often its count is expected to be worked out."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TreeCount:
-    """Instead of the steps: count along an AND/OR tree over the plan's candidate space (:mod:`graphdb.plan.tree`)."""
-
-    nodes: tuple[TreeNode, ...]
-    space: CandidateSpace
-    cost: float
-    """Elements that it is expected to go through."""
-    otherwise: Callable[[], CountingPlan | None] = field(default=lambda: None, repr=False)
-    """Plans, when first asked, how whoever walks along no trees counts without going through the matches."""
-
-    @property
-    def worker_bytes(self) -> int:
-        """Bytes that a worker needs for lists and for the counts it keeps."""
-        longest = max((len(found) for found in self.space.candidates), default=0)
-        kept = sum(node.kept * (len(node.depends) + 1) * 8 for node in self.nodes)
-        return kept + longest * self.space.neighbours.itemsize * len(self.nodes)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)

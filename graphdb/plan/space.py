@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.bits import members
+from graphdb.plan.checks import Relation
 from graphdb.plan.cost import Estimates
 from graphdb.plan.distinct import unequal_vertices
-from graphdb.plan.physical import Relation
-from graphdb.plan.refine import Refine, Refinement, Sets, refined
+from graphdb.plan.refine import refined
+from graphdb.plan.refinement import Refine, Refinement, Sets
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 

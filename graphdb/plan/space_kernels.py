@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.refine import FEW
+from graphdb.plan.refinement import FEW
 from graphdb.storage.jit import kernel, load
 from graphdb.storage.pcsr_kernels import LONG, PARTITION_BYTES, neighbours_of
 

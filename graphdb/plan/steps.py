@@ -10,16 +10,10 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge
+from graphdb.plan.checks import HasSignature, IsCandidate, Neighbours, Relation
 from graphdb.plan.draft import Draft
 from graphdb.plan.motion import shared_prefixes
-from graphdb.plan.physical import (
-    EdgeStep,
-    HasSignature,
-    IsCandidate,
-    Neighbours,
-    Relation,
-    VertexStep,
-)
+from graphdb.plan.physical import EdgeStep, VertexStep
 from graphdb.storage.pcsr import Direction
 from graphdb.storage.signatures import required_bits
 

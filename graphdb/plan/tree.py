@@ -15,12 +15,13 @@ is chosen costs, and where it is worth keeping counts, random walks down the tre
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.bits import members
-from graphdb.plan.physical import TreeCount, TreeNode
+from graphdb.plan.counting_plan import CountingPlan
 from graphdb.plan.sample import FEW, walked_tree
 from graphdb.plan.space import CandidateSpace
 
@@ -39,6 +40,46 @@ _ATTEMPT = 60.0
 _ROOTS = 4096
 """Roots of a pattern of one vertex that are tried between two questions whether to go on; of others, by the square of
 their vertices."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """A vertex of an AND/OR tree."""
+
+    vertex: int
+    parent: int
+    """The node above (nodes stand behind their parents), or -1."""
+    lists: tuple[int, ...]
+    """The vertices above that it is joined with; without any, all its candidates are gone through."""
+    conflicts: tuple[int, ...]
+    """The vertices above that it must differ from, and might not."""
+    depends: tuple[tuple[int, int], ...]
+    """The vertices above that its count depends on, and the vertices from it on down that must differ from them, as
+    bits: only where a binding is a candidate of one of these does it matter.  -1: it always matters."""
+    kept: int
+    """How many counts are kept, by what they depend on: a power of two, or 0."""
+    leaf: bool
+    estimate: float
+    """How often its count is expected to be worked out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeCount:
+    """Instead of the steps: count along an AND/OR tree over the plan's candidate space (:mod:`graphdb.plan.tree`)."""
+
+    nodes: tuple[TreeNode, ...]
+    space: CandidateSpace
+    cost: float
+    """Elements that it is expected to go through."""
+    otherwise: Callable[[], CountingPlan | None] = field(default=lambda: None, repr=False)
+    """Plans, when first asked, how whoever walks along no trees counts without going through the matches."""
+
+    @property
+    def worker_bytes(self) -> int:
+        """Bytes that a worker needs for lists and for the counts it keeps."""
+        longest = max((len(found) for found in self.space.candidates), default=0)
+        kept = sum(node.kept * (len(node.depends) + 1) * 8 for node in self.nodes)
+        return kept + longest * self.space.neighbours.itemsize * len(self.nodes)
 
 
 def tree_order(space: CandidateSpace, check: Callable[[], None]) -> tuple[int, ...]:

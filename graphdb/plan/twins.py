@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.physical import Check, Relation, Unequal
+from graphdb.plan.checks import Check, Relation, Unequal
 from graphdb.storage.graph import DataGraph
 from graphdb.storage.pcsr import Direction, Partition
 from graphdb.storage.sets import both

@@ -20,7 +20,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.passes import make_plan
-from graphdb.plan.physical import TreeCount
+from graphdb.plan.tree import TreeCount
 from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.backend.test_host import REPEATABLE, complete, pattern

@@ -20,8 +20,9 @@ from graphdb.execute.search import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan import draft, steps
+from graphdb.plan.checks import EdgesDiffer
 from graphdb.plan.passes import make_plan
-from graphdb.plan.physical import EdgesDiffer, EdgeStep, PhysicalPlan, Writing
+from graphdb.plan.physical import EdgeStep, PhysicalPlan, Writing
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import source_of

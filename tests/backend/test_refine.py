@@ -25,7 +25,8 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.bits import members
 from graphdb.plan.passes import make_plan
-from graphdb.plan.refine import Candidates, Refinement, Sets, refined
+from graphdb.plan.refine import Candidates, refined
+from graphdb.plan.refinement import Refinement, Sets
 from graphdb.storage.graph import ArraySource, DataGraph
 from tests import emulator
 from tests.backend.executors import EMULATED, EXAMPLES

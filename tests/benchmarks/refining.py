@@ -26,7 +26,8 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan import space
 from graphdb.plan.passes import make_plan
-from graphdb.plan.refine import Refinement, Sets, refined
+from graphdb.plan.refine import refined
+from graphdb.plan.refinement import Refinement, Sets
 from graphdb.storage.graph import DataGraph
 from tests.benchmarks.device import BANDWIDTH, KernelTimes
 from tests.benchmarks.device_counting import graph_of, labelled

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import random
+import time
+
 import pytest
+from lark import UnexpectedToken
+from lark.utils import TextSlice
 
 from graphdb.errors import GraphDBError, NotSupportedError, ParseError
-from graphdb.grammar.parser import parse, parse_script
+from graphdb.grammar.lexing import scan
+from graphdb.grammar.machine import Outline, Stopped
+from graphdb.grammar.parser import _lark, _machine, parse, parse_script
 
 
 def error(text: str) -> GraphDBError:
@@ -143,3 +151,81 @@ def test_expectations_are_few_and_readable() -> None:
 def test_what_is_too_deep_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match="deeper"):
         parse(text + (" AND 1 +" if text.endswith("[") else ""))
+
+
+WRITTEN = [
+    "MATCH p = (a:A|B {k: [1, 'x', $y]})-[r:R*1..3 {w: 2}]->(b) WHERE a.k > 1 AND NOT b:C OR a.s STARTS WITH 'a' RETURN p",
+    "UNWIND [x IN range(1, 3) WHERE x % 2 = 1 | {k: x}] AS m WITH m.k AS k ORDER BY k DESC SKIP 1 LIMIT 2 RETURN DISTINCT k",
+    "RETURN CASE a WHEN 1 THEN -2 ELSE reduce(s = 0, i IN l | s + i) END AS c, count(*), l[1..], all(x IN l WHERE x > 0)",
+    "MERGE (a:A {k: 1}) ON CREATE SET a.x = 1, a += {y: 2} ON MATCH SET a:B REMOVE a.z DETACH DELETE a",
+    "CALL (a) { MATCH (a)-->(b) RETURN b } RETURN EXISTS { (b)<--() }, COUNT { MATCH (n) }, [(b)--(c) | c.k] UNION ALL RETURN 1",
+    "LOAD 'x' FORMAT csv LABEL a AS x.y",
+    "EXPLAIN MATCH ANY SHORTEST (a)((x)-[:R]->(y)){1,3}(b), DIFFERENT NODES (c) RETURN *",
+    "FOREACH (x IN [1, 2] | CREATE (:A {k: x})-[:R]->(:B))",
+]
+TOKENS = [token.value for text in WRITTEN for token in scan(text, 0, len(text))]
+
+
+def test_where_and_what_is_expected_is_what_larks_own_loop_says() -> None:
+    chance = random.Random(16)
+    stops = 0
+    for _ in range(400):
+        text = chance.choice(WRITTEN)
+        parts = [token.value for token in scan(text, 0, len(text))]
+        for _ in range(chance.randint(1, 2)):
+            at = chance.randrange(len(parts))
+            parts[at : at + chance.randint(0, 2)] = chance.choices(TOKENS, k=chance.randint(0, 2))
+        text = " ".join(parts[: chance.randint(1, len(parts))] if chance.random() < 0.3 else parts)
+        found: object = None
+        expected: object = None
+        try:
+            _machine().parse(text, 0, len(text), Outline())
+        except Stopped as stop:
+            found = stop.at, stop.expected
+        except GraphDBError as failure:
+            found = failure.message
+        try:
+            _lark().parse(TextSlice(text, 0, len(text)))
+        except UnexpectedToken as stop:
+            ended = stop.token.type == "$END"
+            expected = None if ended else stop.token.start_pos, stop.accepts
+            stops += 1
+        except GraphDBError as failure:
+            expected = failure.message
+        assert found == expected, text
+    assert stops > 200
+
+
+MANY = 1500
+LONG = {
+    "a list": "[" + "1, 'a', " * MANY + "1]",
+    "lists": "[" + "[1, 'a'], " * MANY + "[]]",
+    "a map": "{" + ", ".join(f"k{i}: {i}" for i in range(MANY)) + "}",
+    "conditions": "a.k = 1 OR " * 240 + "(" + " AND ".join(f"a.k <> {i}" for i in range(MANY)) + ")",
+    "choices": "CASE " + "WHEN 1 = 2 THEN 3 " * MANY + "END",
+    "columns": ", ".join(f"$p{i} AS c{i}" for i in range(MANY)) + ", 1",
+}
+
+
+@pytest.mark.parametrize("form", LONG)
+@pytest.mark.parametrize("wrong", ["RETURN {} AS x", "RETURN {} AS x RETRUN", "RETURN '\\q', {} AS x"])
+def test_a_mistake_in_a_long_text_costs_little_more_than_the_text_without_it(form: str, wrong: str) -> None:
+    def seconds(text: str, right: bool) -> float:
+        """The least of some runs, of the processor's time, which others' work does not lengthen by much."""
+        found = []
+        for _ in range(2):
+            gc.collect()
+            parse.cache_clear()
+            begun = time.process_time()
+            try:
+                parse(text)
+                assert right
+            except ParseError:
+                assert not right
+            found.append(time.process_time() - begun)
+        return min(found)
+
+    text = LONG[form]
+    spoilt = text[:-1] + " RETURN" if wrong == "RETURN {} AS x" else text
+    mistaken, correct = seconds(wrong.replace("{}", spoilt), False), seconds(f"RETURN {text} AS x", True)
+    assert mistaken < 3.5 * correct, (mistaken, correct)
