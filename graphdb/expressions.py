@@ -74,6 +74,8 @@ class Compiler:
         self.scope = scope
         self._lambdas = 0
         self._depth = 0
+        self.of_items = False
+        """Whether this is within a lambda, of a list's items."""
 
     # --- entry points
 
@@ -120,10 +122,11 @@ class Compiler:
         """Whether this is of rows, not of the items of a list."""
         return not self._depth
 
-    def within(self, scope: Scope) -> Compiler:
+    def within(self, scope: Scope, *, of_items: bool = False) -> Compiler:
         """Return the compiler of an expression inside the present one, where names stand for something else."""
         found = Compiler(self.text, self.names, self.arguments, self.rows, scope, self.computing)
         found._depth = self._depth + 1
+        found.of_items = of_items or self.of_items
         return found
 
     def condition(self, node: ast.Expression) -> str:

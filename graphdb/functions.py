@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb import durations, lists, maps, numbers, strings, times
+from graphdb import durations, lists, maps, numbers, ranges, strings, times
 from graphdb.aggregates import AGGREGATES
 from graphdb.comparisons import same_term
 from graphdb.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
@@ -98,6 +98,8 @@ def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
+    if (counted := ranges.size(c, node.arguments[0])) is not None:
+        return counted
     value = c.compile(node.arguments[0])
     if value.type.base is Base.PATH and node.name.lower() == "length":
         return Typed(f"len(({value.sql}).codes)", INTEGER)
