@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
 from graphdb import durations
 from graphdb.comparisons import sort_keys
+from graphdb.compiler import Compiler
 from graphdb.computed import compute
 from graphdb.equivalence import each_once, has_key, items_once, key
 from graphdb.errors import NotSupportedError, TypeMismatchError, with_place
@@ -18,12 +19,9 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of
 from graphdb.numbers import numeric
 from graphdb.pattern.free import free_variables
+from graphdb.signatures import Compile
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Compile
 
 Known = TypeVar("Known")
 
@@ -88,18 +86,20 @@ def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.anything(node.arguments[0])
     if c.scope.matches is not None and not node.distinct:
         return number_of_matches(c, f"{value.sql} IS NOT NULL")
-    return Typed(f"count(DISTINCT {key(c, value)})" if node.distinct else f"count({value.sql})", INTEGER)
+    if not node.distinct:
+        return Typed(f"count({value.sql})", INTEGER)
+    there = f" FILTER (WHERE {value.sql} IS NOT NULL)" if has_key(value.type, value.bases) else ""
+    return Typed(f"count(DISTINCT {key(c, value)}){there}", INTEGER)
 
 
 def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.anything(node.arguments[0])
-    distinct = "DISTINCT " if node.distinct else ""
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
-    gathered = f"list({distinct}{value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
+    gathered = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
         flat = replace(value, sql=f"flatten({gathered})")
         return Typed(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
-    if node.distinct and has_key(value.type):
+    if node.distinct:
         gathered = each_once(c, value)
     return Typed(f"coalesce({gathered}, [])", list_of(value.type))
 
@@ -111,14 +111,32 @@ def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
         return durations.total(c, node, value)
     if value.type.base is Base.VALUE:  # of integers an integer
         whole, real = member(value, Base.INTEGER), number(value)
+        total = f"sum({real})"
+        if node.distinct:
+            total = f"list_sum({_reals_once(c, value)})"
         exact = as_union(Typed(f"CAST(coalesce(sum({distinct}{whole}), 0) AS BIGINT)", INTEGER))
-        inexact = as_union(Typed(f"sum({distinct}{real})", FLOAT))
-        refused = c.rows.parameters.add(with_place("sum needs numbers", node.span.start, TypeMismatchError))
-        cases = f"WHEN count({value.sql}) > count({real}) THEN error({refused}) WHEN count({real}) = count({whole})"
+        inexact = as_union(Typed(total, FLOAT))
+        cases = f"{_refused(c, node, value)} WHEN count({real}) = count({whole})"
         return Typed(f"CASE {cases} THEN {exact.sql} ELSE {inexact.sql} END", VALUE)
     type = value.type if value.type.base in NUMERIC else INTEGER
     total = f"sum({distinct}{value.sql})"
     return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
+
+
+def _refused(c: Compiler, node: ast.FunctionCall, value: Typed) -> str:
+    """Return the branch of a CASE that fails where some value of a union is no number."""
+    told = c.rows.parameters.add(with_place(f"{node.name} needs numbers", node.span.start, TypeMismatchError))
+    return f"WHEN count({value.sql}) > count({number(value)}) THEN error({told})"
+
+
+def _reals_once(c: Compiler, value: Typed) -> str:
+    """Return SQL of an aggregate: the list of numbers as floats, one of each that are equal.
+
+    Numbers that differ are two, though they may be one as floats.
+    """
+    item = c.fresh()
+    real = number(Typed(item, VALUE)) if value.type.base is Base.VALUE else f"CAST({item} AS DOUBLE)"
+    return f"list_transform({each_once(c, value)}, lambda {item}: {real})"
 
 
 def _addends(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -135,17 +153,29 @@ def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = _addends(c, node)
     if value.type == DURATION:
         return durations.total(c, node, value)
-    real = number(value) if value.type.base is Base.VALUE else f"CAST({value.sql} AS DOUBLE)"
-    return Typed(f"avg({'DISTINCT ' if node.distinct else ''}{real})", FLOAT)
+    if value.type.base is not Base.VALUE:
+        return Typed(f"avg({f'DISTINCT {value.sql}' if node.distinct else f'CAST({value.sql} AS DOUBLE)'})", FLOAT)
+    mean = f"list_avg({_reals_once(c, value)})" if node.distinct else f"avg({number(value)})"
+    return Typed(f"CASE {_refused(c, node, value)} ELSE {mean} END", FLOAT)
 
 
 def _deviation(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
-        value = numeric(c, node, node.arguments[0])
-        found = f"{function}({'DISTINCT ' if node.distinct else ''}CAST({value.sql} AS DOUBLE))"
+        if node.distinct:
+            found = _over_once(c, node, f"list_{function}({{}})")
+        else:
+            found = f"{function}(CAST({numeric(c, node, node.arguments[0]).sql} AS DOUBLE))"
         return Typed(f"coalesce({found}, 0.0::DOUBLE)", FLOAT)
 
     return compile
+
+
+def _over_once(c: Compiler, node: ast.FunctionCall, template: str) -> str:
+    """Return SQL of a function of the list of an aggregate's numbers as floats, one of each that are equal."""
+    value = c.value_of(c.one(node.arguments[0]))
+    if value.type.base is not Base.VALUE:
+        return template.format(_reals_once(c, numeric(c, node, node.arguments[0])))
+    return f"CASE {_refused(c, node, value)} ELSE {template.format(_reals_once(c, value))} END"
 
 
 def _percentile(c: Compiler, node: ast.FunctionCall) -> Typed:
@@ -156,7 +186,9 @@ def _percentile(c: Compiler, node: ast.FunctionCall) -> Typed:
     distinct = "DISTINCT " if node.distinct else ""
     if node.name.lower() == "percentiledisc":
         return Typed(f"quantile_disc({distinct}{value.sql}, {float(given)!r})", value.type)
-    return Typed(f"quantile_cont({distinct}CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
+    if node.distinct:
+        return Typed(_over_once(c, node, f"list_aggregate({{}}, 'quantile_cont', {float(given)!r})"), FLOAT)
+    return Typed(f"quantile_cont(CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
 
 
 def _extreme(function: str) -> Compile:

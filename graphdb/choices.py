@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.candidates import Snapshot
+from graphdb.compiler import Scope
 from graphdb.errors import NotSupportedError
-from graphdb.expressions import Compiler, Scope
+from graphdb.expressions import ExpressionCompiler
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, Choice
@@ -158,7 +159,7 @@ def _test(
         parameters = Parameters()
         rows = Rows(parameters, snapshot.store.type_label, snapshot.properties, edges)
         scope = Scope({edge.name: Typed("u", EDGE)}, known)
-        compiler = Compiler(text, snapshot.names, arguments, rows, scope)
+        compiler = ExpressionCompiler(text, snapshot.names, arguments, rows, scope)
         return " AND ".join(compiler.condition(condition) for condition in conditions), rows.joins, parameters
 
     where, joins, parameters = compiled(known)

@@ -7,17 +7,15 @@ are equal if all that is in them is; an unknown item leaves that unknown unless 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdb import durations, maps, times
+from graphdb.compiler import Compiler
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.typed import Typed, incomparable, member, number
 from graphdb.values import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, has_terms
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
 """Types whose values are equal or not, and no more."""

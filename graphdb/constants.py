@@ -11,6 +11,7 @@ from graphdb.decimals import fits, shortest
 from graphdb.elements import Node
 from graphdb.errors import NotSupportedError, ParameterError
 from graphdb.rows import Rows
+from graphdb.temporal import offset_of
 from graphdb.typed import Typed, unified
 from graphdb.values import (
     BOOLEAN,
@@ -117,7 +118,7 @@ def constant(value: object, rows: Rows) -> Typed:
                 raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
             return Typed(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
         case datetime():
-            zoned = value.tzinfo is not None
+            zoned = offset_of(value) is not None
             return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
         case date():
             return Typed(add(value, "DATE"), DATE)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from graphdb.compiler import Compiler
 from graphdb.computed import compute
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
+from graphdb.signatures import Functions
 from graphdb.temporal import MONTH_SECONDS, Duration
 from graphdb.temporal_build import Malformed, build_duration, parse_duration
 from graphdb.typed import Typed
 from graphdb.values import DATE, DATETIME, DURATION, INTEGER, STRING, Base, sql_type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Functions
 
 _SHORT = 40
 """Characters of SQL that may be repeated."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdb import maps, ranges
 from graphdb.comparisons import compare
+from graphdb.compiler import Compiler
 from graphdb.computed import compute
 from graphdb.constants import list_sql
 from graphdb.errors import NotSupportedError
@@ -21,6 +22,7 @@ from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
+from graphdb.signatures import Functions
 from graphdb.typed import Typed, as_list, side_by_side, some, unified
 from graphdb.values import (
     ANY,
@@ -35,10 +37,6 @@ from graphdb.values import (
     list_of,
     sql_type,
 )
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Functions
 
 
 def common(values: Sequence[Typed]) -> tuple[list[str], Type]:

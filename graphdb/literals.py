@@ -52,6 +52,9 @@ def _float_text(value: float) -> str:
 
 def _temporal_literal(value: Temporal) -> Literal:
     datatype = {Date: "date", LocalTime: "time", Time: "time", Duration: "duration"}.get(type(value), "dateTime")
+    # XML Schema has no zones, and offsets of whole minutes up to fourteen hours.
+    if isinstance(value, (Time, DateTime)) and (abs(value.offset) > 14 * 3600 or value.offset % 60):
+        return str(value), ZONED_DATATYPE
     if isinstance(value, DateTime) and value.zone:
         return str(value), ZONED_DATATYPE
     text = str(value)
@@ -113,7 +116,7 @@ def _temporal_of(lexical: str, name: str) -> Any:
         "time": Time if zoned else LocalTime,
         "dateTime": DateTime if zoned else LocalDateTime,
         "duration": Duration,
-        ZONED_DATATYPE: DateTime,
+        ZONED_DATATYPE: DateTime if "T" in lexical else Time,
     }
     kind = kinds.get(name)
     if kind is None:

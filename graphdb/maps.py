@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.compiler import Compiler
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
+from graphdb.signatures import Functions
 from graphdb.typed import Typed
 from graphdb.values import NULL, STRING, Base, Type, list_of, sql_type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Functions
 
 
 def made_of(entries: Sequence[tuple[str, Typed]]) -> Typed:

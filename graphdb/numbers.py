@@ -6,17 +6,13 @@ one while its scale is small.  Of values whose types only the rows tell, integer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from graphdb import strings
+from graphdb.compiler import Compiler
 from graphdb.errors import TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
+from graphdb.signatures import Compile, Functions
 from graphdb.typed import Typed, as_union, member, number
 from graphdb.values import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Compile, Functions
 
 
 def arithmetic(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.choices import settle
-from graphdb.computed import Computing
+from graphdb.computing import Computing
 from graphdb.decode import Arrays
 from graphdb.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
 from graphdb.execute.executor import Control

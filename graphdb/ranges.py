@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
-from graphdb.computed import ITEMS
+from graphdb.compiler import Compiler
+from graphdb.computing import ITEMS
 from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
 from graphdb.grammar import syntax as ast
 from graphdb.typed import Typed
 from graphdb.values import INTEGER, Base, list_of
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
 
 
 def whole(c: Compiler, node: ast.Expression) -> str:

@@ -17,7 +17,20 @@ from graphdb.properties import SMALL, Properties, property_relation
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.typed import Typed
-from graphdb.values import AS_WRITTEN, EDGE, MOMENT, NODE, NULL, STRING, VALUE, ZONED, Type, list_of, literal_sql
+from graphdb.values import (
+    AS_WRITTEN,
+    EDGE,
+    MOMENT,
+    NODE,
+    NULL,
+    STRING,
+    VALUE,
+    ZONED,
+    Type,
+    bases_of_kinds,
+    list_of,
+    literal_sql,
+)
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
 
@@ -65,7 +78,7 @@ class Rows:
         column = self._properties.column(label)
         join = f"LEFT JOIN {column.relation} {{0}} ON {{0}}.subject = {id_sql}"
         alias = self._join(("property", id_sql, label.id), join)
-        return Typed(f"{alias}.value", column.type, column.many)
+        return Typed(f"{alias}.value", column.type, column.many, bases=bases_of_kinds(label.kinds))
 
     def moment(self, id_sql: str, label: EdgeLabel) -> Typed | None:
         """The value of a zoned property as it was written; None for any other property."""

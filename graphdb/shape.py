@@ -15,10 +15,11 @@ from graphdb import lists, ranges
 from graphdb.aggregates import contains_aggregate, is_plain_key, unshadowed
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
+from graphdb.compiler import Compiler, Scope
 from graphdb.connection import quoted
 from graphdb.equivalence import has_key, key, least
 from graphdb.errors import NotSupportedError
-from graphdb.expressions import Compiler, Scope
+from graphdb.expressions import ExpressionCompiler
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -180,7 +181,7 @@ class Shaper:
         by, chosen = [], []
         for i, (item, value) in enumerate(compiled):
             sql, is_key = value.sql, not contains_aggregate(item.expression)
-            if is_key and aggregated and has_key(value.type):
+            if is_key and aggregated and has_key(value.type, value.bases):
                 by.append(key(compiler, value))
                 sql = least(value)
             elif is_key:
@@ -191,14 +192,14 @@ class Shaper:
         mixed = [item.expression for item in items if contains_aggregate(item.expression)]
         whole = {item.expression for item in items if is_plain_key(item.expression)}
         beside = [compiler.compile(part) for part in beside_aggregates(tuple(mixed), whole)]
-        if any(has_key(value.type) for value in beside):
+        if any(has_key(value.type, value.bases) for value in beside):
             raise NotSupportedError("values of several types beside aggregates are not supported in SQL")
         by += sorted({value.sql for value in beside})
         if relation.groups is not None:
             by.append(relation.groups)
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
         joins, distinct = compiler.rows.joins, ""
-        several = returns.distinct and any(has_key(value.type) for _, value in compiled)
+        several = returns.distinct and any(has_key(value.type, value.bases) for _, value in compiled)
         if returns.distinct and not several:
             distinct = "DISTINCT "
         columns = ", ".join(chosen)
@@ -214,13 +215,15 @@ class Shaper:
             inner = self._each_once(inner, compiled)
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
-        over = [(item, Typed(f"q.c{i}", value.type, value.many)) for i, (item, value) in enumerate(compiled)]
+        over = [(item, value.at(f"q.c{i}")) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
         alone = relation.matches is not None and not (where or returns.distinct)
-        grouped = alone and not any(has_key(value.type) for _, value in compiled) and self._counts_pairs(items)
+        grouped = (
+            alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
+        )
         if not grouped:
             return found
         # The numbers of matches are a column already; sorting sees the same columns.
@@ -235,9 +238,9 @@ class Shaper:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
         rows = self._rows()
         compiler = self._compiler(rows, Scope({}))
-        columns = [Typed(f"p.c{i}", value.type, value.many) for i, (_, value) in enumerate(compiled)]
+        columns = [value.at(f"p.c{i}") for i, (_, value) in enumerate(compiled)]
         by = [key(compiler, column) for column in columns]
-        chosen = [least(column) if has_key(column.type) else column.sql for column in columns]
+        chosen = [least(column) if has_key(column.type, column.bases) else column.sql for column in columns]
         group = "" if self._relation.groups is None else ", p.g"
         named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(chosen))
         return f"SELECT {named}{group} FROM ({sql}) p {rows.joins} GROUP BY {', '.join(by)}{group}"
@@ -304,7 +307,7 @@ class Shaper:
         if unwound is not None and blocks is not None:
             sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
             values[unwound.variable.name] = Typed(f"c{len(values)}", INTEGER)
-        made = {name: Typed(f"b.c{i}", typed.type, typed.many) for i, (name, typed) in enumerate(values.items())}
+        made = {name: typed.at(f"b.c{i}") for i, (name, typed) in enumerate(values.items())}
         known = {node: Typed(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
         return sql, Relation(f"({sql})", made, (), known)
 
@@ -380,7 +383,9 @@ class Shaper:
         return Scope(names, known, hidden=frozenset(self._variables))
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
-        return Compiler(self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing)
+        return ExpressionCompiler(
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
+        )
 
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
@@ -441,7 +446,9 @@ class Shaper:
         for (item, value), named in zip(compiled, keys, strict=True):
             name = item.alias or item.text
             alone = [other.lower() for other in keys].count(named.lower()) == 1
-            columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many))
+            columns.append(
+                Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases)
+            )
         return tuple(columns)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ def array_of(values: list[Any]) -> pa.Array:
     try:
         if kinds == {(time, True)}:
             return timetz.of_times(values)
+        if kinds == {(datetime, True)}:  # moments; Arrow takes no offset of seconds
+            values = [None if value is None else value.astimezone(UTC) for value in values]
         if len(kinds) <= 1:
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):

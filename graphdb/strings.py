@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdb import durations, regular
+from graphdb.compiler import Compiler
 from graphdb.decimals import shortest_sql
 from graphdb.errors import ExecutionError, NotSupportedError, TypeMismatchError, with_place
 from graphdb.grammar import syntax as ast
+from graphdb.signatures import Compile, Functions
 from graphdb.typed import Typed, member
 from graphdb.values import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Compile, Functions
 
 _TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
 _FAR = (

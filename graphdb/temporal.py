@@ -15,6 +15,8 @@ from functools import total_ordering
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
+from graphdb.errors import ParameterError
+
 SECOND = 10**9
 """Nanoseconds."""
 DAY = 86_400 * SECOND
@@ -460,22 +462,46 @@ def _python_zone(offset: int, zone: str | None) -> python.tzinfo:
     return ZoneInfo(zone) if zone else python.timezone(python.timedelta(seconds=offset))
 
 
+LARGEST_OFFSET = 18 * 3600
+"""The offset from UTC, in seconds, up to which there are zones: as in ISO 8601's implementations in Java and Neo4j."""
+
+
+def offset_of(value: python.datetime | python.time) -> int | None:
+    """Return the offset from UTC of a Python time in seconds; None where it has none.
+
+    Raises
+    ------
+    ParameterError
+        It is more than :data:`LARGEST_OFFSET`.
+    """
+    offset = value.utcoffset()
+    if offset is not None and abs(offset.total_seconds()) > LARGEST_OFFSET:
+        raise ParameterError(f"{value.isoformat()} is more than 18 hours from UTC")
+    return None if offset is None else int(offset.total_seconds())
+
+
 def from_python(value: object) -> Temporal | None:
-    """Return the value of a Python date, time, datetime or timedelta; None for anything else."""
+    """Return the value of a Python date, time, datetime or timedelta; None for anything else.
+
+    Raises
+    ------
+    ParameterError
+        Its offset from UTC is more than :data:`LARGEST_OFFSET`.
+    """
     match value:
         case python.datetime():
             days, nanoseconds = days_of(value.year, value.month, value.day), _nanoseconds(value)
-            offset = value.utcoffset()
+            offset = offset_of(value)
             if offset is None:
                 return LocalDateTime(days, nanoseconds)
-            return DateTime(days, nanoseconds, int(offset.total_seconds()), getattr(value.tzinfo, "key", None))
+            return DateTime(days, nanoseconds, offset, getattr(value.tzinfo, "key", None))
         case python.date():
             return Date(days_of(value.year, value.month, value.day))
         case python.time():
-            offset = value.utcoffset()
+            offset = offset_of(value)
             if offset is None:
                 return LocalTime(_nanoseconds(value))
-            return Time(_nanoseconds(value), int(offset.total_seconds()))
+            return Time(_nanoseconds(value), offset)
         case python.timedelta():
             return Duration(0, value.days, value.seconds, value.microseconds * 1000)
     return None

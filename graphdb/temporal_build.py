@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from graphdb.temporal import (
     DAY,
+    LARGEST_OFFSET,
     SECOND,
     Date,
     DateTime,
@@ -87,12 +88,9 @@ def parse_offset(text: str) -> int:
         raise Malformed(f"'{text}' is not an offset from UTC")
     sign, hours, minutes, seconds = found.groups()
     offset = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    if offset > _FURTHEST:
+    if offset > LARGEST_OFFSET:
         raise Malformed(f"'{text}' is more than 18 hours from UTC")
     return -offset if sign == "-" else offset
-
-
-_FURTHEST = 18 * 3600
 
 
 def _parse_zone(text: str) -> tuple[int | None, str | None]:

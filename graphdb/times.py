@@ -8,16 +8,13 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from graphdb.compiler import Compiler
 from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
+from graphdb.signatures import Functions
 from graphdb.typed import Typed
 from graphdb.values import DATE, DATETIME, INTEGER, TIME, VALUE, ZONED, Base, Type, sql_type
-
-if TYPE_CHECKING:
-    from graphdb.expressions import Compiler
-    from graphdb.functions import Functions
 
 CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
 """What functions of dates and times begin with."""

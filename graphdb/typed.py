@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdb.errors import NotSupportedError
-from graphdb.values import MEMBERS, NULL, UNION, VALUE, Base, Type, list_of, sql_type
+from graphdb.values import MEMBERS, NULL, UNION, VALUE, Base, Column, Type, list_of, sql_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,36 @@ class Typed:
     """Of a tuple that is put together here: its items."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts."""
+    bases: frozenset[Base] | None = None
+    """Of a union, or of the unions in a list: the members that occur; None where any may."""
+
+    def at(self, sql: str) -> Typed:
+        """Return this value where it is a column already."""
+        return Typed(sql, self.type, self.many, bases=self.bases)
+
+
+def column_at(sql: str, column: Column) -> Typed:
+    """Return the value of a column of rows."""
+    return Typed(sql, column.type, column.many, bases=column.bases)
+
+
+def item_of(values: Typed, sql: str) -> Typed:
+    """Return the SQL of an item of a list with its type."""
+    assert values.type.element is not None
+    return Typed(sql, values.type.element, bases=values.bases)
+
+
+def bases_of(values: Sequence[Typed]) -> frozenset[Base] | None:
+    """Return the members that occur in a union which holds all of some values; None where any may."""
+    found: set[Base] = set()
+    for value in values:
+        if value.type.base in MEMBERS:
+            found.add(value.type.base)
+        elif value.bases is not None:
+            found |= value.bases
+        elif value.type.base is not Base.NULL:
+            return None
+    return frozenset(found)
 
 
 def member(value: Typed, base: Base) -> str:

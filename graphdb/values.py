@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 
 from graphdb.decimals import shortest
 from graphdb.errors import NotSupportedError
@@ -218,6 +219,12 @@ def type_of_kinds(mask: int, scale: int = 18) -> Type:
     return Type(Base.DECIMAL, scale=scale) if only == DECIMAL else only
 
 
+@cache
+def bases_of_kinds(mask: int) -> frozenset[Base]:
+    """Return the types that literals of all kinds in ``mask`` have."""
+    return frozenset(_OF_KIND[kind].base for kind in Kind if mask >> kind & 1)
+
+
 def single_kind(mask: int) -> Kind | None:
     """Return a kind for all in ``mask`` if their values stand in one column as they are; else None."""
     type = type_of_kinds(mask)
@@ -284,6 +291,8 @@ class Column:
     sql_name: str
     type: Type
     many: bool = False
+    bases: frozenset[Base] | None = None
+    """Of a union: the members that occur; None where any may."""
 
 
 def tidied(value: object) -> object:

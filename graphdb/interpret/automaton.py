@@ -21,8 +21,8 @@ from graphdb.pattern.rename import renamed
 from graphdb.storage.pcsr import Direction, Partition
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
-    from graphdb.interpret.evaluate import Compiler, Row
+    from graphdb.interpret.context import Context, Row
+    from graphdb.interpret.evaluator import Evaluator
 
 Test = Callable[["Row"], Any]
 
@@ -97,7 +97,7 @@ class Automaton:
     def __init__(
         self,
         context: Context,
-        compiler: Compiler,
+        compiler: Evaluator,
         nodes: Sequence[ast.NodePattern],
         edges: Sequence[ast.EdgePattern | ast.Subpath],
         renamed: Mapping[str, str],

@@ -19,6 +19,7 @@ from graphdb.interpret.types import (
     EDGE,
     PATH,
     VERTEX,
+    Scope,
     Static,
     StaticTypes,
     common,
@@ -31,7 +32,6 @@ from graphdb.values import RANDOM
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
 
-Scope = dict[str, Static]
 
 _BRINGING = (ast.CreateClause, ast.MergeClause, ast.SetClause)
 """Clauses that can bring labels into the graph."""

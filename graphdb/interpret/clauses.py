@@ -10,8 +10,9 @@ from graphdb.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced
 from graphdb.interpret.aggregates import aggregate
-from graphdb.interpret.context import Context
-from graphdb.interpret.evaluate import Compiler, Evaluate, Row
+from graphdb.interpret.context import Context, Row
+from graphdb.interpret.evaluate import Compiler
+from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.match import Match, Rows
 from graphdb.interpret.values import sort_key, type_name
 

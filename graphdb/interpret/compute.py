@@ -5,6 +5,7 @@ See :mod:`graphdb.computed` for what is handed over, and why.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.computed import ITEMS, Input
+from graphdb.computing import ITEMS, Input
 from graphdb.errors import ExecutionError, NotSupportedError
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import Scope, _Checker
+from graphdb.interpret.check import _Checker
 from graphdb.interpret.context import Context
-from graphdb.interpret.evaluate import Compiler, Evaluate
+from graphdb.interpret.evaluate import Compiler
+from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import order_key
-from graphdb.interpret.times import started_now
-from graphdb.interpret.types import Static, StaticTypes
+from graphdb.interpret.types import Scope, Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of
 from graphdb.stopping import checked
@@ -135,7 +136,7 @@ class Computation:
         """See :meth:`graphdb.computed.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._failed, self._values = None, {}
-        self._context.started = started_now()
+        self._context.started = time.time_ns()
         values = self._values
         try:
             yield lambda key: exported(values[key])

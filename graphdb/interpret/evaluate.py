@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb import regular, times
 from graphdb.aggregates import is_aggregate
-from graphdb.errors import BindError, ExecutionError, GraphDBError, ParameterError, TypeMismatchError, nearest
+from graphdb.errors import BindError, ExecutionError, ParameterError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions, lists
 from graphdb.interpret.arithmetic import computed, fits, negated
-from graphdb.interpret.calls import wrong
+from graphdb.interpret.context import Row
+from graphdb.interpret.evaluator import Evaluate, Evaluator
 from graphdb.interpret.values import (
     Answer,
     Edge,
@@ -33,17 +34,11 @@ from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
-
-Row = dict[str, Any]
-Evaluate = Callable[[Row], Any]
+    pass
 
 
-class Compiler:
+class Compiler(Evaluator):
     """Compiles expressions; names are checked before (:mod:`graphdb.interpret.check`)."""
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
 
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
@@ -53,11 +48,6 @@ class Compiler:
             return of_lists(self, node)
         method: Callable[[Any], Evaluate] = getattr(self, "_" + type(node).__name__.lower())
         return method(node)
-
-    def value(self, node: ast.Expression) -> Evaluate:
-        """Return the function to the expression's value, literals that a list of matched ones holds by theirs, too."""
-        read, valued = self.compile(node), self.context.valued
-        return read if isinstance(node, ast.Literal | ast.Property) else lambda row: valued(read(row))
 
     def _operand(self, node: ast.Expression) -> Evaluate:
         """Return the function to what arithmetic takes: a literal by its value; items of lists are not looked at."""
@@ -71,24 +61,6 @@ class Compiler:
             return valued(value) if isinstance(value, Vertex) else value
 
         return operand
-
-    def condition(self, node: ast.Expression) -> Callable[[Row], Answer]:
-        """Return the function from a row to whether a condition holds."""
-        value = self.compile(node)
-        return lambda row: self._truth(value(row), node)
-
-    def error(
-        self, node: ast.Expression, message: str, kind: type[GraphDBError] = TypeMismatchError, hint: str | None = None
-    ) -> GraphDBError:
-        """Return an error at a node."""
-        return wrong(self.context, node, message, kind, hint)
-
-    def _truth(self, value: Any, node: ast.Expression) -> Answer:
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, Several):
-            return any_of(lambda a, _: self._truth(a, node), value, None)
-        raise self.error(node, f"expected a condition, found {type_name(value)}")
 
     # --- leaves
 

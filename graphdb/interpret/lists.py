@@ -12,10 +12,11 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Answer, Edge, Several, Vertex, any_of, equals, type_name
 
 if TYPE_CHECKING:
-    from graphdb.interpret.evaluate import Compiler, Evaluate, Row
+    from graphdb.interpret.context import Row
+    from graphdb.interpret.evaluator import Evaluate, Evaluator
 
 
-def _in(c: Compiler, node: ast.In) -> Evaluate:
+def _in(c: Evaluator, node: ast.In) -> Evaluate:
     item, collection, valued = c.compile(node.item), c.compile(node.collection), c.context.valued
     if isinstance(node.collection, ast.Literal | ast.Parameter):
         given = collection({})
@@ -50,7 +51,7 @@ def _among(item: Evaluate, constants: list[Any]) -> Evaluate:
     return member
 
 
-def _subscript(c: Compiler, node: ast.Subscript) -> Evaluate:
+def _subscript(c: Evaluator, node: ast.Subscript) -> Evaluate:
     base, index = c.compile(node.base), c.compile(node.index)
 
     def read(row: Row) -> Any:
@@ -70,7 +71,7 @@ def _subscript(c: Compiler, node: ast.Subscript) -> Evaluate:
     return read
 
 
-def _slice(c: Compiler, node: ast.Slice) -> Evaluate:
+def _slice(c: Evaluator, node: ast.Slice) -> Evaluate:
     base = c.compile(node.base)
     bounds = [None if bound is None else c.compile(bound) for bound in (node.start, node.end)]
 
@@ -89,7 +90,7 @@ def _slice(c: Compiler, node: ast.Slice) -> Evaluate:
     return cut
 
 
-def _items(c: Compiler, node: ast.Expression) -> Callable[[Row], list[Any] | None]:
+def _items(c: Evaluator, node: ast.Expression) -> Callable[[Row], list[Any] | None]:
     source = c.compile(node)
 
     def items(row: Row) -> list[Any] | None:
@@ -106,7 +107,7 @@ def _around(row: Row) -> Row:
     return {key: value for key, value in row.items() if not key.startswith("#sub")}
 
 
-def _listcomprehension(c: Compiler, node: ast.ListComprehension) -> Evaluate:
+def _listcomprehension(c: Evaluator, node: ast.ListComprehension) -> Evaluate:
     source, name = _items(c, node.source), node.variable.name
     where = None if node.where is None else c.condition(node.where)
     result = None if node.result is None else c.compile(node.result)
@@ -126,7 +127,7 @@ def _listcomprehension(c: Compiler, node: ast.ListComprehension) -> Evaluate:
     return comprehend
 
 
-def _listpredicate(c: Compiler, node: ast.ListPredicate) -> Evaluate:
+def _listpredicate(c: Evaluator, node: ast.ListPredicate) -> Evaluate:
     source, name = _items(c, node.source), node.variable.name
     where = c.condition(node.where if node.where is not None else node.variable)
     decide = _QUANTIFIERS[node.quantifier]
@@ -141,7 +142,7 @@ def _listpredicate(c: Compiler, node: ast.ListPredicate) -> Evaluate:
     return test
 
 
-def _reduce(c: Compiler, node: ast.Reduce) -> Evaluate:
+def _reduce(c: Evaluator, node: ast.Reduce) -> Evaluate:
     start, source, step = c.compile(node.start), _items(c, node.source), c.compile(node.step)
 
     def fold(row: Row) -> Any:
@@ -177,7 +178,7 @@ def _single(answers: list[Answer]) -> Answer:
 
 _QUANTIFIERS = {"all": _all, "any": _any, "none": _none, "single": _single}
 
-COMPILED: Mapping[type, Callable[[Compiler, Any], Evaluate]] = {
+COMPILED: Mapping[type, Callable[[Evaluator, Any], Evaluate]] = {
     ast.In: _in,
     ast.Subscript: _subscript,
     ast.Slice: _slice,

@@ -19,8 +19,8 @@ from graphdb.errors import GraphDBError, NotSupportedError, TypeMismatchError
 from graphdb.expressions import LARGEST
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.context import Context
-from graphdb.interpret.evaluate import Compiler, Row
+from graphdb.interpret.context import Context, Row
+from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.search import NODES_DIFFER, Search
 from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.match import Rows
-from graphdb.interpret.types import ANY, NULL, Static, list_of
+from graphdb.interpret.types import ANY, NULL, QueryCheck, Scope, Static, list_of
 from graphdb.procedures.answers import Answer
 from graphdb.procedures.types import ValueType
 
 if TYPE_CHECKING:
-    from graphdb.interpret.check import Scope, _Checker
     from graphdb.interpret.context import Context
 
 _STATIC = {"NODE": "vertex", "RELATIONSHIP": "edge", "PATH": "path", "MAP": "map", "ANY": "any"}
@@ -42,7 +41,7 @@ def admits(type: ValueType, found: Static) -> bool:
     return found.base in _ADMITS.get(wanted.base, (wanted.base,))
 
 
-def check_call(checker: _Checker, clause: ast.ProcedureClause, scope: Scope) -> None:
+def check_call(checker: QueryCheck, clause: ast.ProcedureClause, scope: Scope) -> None:
     """Check the call of a procedure, and bring in what it yields."""
     context = checker.context
     call = context.procedures.bound(clause, context.text)

@@ -18,8 +18,8 @@ from graphdb.interpret.shortest import Shortest
 from graphdb.interpret.values import Edge, Path, Vertex
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
-    from graphdb.interpret.evaluate import Compiler, Row
+    from graphdb.interpret.context import Context, Row
+    from graphdb.interpret.evaluator import Evaluator
 
 NODES_DIFFER = (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED)
 """Match modes under which no vertex is used twice."""
@@ -42,7 +42,7 @@ class Search:
     def __init__(
         self,
         context: Context,
-        compiler: Compiler,
+        compiler: Evaluator,
         nodes: tuple[ast.NodePattern, ...],
         names: tuple[str, ...],
         edges: tuple[ast.EdgePattern | ast.Subpath, ...],

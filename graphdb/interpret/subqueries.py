@@ -7,8 +7,7 @@ from typing import Any
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.context import Context
-from graphdb.interpret.evaluate import Row
+from graphdb.interpret.context import Context, Row
 from graphdb.interpret.match import Match, Rows
 from graphdb.pattern.free import LOCAL
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +25,6 @@ from graphdb.temporal_between import between
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
-
-
-def started_now() -> int:
-    """Return the time in nanoseconds since 1970, for all clocks of one statement."""
-    return time.time_ns()
 
 
 def _temporal(kind: type[Temporal]) -> Call:

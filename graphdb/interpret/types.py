@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.aggregates import AGGREGATES
-from graphdb.errors import BindError, ParseError, TypeMismatchError, nearest
+from graphdb.errors import BindError, GraphDBError, ParseError, TypeMismatchError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Function
 from graphdb.interpret.functions import FACETS, FUNCTIONS
@@ -16,7 +16,6 @@ from graphdb.stopping import check_stop
 from graphdb.temporal import Temporal
 
 if TYPE_CHECKING:
-    from graphdb.interpret.check import Scope, _Checker
     from graphdb.interpret.context import Context
 
 
@@ -98,10 +97,51 @@ def type_of_value(value: Any) -> Static:
     return NUMBER if is_number(value) else ANY
 
 
+Scope = dict[str, Static]
+"""What is known of the type of each name."""
+
+
+class QueryCheck(Protocol):
+    """Who checks whole queries (:mod:`graphdb.interpret.check`): expressions hold some."""
+
+    context: Context
+    types: StaticTypes
+
+    def error(self, kind: type[GraphDBError], message: str, node: Any, hint: str | None = None) -> GraphDBError:
+        """Return an error at a node."""
+
+    def unknown(self, node: ast.Variable, scope: Scope) -> None:
+        """Raise: nothing has this name."""
+
+    def labels(self, labels: Any, type: Static) -> None:
+        """Check the names of a label expression."""
+
+    def new(self, variable: ast.Variable, scope: Scope) -> None:
+        """Raise if a name that is brought in is taken."""
+
+    def no_aggregate(self, node: ast.Expression) -> None:
+        """Raise if an expression has an aggregate in it."""
+
+    def no_value(self, node: Any) -> GraphDBError:
+        """Return the error for what has no value."""
+
+    def predicate(self, node: ast.PatternPredicate | ast.ShortestPath, scope: Scope) -> None:
+        """Check a pattern in an expression."""
+
+    def comprehension(self, pattern: ast.PathPattern, scope: Scope) -> Scope:
+        """Check a pattern that brings in names; return them with those around."""
+
+    def condition(self, node: ast.Expression, scope: Scope) -> None:
+        """Check a condition."""
+
+    def query(self, query: ast.Query | ast.Composite, scope: Scope) -> None:
+        """Check a query inside an expression."""
+
+
 class StaticTypes:
     """Finds the type of expressions, and refuses what cannot be right whatever the data."""
 
-    def __init__(self, context: Context, checker: _Checker) -> None:
+    def __init__(self, context: Context, checker: QueryCheck) -> None:
         self._context = context
         self._checker = checker
 

@@ -21,7 +21,7 @@ from graphdb.storage.terms import LITERAL_BASE, RDF, XSD, Kind
 from graphdb.values import EXACT_ONLY, edge_number, tidied
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.interpret.statement_names import StatementNames
 
 _SINGLE = 16
 """Edges of a label that are looked for one by one, before all that have rows of their own are read."""
@@ -52,7 +52,7 @@ Ordinals: TypeAlias = "dict[int, dict[int, tuple[Fact, ...]]]"
 class View:
     """Labels and properties, by term id; ``deleted`` holds what the statement has deleted."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: StatementNames) -> None:
         self._context = context
         self._labels: dict[int, frozenset[int]] = {}
         self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
@@ -72,6 +72,8 @@ class View:
         """Announce the vertices among values, and those inside them."""
         for value in values:
             match value:
+                case int() | str():  # most of what long lists have
+                    continue
                 case Vertex():
                     if value.id not in self._labels:
                         self._waiting.add(value.id)

@@ -15,8 +15,8 @@ from graphdb.errors import ExecutionError, NotSupportedError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
-from graphdb.interpret.context import Context
-from graphdb.interpret.evaluate import Compiler, Row
+from graphdb.interpret.context import Context, Row
+from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.match import Rows
 from graphdb.interpret.merging import apart, either_way
 from graphdb.interpret.naming import Naming, key_named

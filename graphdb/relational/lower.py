@@ -35,7 +35,7 @@ from graphdb.relational.searched import Searches
 from graphdb.relational.subqueries import AT, leading
 from graphdb.returns import duplicates_of, wanted, window_of
 from graphdb.shape import Shaped
-from graphdb.typed import Typed, as_list
+from graphdb.typed import Typed, as_list, bases_of, column_at
 from graphdb.values import INTEGER, Column, Type
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Lowering(Searches):
 
     def _after(self, shaped: Shaped, clause: ast.WithClause) -> Relation:
         """Return the rows of a WITH; where it orders them, with their numbers."""
-        found = {column.name: Typed(f"b.c{i}", column.type, column.many) for i, column in enumerate(shaped.columns)}
+        found = {column.name: column_at(f"b.c{i}", column) for i, column in enumerate(shaped.columns)}
         source = f"({shaped.sql})"
         if shaped.ordered:
             source = f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)"
@@ -193,24 +193,24 @@ class Lowering(Searches):
             many = same[0].many
             if any(column.many is not many for column in same):
                 raise NotSupportedError("properties with several values beside single ones are not supported in SQL")
-            given = [Typed(f"u.c{i}", column.type) for column in same]
+            given = [column_at(f"u.c{i}", column) for column in same]
             values, type = common(given if len({column.type for column in same}) == 1 else list(map(as_list, given)))
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
-            columns.append(replace(same[0], type=type))
+            columns.append(replace(same[0], type=type, bases=bases_of(given)))
         if self._groups is not None:
             for mine in chosen:
                 mine.append("u.g")
         pairs = zip(chosen, parts, strict=True)
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
-        if not keeps_all and any(has_key(column.type) for column in columns):
+        if not keeps_all and any(has_key(column.type, column.bases) for column in columns):
             return self._each_once(" UNION ALL ".join(selects), columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         return Shaped(sql, self._parameters.used(sql), tuple(columns))
 
     def _each_once(self, sql: str, columns: Sequence[Column]) -> Shaped:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
-        found = {f"column {i}": Typed(f"b.c{i}", column.type, column.many) for i, column in enumerate(columns)}
+        found = {f"column {i}": column_at(f"b.c{i}", column) for i, column in enumerate(columns)}
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in found)
         if self._groups is not None:
             found[GROUP] = Typed("b.g", INTEGER)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.computed import Computing
+from graphdb.computing import Computing
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep

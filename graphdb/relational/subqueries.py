@@ -20,7 +20,7 @@ from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Called, Step
 from graphdb.shape import Shaped
-from graphdb.typed import Typed, as_list
+from graphdb.typed import Typed, as_list, column_at
 from graphdb.values import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
 
 AT = Typed("b.row", INTEGER)
@@ -135,7 +135,7 @@ class Subqueries(Joins):
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
         source = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
-        made = {column.name: Typed(f"b.s{i}", column.type, column.many) for i, column in enumerate(shaped.columns)}
+        made = {column.name: column_at(f"b.s{i}", column) for i, column in enumerate(shaped.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 
     def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:

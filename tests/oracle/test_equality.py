@@ -349,3 +349,73 @@ def test_numbers_at_the_edges_of_exactness() -> None:
                 assert counts == (groups if "count" in text else Counter(dict.fromkeys(groups, 1)))
         for found in _answers(db, "MATCH (n:N) RETURN count(DISTINCT n.v) AS c, size(collect(DISTINCT n.v)) AS d"):
             assert found == [(len(groups), len(groups))]
+
+
+KINDS: list[list[Any]] = [
+    [1, 2, 0, 2**53 + 1, 2**62],
+    [1.0, 2.5, 0.0, -0.0, 0.1, float(2**53), 2.0**62, 1e300],
+    [Decimal(text) for text in ("1", "2.5", "0.1", "0.10000000000000001", "9007199254740993", "123456789.123457")],
+    ["1", "a"],
+    [True, False],
+    [date(2020, 1, 1)],
+]
+"""Values by type, some of them equal to ones of another."""
+
+
+@pytest.mark.parametrize("seed", range(3 * MORE))
+def test_properties_of_some_types(seed: int) -> None:
+    """What a property's types prove is made use of while they do: also of types that come later, and behind clauses."""
+    dice = random.Random(seed)
+    with graphdb.connect(device="cpu", threads=1) as db:
+        values: list[Any] = []
+        for kinds in (dice.sample(KINDS, 2), dice.sample(KINDS, 2), KINDS):
+            new = [dice.choice(dice.choice(kinds)) for _ in range(8)]
+            db.query("UNWIND $rows AS v CREATE (:N {v: v})", rows=new)
+            values += new
+            groups = Counter(map(same, values))
+            for text in (
+                "MATCH (n:N) RETURN n.v AS v, count(*) AS c",
+                "MATCH (n:N) WITH n.v AS v ORDER BY v LIMIT 1000 RETURN v, count(*) AS c",
+                "MATCH (n:N) WITH n.v AS v, n AS n RETURN v, count(DISTINCT n) AS c",
+                "MATCH (n:N) RETURN DISTINCT n.v AS v, 1 AS c",
+                "MATCH (n:N) RETURN n.v AS v, 1 AS c UNION MATCH (n:N) RETURN n.v AS v, 1 AS c",
+                "MATCH (n:N) CALL { WITH n RETURN n.v AS v } RETURN v, count(*) AS c",
+            ):
+                for found in (db.query(text).fetchall(), interpreted(db, text)):
+                    expected = groups if "count" in text else Counter(dict.fromkeys(groups, 1))
+                    assert len(found) == len(groups), text
+                    assert Counter({same(v): c for v, c in found}) == expected, text
+                    assert {type(v) for v, _ in found} <= set(map(type, values))
+            text = "MATCH (n:N) RETURN count(DISTINCT n.v) AS c, collect(DISTINCT n.v) AS l, count(DISTINCT [n.v]) AS d"
+            for found in (db.query(text).fetchall(), interpreted(db, text)):
+                ((count, items, lists),) = found
+                assert (count, lists) == (len(groups), len(groups))
+                assert Counter(map(same, items)) == Counter(dict.fromkeys(groups, 1))
+
+
+@pytest.mark.parametrize("seed", range(3 * MORE))
+def test_aggregates_of_distinct_numbers(seed: int) -> None:
+    """Of 1 and 1.0 one is added up, and both of two integers that are one float."""
+    dice = random.Random(seed)
+    for kinds in (KINDS[:1], KINDS[1:2], KINDS[2:3], KINDS[:2], KINDS[1:3], KINDS[:3:2], KINDS[:3]):
+        chosen = [[v for v in dice.choice(kinds[:3]) if -2 < v < 2**57] for _ in range(9)]
+        values = [dice.choice([*own, 2**53, 2**53 + 1] if own == KINDS[0] else own) for own in chosen]
+        once = [*{same(value): value for value in values}.values()]
+        exact = sorted(Fraction(str(v)) if not float(v).is_integer() else Fraction(int(v)) for v in once)
+        mean = sum(exact) / len(exact)
+        deviation = math.sqrt(sum((x - mean) ** 2 for x in exact) / max(len(exact) - 1, 1))
+        at = (len(exact) - 1) / 4
+        below, above = exact[math.floor(at)], exact[math.ceil(at)]
+        quarter = below + (above - below) * Fraction(at - math.floor(at))
+        expected = [sum(exact), mean, deviation, quarter]
+        text = (
+            "sum(DISTINCT x) AS s, avg(DISTINCT x) AS a, stdev(DISTINCT x) AS d, percentileCont(DISTINCT x, 0.25) AS p"
+        )
+        with graphdb.connect(device="cpu", threads=1) as db:
+            db.query("UNWIND $values AS v CREATE (:N {v: v})", values=values)
+            for query in (
+                f"MATCH (n:N) WITH n.v AS x RETURN {text}",
+                f"MATCH (n:N) RETURN {text.replace('x)', 'n.v)').replace('x,', 'n.v,')}",
+            ):
+                for found in (db.query(query).fetchone(), *interpreted(db, query)):
+                    assert [float(v) for v in found] == pytest.approx([float(v) for v in expected], rel=1e-12), query

@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import tomllib
-from datetime import time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 import graphdb
 from graphdb.shown import array_of
 from graphdb.storage import timetz
+from tests.oracle.routes import interpreted
 
 
 def _random_time(dice: random.Random) -> time:
@@ -105,3 +106,73 @@ def test_zones_are_there_where_the_system_has_none() -> None:
     assert found.stdout.strip() == "2020-07-01T12:00+02:00[Europe/Stockholm]", found.stderr
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert any(dependency.startswith("tzdata") for dependency in project["dependencies"])
+
+
+def _far_time(dice: random.Random) -> time:
+    """A time at an offset of any seconds up to 18 hours, or at one beside a limit of XML Schema's or DuckDB's."""
+    limits = [hours * 3600 + step for hours in (14, 16, 18) for step in (-60, -1, 0, 1, 60)]
+    far = dice.choice([dice.randrange(18 * 3600 + 1), dice.choice([limit for limit in limits if limit <= 18 * 3600])])
+    return _random_time(dice).replace(tzinfo=timezone(timedelta(seconds=far * dice.choice([1, -1]))))
+
+
+def test_offsets_up_to_eighteen_hours() -> None:
+    """As they were given, however they come in and are read."""
+    dice = random.Random(5)
+    for _ in range(4):
+        times = [_far_time(dice) for _ in range(12)]
+        dates = [datetime.combine(date(2020, 1, 1 + i), at) for i, at in enumerate(times)]
+        rows = [{"id": i, "at": at, "on": on} for i, at, on in zip(range(12), times, dates, strict=True)]
+        texts = [
+            {"id": i, "at": at.isoformat(), "on": on.isoformat()}
+            for i, at, on in zip(range(12), times, dates, strict=True)
+        ]
+        expected = list(zip(range(len(rows)), times, dates, strict=True))
+        for given, at, on in ((rows, "row.at", "row.on"), (texts, "time(row.at)", "datetime(row.on)")):
+            with graphdb.connect(device="cpu", threads=1) as db:
+                returned = f"UNWIND $rows AS row RETURN row.id AS id, {at} AS at, {on} AS on"
+                assert db.query(returned, rows=given).fetchall() == expected
+                db.query(
+                    f"UNWIND $rows AS row CREATE (:N {{id: row.id, at: {at}, on: {on}, all: [{at}, {on}]}})", rows=given
+                )
+                text = "MATCH (n:N) RETURN n.id AS id, n.at AS at, n.on AS on ORDER BY id"
+                for found in (db.query(text).fetchall(), interpreted(db, text)):
+                    assert found == expected
+                    assert [v.utcoffset() for _, *both in found for v in both] == [
+                        v.utcoffset() for pair in zip(times, dates, strict=True) for v in pair
+                    ]
+                lists = db.query("MATCH (n:N) RETURN n.all ORDER BY n.id").fetchall()
+                assert lists == [([at, on],) for at, on in zip(times, dates, strict=True)]
+                shown = db.sql(
+                    'SELECT id, "on" FROM cypher($$ MATCH (n:N) RETURN n.id AS id, n.on AS on $$) ORDER BY id'
+                )
+                assert shown.fetchall() == list(enumerate(dates))
+                (equal,) = db.query("MATCH (a:N), (b:N) RETURN count(*), sum(CASE WHEN a.at = b.at THEN 1 ELSE 0 END)")
+                same = sum((a, a.utcoffset()) == (b, b.utcoffset()) for a in times for b in times)
+                assert equal == (len(times) ** 2, same)
+
+
+def test_offsets_beyond_eighteen_hours_are_refused() -> None:
+    far = timezone(timedelta(hours=18, seconds=1))
+    with graphdb.connect(device="cpu", threads=1) as db:
+        for value in (time(10, tzinfo=far), datetime(2020, 1, 1, tzinfo=far), [datetime(2020, 1, 1, tzinfo=far)]):
+            for text in ("RETURN $v", "CREATE (:N {v: $v})", "RETURN [$v] AS l"):
+                with pytest.raises(graphdb.ParameterError, match="18 hours"):
+                    db.query(text, v=value)
+        for text in (
+            "time('10:00+18:00:01')",
+            "datetime('2020-01-01T10:00-18:01')",
+            "time({hour: 1, timezone: '+19:00'})",
+        ):
+            with pytest.raises(graphdb.GraphDBError, match="18 hours"):
+                db.query(f"RETURN {text}")
+
+
+def test_times_are_equal_where_clock_and_offset_are() -> None:
+    """As in Neo4j; dates and times go by the moment."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        text = "WITH time('10:00+01:00') AS a, time('09:00Z') AS b RETURN a = b, a > b, a >= b, a < b, a <= b"
+        assert db.query(text).fetchall() == interpreted(db, text) == [(False, True, True, False, False)]
+        text = "UNWIND [time('10:00+01:00'), time('09:00Z'), time('09:00Z')] AS t RETURN count(DISTINCT t)"
+        assert db.query(text).fetchall() == interpreted(db, text) == [(2,)]
+        text = text.replace("time('", "datetime('2020-01-01T")
+        assert db.query(text).fetchall() == interpreted(db, text) == [(1,)]
