@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from graphdb.plan.trials import Expected, Trials
 
 Ints = NDArray[np.int64]
 Hint = Literal["auto", "join", "search", "sums"]
+Counted = TypeVar("Counted")
 
 STEP = 2e-4
 """Seconds that the smallest step of a join takes: some launches, and two answers to wait for."""
@@ -306,35 +307,27 @@ class GpuExecutor:
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches without going through them, where that is possible and expected to be sooner."""
-        ways = self._ways(plan, counting=True)
-        if "count" not in ways or _trials(plan, True).choose(ways, runs=True) != "count":
-            return None
-        started = time.monotonic()
-        try:
-            counted = self._counter.count(plan, control)
-        except OutOfRange:
-            if self._beside_host:
-                raise
-            counted = None
-        if counted is not None:
-            _trials(plan, True).note("count", time.monotonic() - started)
-        return counted
+        return self._summed(plan, True, lambda: self._counter.count(plan, control))
 
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
         """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
-        ways = self._ways(plan, counting=False)
-        if "count" not in ways or _trials(plan, False).choose(ways) != "count":
+        return self._summed(plan, False, lambda: self._counter.count_by_vertex(plan, control))
+
+    def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
+        """What ``count`` gives, if counting is the way to go; None where matches have to be found."""
+        ways, trials = self._ways(plan, counting=counting), _trials(plan, counting)
+        if "count" not in ways or trials.choose(ways, runs=counting) != "count":
             return None
         started = time.monotonic()
         try:
             with faults():
-                counted = self._counter.count_by_vertex(plan, control)
+                counted = count()
         except OutOfRange:
             if self._beside_host:
                 raise
-            counted = None
+            return None
         if counted is not None:
-            _trials(plan, False).note("count", time.monotonic() - started)
+            trials.note("count", time.monotonic() - started)
         return counted
 
 

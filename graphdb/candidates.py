@@ -33,7 +33,7 @@ from graphdb.properties import Properties
 from graphdb.rows import NAMES_VIEW, Parameters, Rows
 from graphdb.stopping import checked
 from graphdb.storage.arrow import names_table
-from graphdb.storage.catalog import Catalog, EdgeLabel, VertexLabel
+from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.changes import Changes, Sizes
 from graphdb.storage.dictionary import names_ahead, term_counts
 from graphdb.storage.graph import DataGraph
@@ -382,36 +382,42 @@ def take_snapshot(
     former: tuple[Snapshot, list[Changes]] | None = None,
     *,
     subclasses: bool = False,
+    empty: bool = False,
     degrees: Degrees | None = None,
     procedures: Procedures | None = None,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
-    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  Writing gets
-    ``degrees``, and statements call ``procedures``.
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  The tables are as
+    they were created where ``empty``: nothing is read then.  Writing gets ``degrees``, and statements call
+    ``procedures``.
     """
     with connection.guard() as raw:
         names = None if former is None or subclasses else _followed(raw, *former)
         if names is not None and former is not None:
-            before, typed = former[0], former[0].store.type_label
+            before = former[0]
             told = [change.counted.sizes for change in former[1] if change.counted is not None]
             sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
             described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
             ahead = before.ahead
+        elif empty and not subclasses:
+            names = Names(PREFIXES, (), ())
+            described = parallel = frozenset()
+            scales, sizes, ahead = {}, Sizes(0, 0), 0
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
             rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
             described = frozenset(label for label, _ in rows)
             parallel = frozenset(label for label, ordinal in rows if ordinal)
-            scales, typed, sizes, ahead = None, None, Sizes(*term_counts(raw)), names_ahead(raw)
+            scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is None or names.spellings is not former[0].names.spellings:
             _show(raw, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
         touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
         if scales is None or decimal & touched:
             scales = _scales(raw) if decimal else {}
-        store = TripleStore(raw, connection.lock, sizes, names.edge_labels, typed)
+        store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
     known: dict[str, int | None] = {}
     if former is not None:

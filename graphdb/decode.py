@@ -17,9 +17,9 @@ from graphdb.elements import Node
 from graphdb.lazy import lazy
 from graphdb.literals import python_value_of
 from graphdb.spelled import Spelled, Walks, distinct, relationships
-from graphdb.storage import timetz
 from graphdb.storage.arrow import numbers
 from graphdb.storage.arrow import values as plain
+from graphdb.storage.python_values import filled, lists_of, pylist
 from graphdb.storage.terms import LITERAL_BASE
 from graphdb.temporal import Duration
 from graphdb.values import CODE_BITS, LABEL_OF, Base, Type, tidied
@@ -175,17 +175,12 @@ class _Terms:
     def _hashed(self, ids: pa.Array) -> Ints:
         import pyarrow.compute as pc
 
-        found: Ints = plain(_filled(pc.index_in(ids, numbers(self.ids)), -1))
+        found: Ints = plain(filled(pc.index_in(ids, numbers(self.ids)), -1))
         return found
 
     def of(self, ids: pa.Array) -> list[Any]:
         """The terms of some ids; None for null."""
         return list(map(self.all.__getitem__, self.places(ids).tolist()))
-
-
-def _filled(array: pa.Array, value: int) -> pa.Array:
-    """Put a value in the place of NULL, where there is one: that imports pandas."""
-    return array.fill_null(value) if array.null_count else array
 
 
 def _numbers(ids: pa.Array) -> Ints:
@@ -226,9 +221,9 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -
         case Base.PATH:
             return _with_nulls(column, lambda paths: _paths(known, terms, Walks.of(paths)))
         case Base.LIST if type.element is not None and type.element.base is Base.EDGE:
-            return _lists(column, _with_nulls(column.flatten(), lambda edges: _shared_edges(known, terms, edges)))
+            return lists_of(column, _with_nulls(column.flatten(), lambda edges: _shared_edges(known, terms, edges)))
         case Base.LIST if type.element is not None:
-            return _lists(column, _values(known, terms, type.element, column.flatten()))
+            return lists_of(column, _values(known, terms, type.element, column.flatten()))
         case Base.MAP:
             keys = [key for key, _ in type.fields]
             fields = enumerate(type.fields)
@@ -301,18 +296,6 @@ def _paths(known: Known, terms: _Terms, paths: Walks) -> list[Any]:
     return spelled.paths()
 
 
-def _lists(column: pa.Array, values: list[Any]) -> list[Any]:
-    """Return the lists of a column whose values, one list after the other, are given."""
-    import pyarrow.compute as pc
-
-    ends = np.cumsum(plain(_filled(pc.list_value_length(column), 0)))
-    starts = np.append(0, ends[:-1]) if len(ends) else ends
-    found: list[Any] = list(map(values.__getitem__, map(slice, starts.tolist(), ends.tolist())))
-    if column.null_count:
-        return [value if there else None for value, there in zip(found, column.is_valid().to_pylist(), strict=True)]
-    return found
-
-
 def _plain(column: pa.ChunkedArray) -> list[Any]:
     """Return the Python values of a column that SQL gave."""
     import pyarrow as pa
@@ -323,55 +306,3 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
         return [tidied(value) for value in values]
     return values
-
-
-def pylist(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """Return a column's Python values; a date or time that Python's calendar does not have comes as text."""
-    values: list[Any] = []
-    for chunk in getattr(column, "chunks", (column,)):
-        values += _items(chunk)
-    return values
-
-
-def _items(array: pa.Array) -> list[Any]:
-    import pyarrow as pa
-
-    type = array.type
-    if pa.types.is_list(type):
-        return _lists(array, _items(array.flatten()))
-    if timetz.is_timetz(type):
-        return timetz.to_times(array)
-    if pa.types.is_date32(type) or (pa.types.is_timestamp(type) and type.tz is None and type.unit != "ns"):
-        return _dates(array.to_numpy(zero_copy_only=False))
-    try:
-        values: list[Any] = array.to_pylist()
-    except (OverflowError, ValueError):
-        values = [_item(scalar) for scalar in array]
-    return values
-
-
-def _dates(times: NDArray[np.datetime64]) -> list[Any]:
-    """Return dates and times, those outside of Python's years 1 to 9999 as text, ISO 8601 with astronomical years."""
-    values: list[Any] = times.tolist()
-    if times.size and not (_YEARS[0] <= times.min() and times.max() < _YEARS[1]):  # so it is with NaT, too
-        texts = [
-            f"-0{text[1:]}" if text[:1] == "-" == text[4:5] else text for text in np.datetime_as_string(times).tolist()
-        ]
-        return [text if isinstance(value, int) else value for value, text in zip(values, texts, strict=True)]
-    return values
-
-
-_YEARS = np.datetime64("0001-01-01"), np.datetime64("10000-01-01")
-
-
-def _item(scalar: pa.Scalar) -> Any:
-    """Return one value of a column of which Python does not have all."""
-    import pyarrow as pa
-
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        inner = scalar.value if isinstance(scalar, pa.UnionScalar) else scalar
-        if pa.types.is_date32(inner.type):
-            return _dates(np.array([inner.cast(pa.int32()).as_py()], "M8[D]"))[0]
-        return _dates(np.array([inner.cast(pa.int64()).as_py()], "M8[us]"))[0]

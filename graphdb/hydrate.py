@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from graphdb.candidates import Snapshot
 from graphdb.connection import Connection
-from graphdb.decode import pylist
 from graphdb.elements import Node, filled
 from graphdb.literals import python_value_of
 from graphdb.lookup import Lookup
@@ -22,6 +21,7 @@ from graphdb.spelled import distinct
 from graphdb.storage.arrow import numbers as numbers_of
 from graphdb.storage.arrow import strings
 from graphdb.storage.arrow import values as plain
+from graphdb.storage.python_values import pylist
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.values import AS_WRITTEN, MEMBERS, UNION, VALUE, Base, Column, Type, is_plain, literal_sql, tidied
 

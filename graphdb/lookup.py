@@ -1,7 +1,8 @@
 """Terms by their ids, in memory: IRIs, values of literals, and what the triples say of a vertex, as arrays.
 
 A join in DuckDB goes through a whole table for the few terms of a small result.  Where somebody asks a second time,
-and memory allows it, the dictionary is kept as columns in the order of its ids, so that a term is one access away.
+and memory allows it, the dictionary is kept as columns in the order of its ids, so that a term is one access away.  A
+small dictionary is read sooner than DuckDB plans the joins: there the first question is answered so, too.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.connection import Connection
-from graphdb.decode import pylist
 from graphdb.literals import python_value_of
 from graphdb.storage.arrow import numbers
+from graphdb.storage.python_values import pylist
 from graphdb.storage.terms import LITERAL_BASE, Kind
 from graphdb.storage.triples import TripleStore
 from graphdb.storage.verify import verify_kinds
@@ -32,6 +33,8 @@ _ENTRY = 100
 """Bytes that a term or a triple about it takes, roughly."""
 _MOST = 5_000_000
 """Terms and triples that are kept at most."""
+_AT_ONCE = 20_000
+"""Terms and triples up to which they are read for the first question."""
 _FEW = 32
 """Values that are taken one by one."""
 _SORTING = 5e-7
@@ -53,13 +56,13 @@ class Lookup:
         labels = store.edge_labels()
         entries = store.resources + store.literals + sum(store.statistics(label).triples for label in labels)
         self._fits = entries <= min(_MOST, limit_bytes // _ENTRY)
-        self._asked = False
+        self._asked = self._fits and entries <= _AT_ONCE
         self._scanning = 0.0
         """Seconds that went into scans for the ids of IRIs."""
         self._columns: dict[str, Any] = {}
 
     def ready(self) -> bool:
-        """Whether terms are looked up here: from the second question on, where all of them fit."""
+        """Whether terms are looked up here: where all of them fit, from the second question on, or the first."""
         asked, self._asked = self._asked, self._fits
         return asked
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.decode import Arrays, Known, decoded, pieces, pylist
+from graphdb.decode import Arrays, Known, decoded, pieces
 from graphdb.elements import without_collection
 from graphdb.errors import ExecutionError, StorageError
 from graphdb.foreign import own_errors
 from graphdb.shown import array_of, made_in_python, shown
 from graphdb.storage import timetz
+from graphdb.storage.python_values import pylist
 from graphdb.values import STRING, Column, has_ids, is_plain, tidied
 
 if TYPE_CHECKING:

@@ -88,6 +88,8 @@ class State:
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
         self._lazy_catalog: Catalog | None = None
+        self._empty = False
+        """Whether nothing was written since the tables of the graph were created here."""
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
@@ -105,10 +107,12 @@ class State:
 
     def _verify(self) -> None:
         """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.verify`."""
-        from graphdb.storage.verify import Macros, verify_tables
+        from graphdb.storage.verify import Macros, is_new, verify_tables
 
         try:
             with self.connection.guard() as raw:
+                if is_new(raw, self.database):
+                    return
                 self._verified = verify_tables(raw, self.database)
                 self._macros = Macros(raw, self.database)
         except BaseException:
@@ -307,6 +311,7 @@ class State:
                             f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
                         )
                     catalog.create()
+                    self._empty = True
                 elif catalog.schema_version > SCHEMA_VERSION:
                     raise StorageError(
                         f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
@@ -352,6 +357,7 @@ class State:
                 self.budget.graph - self.degrees().nbytes,
                 self._former,
                 subclasses=self.subclasses,
+                empty=self._empty,
                 degrees=self.degrees(),
                 procedures=self.procedures,
             )
@@ -436,6 +442,7 @@ class State:
                 self._former[0].edges.drop()
                 self._former = None
         self._lazy_snapshot = None
+        self._empty = False
         self.prepared.clear()
 
     @contextmanager

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from graphdb.storage import few, statistics, tally
 from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Batch, Ids, Terms, Texts, ids
-from graphdb.storage.catalog import has_rows
 from graphdb.storage.changes import MOST, Changes
 from graphdb.storage.dictionary import Numbering, term_counts
 from graphdb.storage.held import Held
+from graphdb.storage.parsed import has_rows
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from graphdb.storage.append import Appender, much_new
 from graphdb.storage.arrow import Windows, numbers
 from graphdb.storage.batch import LITERAL, Terms, ids
-from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Numbering
+from graphdb.storage.parsed import has_rows
 from graphdb.storage.runs import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.spool import Kept, Spool, unmap, vast
 from graphdb.storage.tally import ROWS, STORED, Tally, stored

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from graphdb.errors import StorageError
+from graphdb.storage.parsed import execute, execute_script
 from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
 from graphdb.storage.verify import verify_labels
 from graphdb.transactions import Transactions
@@ -89,11 +91,12 @@ class Catalog:
 
     def exists(self) -> bool:
         """Is the open file a graphdb database?"""
-        sql = (
-            "SELECT 1 FROM system.main.duckdb_tables() WHERE schema_name = '_graphdb' AND table_name = 'meta'"
-            " AND database_name = system.main.current_database()"
+        # The schema first: before DuckDB lists tables, it parses the views of its own, which takes milliseconds.
+        here = "schema_name = '_graphdb' AND database_name = system.main.current_database()"
+        return bool(
+            self._rows(f"SELECT 1 FROM system.main.duckdb_schemas() WHERE {here}")
+            and self._rows(f"SELECT 1 FROM system.main.duckdb_tables() WHERE table_name = 'meta' AND {here}")
         )
-        return bool(self._rows(sql))
 
     def create(self) -> None:
         """Create the schema, its tables, the view ``main.triples`` and the usual prefixes, in one transaction.
@@ -110,10 +113,11 @@ class Catalog:
         try:
             with self.transactions.atomic():
                 self.transactions.touch()
-                self._connection.execute(CREATE)
-                self._connection.execute("INSERT INTO _graphdb.meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
-                self.add_prefixes(PREFIXES)
-                self._connection.execute(_VIEW)
+                execute_script(self._connection, CREATE)
+                execute(self._connection, "INSERT INTO _graphdb.meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
+                rows = ", ".join(["(?, ?)"] * len(PREFIXES))
+                execute(self._connection, f"INSERT INTO _graphdb.prefix VALUES {rows}", [*chain(*PREFIXES.items())])
+                execute(self._connection, _VIEW)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
@@ -235,7 +239,7 @@ class Catalog:
     # --- the connection ---
 
     def _rows(self, sql: str, parameters: list[object] | None = None) -> list[Any]:
-        return self._connection.execute(sql, parameters).fetchall()
+        return execute(self._connection, sql, parameters).fetchall()
 
     def _put(self, table: sqlalchemy.Table, key: dict[str, str], value: dict[str, str]) -> None:
         """Insert a row, or update the one with this key."""
@@ -259,11 +263,6 @@ class Catalog:
         if self._lazy_engine is None:
             self._lazy_engine = _share(self._connection)
         return self._lazy_engine
-
-
-def has_rows(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
-    """Whether a table, or what follows FROM, has a row."""
-    return bool(connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall())
 
 
 def _share(connection: duckdb.DuckDBPyConnection) -> sqlalchemy.Engine:

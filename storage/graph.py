@@ -71,6 +71,9 @@ class TripleSource(Protocol):
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label: int64, sorted by (subject, object), unique; empty if unknown."""
 
+    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
+        """Labels (one for all, or int64), subjects and objects of all triples: in pieces, in any order."""
+
     def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects and objects of all edges between resources other than ``rdf:type``, in any order."""
 
@@ -129,6 +132,10 @@ class ArraySource:
     def edge_labels(self) -> tuple[int, ...]:
         """All edge labels, sorted."""
         return tuple(self._runs)
+
+    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
+        """Labels, subjects and objects of all triples: one piece."""
+        yield self._triples
 
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label, sorted by (subject, object)."""
@@ -391,11 +398,10 @@ class DataGraph:
 
     def _build_universe(self) -> Ints:
         seen = np.zeros(self.resources, bool)
-        for label in self.source.edge_labels():
-            s, o = self.source.edges(label)
+        typed = -1 if self.type_label is None else self.type_label
+        for labels, s, o in self.source.triples():
             seen[s] = True
-            if label != self.type_label:
-                seen[o[o < self.resources]] = True
+            seen[o[(o < self.resources) & (labels != typed)]] = True
         return np.flatnonzero(seen)
 
     def _cached(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:

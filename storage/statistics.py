@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.storage.catalog import has_rows
 from graphdb.storage.dictionary import Ids
-from graphdb.storage.parsed import execute
+from graphdb.storage.parsed import execute, has_rows
 from graphdb.storage.sketch import IN, OUT
 from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 

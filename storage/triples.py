@@ -7,7 +7,7 @@ Both orders agree, so what is sorted by the one is sorted by the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,9 @@ from graphdb.storage import statistics
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.changes import Sizes
 from graphdb.storage.graph import LabelStatistics
+from graphdb.storage.parsed import execute
 from graphdb.storage.sketch import DegreeSketch
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.verify import Ids, damaged, verify_counts
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+_AT_ONCE = 100_000
+"""Triples up to which all are read by one statement: it takes DuckDB longer to plan one than to read so few rows."""
+
 
 class TripleStore:
     """A :class:`~graphdb.storage.graph.TripleSource` over the open database; a snapshot of its sizes.
 
     ``lock`` serialises the use of the connection with everything else that uses it.  ``edge_labels`` are those of the
-    catalog, by id, in its order; ``type_label`` is rdf:type's, where that is known.
+    catalog, by id, in its order.
     """
 
     def __init__(
@@ -41,7 +45,6 @@ class TripleStore:
         lock: RLock,
         sizes: Sizes,
         edge_labels: Mapping[int, EdgeLabel],
-        type_label: int | None = None,
     ) -> None:
         self._connection = connection
         self._lock = lock
@@ -49,8 +52,7 @@ class TripleStore:
         self.resources, self.literals = sizes.resources, sizes.literals
         self.ids = Ids(sizes.resources, sizes.literals)
         """Which ids there are: what is read of the file is checked against them."""
-        with lock:
-            self.type_label = statistics.type_label(connection) if type_label is None else type_label
+        self.type_label = next((id for id, label in edge_labels.items() if label.iri == RDF_TYPE), None)
         self._degrees: dict[str, Ints] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
 
@@ -99,6 +101,15 @@ class TripleStore:
             raise damaged("a triple is there twice")
         return subjects, objects
 
+    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
+        """Labels, subjects and objects of all triples: label by label, or at once where they are few."""
+        if sum(label.triples for label in self._edge_labels.values()) > _AT_ONCE:
+            for label in self._edge_labels:
+                yield label, *self.edges(label)
+        else:
+            rows = self._query("SELECT label, subject, object FROM _graphdb.triple", {})
+            yield self._labels(rows), *self.ends(rows)
+
     def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects, objects of all edges between resources other than ``rdf:type``."""
         rows = self._query(
@@ -144,5 +155,5 @@ class TripleStore:
 
     def _query(self, sql: str, parameters: dict[str, object]) -> dict[str, Ints]:
         with self._lock:
-            columns = self._connection.execute(sql, parameters).fetchnumpy()
+            columns = execute(self._connection, sql, parameters).fetchnumpy()
         return {name: np.ascontiguousarray(column) for name, column in columns.items()}

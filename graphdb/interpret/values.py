@@ -86,6 +86,9 @@ class Several(list[Any]):
 
 Answer = bool | None
 
+_SIMPLE = frozenset({int, str})
+"""The types that most values have, and whose order is Python's: they are looked for first."""
+
 
 def is_number(value: object) -> bool:
     """Whether a value is a number, which a boolean is not."""
@@ -99,6 +102,8 @@ def is_nan(value: object) -> bool:
 
 def equals(left: Any, right: Any) -> Answer:
     """Return whether two values are equal; None where that is unknown."""
+    if left.__class__ is right.__class__ and left.__class__ in _SIMPLE:
+        return bool(left == right)
     if left is None or right is None:
         return None
     if isinstance(left, Several) or isinstance(right, Several):
@@ -154,6 +159,8 @@ def any_of(test: Any, left: Any, right: Any) -> Answer:
 
 def less(left: Any, right: Any, or_equal: bool = False) -> Answer:
     """Return whether ``left < right`` (or ``<=``); None where the values have no order."""
+    if left.__class__ is right.__class__ and left.__class__ in _SIMPLE:
+        return bool(left <= right if or_equal else left < right)
     if isinstance(left, Several) or isinstance(right, Several):
         return any_of(lambda a, b: less(a, b, or_equal), left, right)
     if is_nan(left) or is_nan(right):

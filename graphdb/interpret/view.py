@@ -72,6 +72,8 @@ class View:
         """Announce the vertices among values, and those inside them."""
         for value in values:
             match value:
+                case int() | str():  # most of what long lists have
+                    continue
                 case Vertex():
                     if value.id not in self._labels:
                         self._waiting.add(value.id)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations, product
-from typing import NamedTuple
+from itertools import chain, permutations, product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,10 @@ _MOST_PERMUTATIONS = 1500
 """Relabellings that the search for a canonical form tries at most."""
 
 
+_Key: TypeAlias = tuple[bool, tuple[int, ...], str, bool]
+_Keys: TypeAlias = tuple[_Key, ...]
+
+
 class Member(NamedTuple):
     """One relation between two vertices: it multiplies by its data edges, or (unless ``weighted``) only tests."""
 
@@ -59,7 +63,7 @@ class Member(NamedTuple):
         return Member(self.labels, OPPOSITE[self.direction], self.weighted, self.parallel)
 
     @property
-    def key(self) -> tuple[bool, tuple[int, ...], str, bool]:
+    def key(self) -> _Key:
         """Something to sort by."""
         return self.labels is None, self.labels or (), self.direction, self.weighted
 
@@ -121,6 +125,9 @@ class Expansion:
         self._disjoint: dict[tuple[int, int], bool] = {}
         self._within: dict[int, NDArray[np.bool_]] = {}
         """Per vertex, whether it is in a candidate set: of those that were asked."""
+        self._loop_free: dict[tuple[int, ...] | None, bool] = {}
+        self._simple: dict[tuple[tuple[int, ...] | None, Direction], bool] = {}
+        """What relations are like: of those that were asked."""
         self._conditions = self._conditions_of(checks)
         self._falls: dict[int, int] = {}
         """Leaves that stand for several that differ, with their number, …"""
@@ -233,7 +240,7 @@ class Expansion:
         return {
             (min(link.source, link.target), max(link.source, link.target))
             for link in links
-            if loop_free(self._graph, link.labels)
+            if self._is_loop_free(link.labels)
         }
 
     @lazy
@@ -258,7 +265,7 @@ class Expansion:
             distinct.append(way)
             if self._apply(self._start, _Condition(tuple(way))) is not None:
                 ways.append(_Condition(tuple(sorted(way)), kept, dropped))
-        if ways and (first.labels != second.labels or not (loop_free(self._graph, first.labels) or len(ways) == 1)):
+        if ways and (first.labels != second.labels or not (self._is_loop_free(first.labels) or len(ways) == 1)):
             return None
         return ways
 
@@ -285,7 +292,7 @@ class Expansion:
     def _matchable(self, state: _State) -> bool:
         conditions: list[PatternEdge | EdgeTest] = [*self._pattern.edges, *self._tests(state)]
         for edge in conditions:
-            if state.vertices[edge.source] == state.vertices[edge.target] and loop_free(self._graph, edge.labels):
+            if state.vertices[edge.source] == state.vertices[edge.target] and self._is_loop_free(edge.labels):
                 return False
         classes: dict[int, set[int]] = {}
         for v, representative in enumerate(state.vertices):
@@ -300,6 +307,18 @@ class Expansion:
                 self._within[large][self.filters[large]] = True
             self._disjoint[a, b] = not self._within[large][self.filters[small]].any()
         return self._disjoint[a, b]
+
+    def _is_loop_free(self, labels: tuple[int, ...] | None) -> bool:
+        known = self._loop_free.get(labels)
+        if known is None:
+            known = self._loop_free[labels] = loop_free(self._graph, labels)
+        return known
+
+    def _is_simple(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
+        known = self._simple.get((labels, direction))
+        if known is None:
+            known = self._simple[labels, direction] = self._graph.partition(labels, direction).simple
+        return known
 
     def _tests(self, state: _State) -> list[EdgeTest]:
         return [test for t, test in enumerate(self._edge_tests) if not test.negated or t in state.tests]
@@ -350,7 +369,7 @@ class Expansion:
     def _member(self, edge: PatternEdge | EdgeTest, weighs: bool) -> Member:
         direction: Direction = "out" if edge.directed else "both"
         parallel = weighs and isinstance(edge, PatternEdge) and edge.parallel
-        weighted = parallel or (weighs and not self._graph.partition(edge.labels, direction).simple)
+        weighted = parallel or (weighs and not self._is_simple(edge.labels, direction))
         return Member(edge.labels, direction, weighted, parallel)
 
 
@@ -389,10 +408,13 @@ def canonical(quotient: Quotient) -> Quotient:
     order of the colours is the form.
     """
     count = len(quotient.filters)
-    near: list[list[tuple[int, tuple[Member, ...]]]] = [[] for _ in range(count)]
+    near: list[list[tuple[int, _Keys]]] = [[] for _ in range(count)]
+    links = []
     for a, b, members in quotient.links:
-        near[a].append((b, members))
-        near[b].append((a, tuple(sorted((m.reversed() for m in members), key=lambda m: m.key))))
+        keys = tuple(m.key for m in members), tuple(m.key for m in _reversed(members))
+        links.append((a, b, *keys))
+        near[a].append((b, keys[0]))
+        near[b].append((a, keys[1]))
     colours: list[int] = [0] * count
     kinds = 0
     signatures: Sequence[object] = [
@@ -402,10 +424,7 @@ def canonical(quotient: Quotient) -> Quotient:
     while len(ordered := sorted(set(signatures))) > kinds:  # type: ignore[type-var]
         kinds = len(ordered)
         colours = [ordered.index(signature) for signature in signatures]
-        signatures = [
-            (colours[v], tuple(sorted((colours[u], tuple(m.key for m in members)) for u, members in near[v])))
-            for v in range(count)
-        ]
+        signatures = [(colours[v], tuple(sorted((colours[u], keys) for u, keys in near[v]))) for v in range(count)]
     cells = [[v for v in range(count) if colours[v] == colour] for colour in range(max(colours, default=-1) + 1)]
     tries = 1
     for cell in cells:
@@ -413,15 +432,19 @@ def canonical(quotient: Quotient) -> Quotient:
             tries *= i
     if tries > _MOST_PERMUTATIONS:
         return quotient
-    best: tuple[tuple[object, ...], tuple[int, ...]] | None = None
+    places = [0] * count
+    least: list[tuple[int, int, _Keys]] | None = None
+    order_of: tuple[int, ...] = ()
     for choice in product(*(permutations(cell) for cell in cells)):
-        order_of = tuple(v for cell in choice for v in cell)
-        links = _relabelled(quotient.links, order_of)
-        key = tuple((a, b, tuple(m.key for m in members)) for a, b, members in links)
-        if best is None or key < best[0]:
-            best = (key, order_of)
-    assert best is not None
-    order_of = best[1]
+        order = tuple(chain.from_iterable(choice))
+        for place, v in enumerate(order):
+            places[v] = place
+        relabelled = sorted(
+            (places[a], places[b], along) if places[a] < places[b] else (places[b], places[a], against)
+            for a, b, along, against in links
+        )
+        if least is None or relabelled < least:
+            least, order_of = relabelled, order
     return Quotient(
         tuple(quotient.filters[v] for v in order_of),
         tuple(quotient.loops[v] for v in order_of),
@@ -429,6 +452,11 @@ def canonical(quotient: Quotient) -> Quotient:
         -1 if quotient.root < 0 else order_of.index(quotient.root),
         tuple(quotient.falls[v] for v in order_of),
     )
+
+
+def _reversed(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """What joins two vertices, seen from the other one: sorted."""
+    return tuple(sorted((member.reversed() for member in members), key=lambda member: member.key))
 
 
 def _relabelled(
@@ -439,6 +467,6 @@ def _relabelled(
     for a, b, members in links:
         x, y = place[a], place[b]
         if x > y:
-            x, y, members = y, x, tuple(sorted((m.reversed() for m in members), key=lambda m: m.key))
+            x, y, members = y, x, _reversed(members)
         moved.append((x, y, members))
     return tuple(sorted(moved, key=lambda link: link[:2]))

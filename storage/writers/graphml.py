@@ -16,10 +16,10 @@ from xml.sax.saxutils import quoteattr
 from graphdb.errors import GraphDBError
 from graphdb.stopping import check_stop
 from graphdb.storage.arrow import string_bytes
-from graphdb.storage.catalog import has_rows
 from graphdb.storage.loaders.graphml import OURS, role
 from graphdb.storage.loaders.headers import bare_name
 from graphdb.storage.loaders.tables import bare
+from graphdb.storage.parsed import has_rows
 from graphdb.storage.terms import LITERAL_BASE, RDF_REIFIES, RDF_TYPE, VERTEX, Kind
 from graphdb.storage.writers.graphs import EDGES, TRIPLES
 from graphdb.storage.writers.pace import Pace, ranges

@@ -93,6 +93,22 @@ def test_histories_of_several_handles(handles: int, tmp_path: pathlib.Path) -> N
         path.unlink()
 
 
+def test_a_new_file_that_another_handle_fills(tmp_path: pathlib.Path) -> None:
+    """Who has created the tables knows that they are empty, until somebody writes."""
+    path = tmp_path / "new.duckdb"
+    with graphdb.connect(path) as one, graphdb.connect(path) as other:
+        one._state.catalog()  # reads nothing yet
+        other.query("PREFIX ex: <http://example.org/>; CREATE (:P {k: 1})")
+        assert keys(one) == [1]
+        assert one.prefixes()["ex"] == "http://example.org/"
+    with graphdb.connect() as alone:
+        alone.query("BEGIN; CREATE (:P {k: 1}); ROLLBACK")
+        alone._state.catalog()
+        alone.query("PREFIX ex: <http://example.org/>; CREATE (:P {k: 2})")
+        assert keys(alone) == [2]
+        assert alone.query("CREATE (a:ex:Q) RETURN labels(a)").fetchall() == [(["ex:Q"],)]
+
+
 def test_threads_write_through_their_own_handles(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db.duckdb"
     graphdb.connect(path).close()

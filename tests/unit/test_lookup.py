@@ -9,8 +9,8 @@ import pytest
 
 import graphdb
 from graphdb.data import GEOGRAPHY
-from graphdb.decode import pylist
 from graphdb.lookup import Lookup
+from graphdb.storage.python_values import pylist
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LINES = f"""
@@ -109,6 +109,13 @@ def test_it_is_used_from_the_second_question_on_and_where_it_fits() -> None:
         assert [snapshot.lookup.ready() for _ in range(3)] == [False, True, True]
         small = Lookup(snapshot.connection, snapshot.store, 1 << 20)
         assert [small.ready() for _ in range(3)] == [False, False, False]
+
+
+def test_small_dictionaries_are_used_at_once(db: graphdb.Database) -> None:
+    snapshot = db._state.snapshot()
+    assert [snapshot.lookup.ready() for _ in range(2)] == [True, True]
+    none = Lookup(snapshot.connection, snapshot.store, 0)  # a former version: nothing of it is in memory
+    assert not none.ready()
 
 
 def test_new_data_is_seen(db: graphdb.Database, tmp_path: Path) -> None:

@@ -103,6 +103,22 @@ def ask_as(path: pathlib.Path, read_only: bool) -> None:
         db.query("MATCH (a:Person) RETURN a.name")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE MACRO lower(x) AS 'hijacked'", "CREATE SCHEMA _graphdb; CREATE TABLE _graphdb.meta (key INTEGER)"],
+)
+def test_what_stands_in_the_log_alone(tmp_path: pathlib.Path, statement: str) -> None:
+    """A file without a block is new, and not looked into: but not one whose write-ahead log has something."""
+    path = tmp_path / "log.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("SET checkpoint_threshold = '1GB'")
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        connection.execute(statement)
+    assert path.with_name("log.duckdb.wal").exists()
+    with pytest.raises(StorageError, match=r"has a macro|columns"), graphdb.connect(path, device="cpu") as db:
+        db.query("CREATE (:Person {name: 'Ada'})")
+
+
 def test_a_view_of_ours_is_not_asked(original: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """Not even what its columns are: that would open the file that it names."""
     trap = tmp_path / "trap.csv"
