@@ -9,8 +9,10 @@ imported at the first pattern.
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache, lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdb.errors import GraphDBError, ParseError, nearest
@@ -134,10 +136,22 @@ def _machine() -> Machine:
 
 @cache
 def _lark() -> Lark:
-    """The LALR(1) parser, built at its first use."""
+    """The LALR(1) parser, built at its first use.
+
+    Its tables take Lark half a second: they are kept beside the module's byte code, where that can be written, and made
+    anew where they are of another grammar, Lark or Python, or damaged.
+    """
     from lark import Lark
 
     from graphdb.grammar.lexing import TokenFilter
 
     grammar = resources.files(__package__).joinpath("pattern.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer=TokenFilter, propagate_positions=True, maybe_placeholders=True)
+    kept = Path(__file__).with_name("__pycache__") / f"pattern.{sys.implementation.cache_tag}.lalr"
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer=TokenFilter,
+        propagate_positions=True,
+        maybe_placeholders=True,
+        cache=str(kept),
+    )

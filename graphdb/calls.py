@@ -37,7 +37,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._number = next(_NUMBERS)
-        self._names: dict[str, str] = {}
+        self._names: dict[tuple[str, bool], str] = {}
         self._callees: weakref.WeakValueDictionary[int, Callee] = weakref.WeakValueDictionary()
         self._callee_numbers = itertools.count()
 
@@ -47,13 +47,16 @@ class Calls:
         self._callees[number] = callee
         return number
 
-    def has(self, sql_type: str) -> bool:
+    def has(self, sql_type: str, volatile: bool = False) -> bool:
         """Whether the function with results of a type is there."""
-        return sql_type in self._names
+        return (sql_type, volatile) in self._names
 
-    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str) -> str:
-        """Return the name of the function with results of a type, which takes a callee's number and any columns."""
-        name = self._names.get(sql_type)
+    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool = False) -> str:
+        """Return the name of the function with results of a type, which takes a callee's number and any columns.
+
+        If ``volatile``, it is called for each row even where its arguments are constants.
+        """
+        name = self._names.get((sql_type, volatile))
         if name is None:
             name = f"_graphdb_call{self._number}_{len(self._names)}"
             callees = self._callees
@@ -62,9 +65,11 @@ class Calls:
                 callee = callees[columns[0][0].as_py()]
                 return callee.answer(list(columns[1:]), len(columns[0]))
 
-            raw.create_function(name, call, None, sql_type, type=_ARROW, null_handling=_WITH_NULLS)
+            raw.create_function(
+                name, call, None, sql_type, type=_ARROW, null_handling=_WITH_NULLS, side_effects=volatile
+            )
             _REGISTERED.add(raw)
-            self._names[sql_type] = name
+            self._names[sql_type, volatile] = name
         return name
 
 

@@ -67,6 +67,8 @@ class Compiler(ABC):
         self.scope = scope
         self._lambdas = 0
         self._depth = 0
+        self.of_items = False
+        """Whether this is within a lambda, of a list's items."""
 
     # --- what the whole compiler does
 
@@ -108,10 +110,11 @@ class Compiler(ABC):
         """Whether this is of rows, not of the items of a list."""
         return not self._depth
 
-    def within(self, scope: Scope) -> Self:
+    def within(self, scope: Scope, *, of_items: bool = False) -> Self:
         """Return the compiler of an expression inside the present one, where names stand for something else."""
         found = type(self)(self.text, self.names, self.arguments, self.rows, scope, self.computing)
         found._depth = self._depth + 1
+        found.of_items = of_items or self.of_items
         return found
 
     def condition(self, node: ast.Expression) -> str:

@@ -10,6 +10,13 @@ from typing import Protocol
 from graphdb.grammar import syntax as ast
 from graphdb.values import Type
 
+ITEMS = 1 << 21
+"""Items that the lists of a chunk's rows may have together.
+
+DuckDB makes a list for each of 2,048 rows before it goes on; it neither counts the bytes nor stops meanwhile.  With
+what a lambda makes of them, so many take some 200 MB, and half a second.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -42,6 +49,12 @@ class Computing(Protocol):
 
     def call(self, type: Type, columns: list[str]) -> str:
         """Return SQL that computes what was added last, of some columns."""
+
+    def fits(self, items: str, *, volatile: bool) -> str:
+        """Return SQL that is true, and ends the run where the rows of a chunk have more items than fit in memory.
+
+        ``items`` is how many a row has; ``volatile`` says that this does not differ between rows.
+        """
 
     def sources(self) -> list[str]:
         """Return the expressions as they were written."""

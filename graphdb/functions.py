@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphdb import durations, lists, maps, numbers, strings, times
+from graphdb import durations, lists, maps, numbers, ranges, strings, times
 from graphdb.aggregates import AGGREGATES
 from graphdb.comparisons import same_term
 from graphdb.compiler import Compiler
@@ -69,6 +69,8 @@ def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
 
 
 def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
+    if (counted := ranges.size(c, node.arguments[0])) is not None:
+        return counted
     value = c.compile(node.arguments[0])
     if value.type.base is Base.PATH and node.name.lower() == "length":
         return Typed(f"len(({value.sql}).codes)", INTEGER)

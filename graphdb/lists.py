@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
-from graphdb import maps
+from graphdb import maps, ranges
 from graphdb.comparisons import compare
 from graphdb.compiler import Compiler
 from graphdb.computed import compute
 from graphdb.constants import list_sql
-from graphdb.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
+from graphdb.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.items import ItemRows, listed, quantified
 from graphdb.pattern.bind import variables_in
@@ -27,7 +27,6 @@ from graphdb.typed import Typed, as_list, side_by_side, some, unified
 from graphdb.values import (
     ANY,
     BOOLEAN,
-    INTEGER,
     MEMBERS,
     NULL,
     NUMERIC,
@@ -96,16 +95,6 @@ def _list(c: Compiler, node: ast.Expression) -> Typed:
     if value.type.base is not Base.LIST or value.many:
         raise c.mismatch(f"expected a list, found {value.type}", node)
     return value
-
-
-def _whole(c: Compiler, node: ast.Expression) -> str:
-    """Compile what must be an integer or null."""
-    value = c.compile(node)
-    if value.type.base is Base.NULL:
-        return "CAST(NULL AS BIGINT)"
-    if value.type.base is not Base.INTEGER:
-        raise c.mismatch(f"a list's index is an integer, found {value.type}", node)
-    return value.sql
 
 
 # --- expressions -----------------------------------------------------------------------------------------------
@@ -211,7 +200,7 @@ def _subscript(c: Compiler, node: ast.Subscript) -> Typed:
     base = c.compile(node.base)
     if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
         return maps.subscript(c, base, node)
-    base, at = _list(c, node.base), _whole(c, node.index)
+    base, at = _list(c, node.base), ranges.whole(c, node.index)
     place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
     return Typed(f"({base.sql})[{place}]", base.type.element or NULL)
 
@@ -224,7 +213,7 @@ def _slice(c: Compiler, node: ast.Slice) -> Typed:
         if bound is None:
             bounds.append(otherwise)
             continue
-        at = _whole(c, bound)
+        at = ranges.whole(c, bound)
         absent.append(f"{at} IS NULL")
         bounds.append(f"CASE WHEN {at} < 0 THEN greatest({at} + {length}, 0) ELSE least({at}, {length}) END")
     first, last = bounds
@@ -239,7 +228,9 @@ def _each(c: Compiler, variable: ast.Variable, element: Type, column: str = "") 
     name = c.fresh()
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
     variables = {**c.scope.variables, variable.name: Typed(name + column, element)}
-    return name, c.within(replace(c.scope, variables=variables, known=known, aggregates=False, exists=None))
+    return name, c.within(
+        replace(c.scope, variables=variables, known=known, aggregates=False, exists=None), of_items=True
+    )
 
 
 def _body(sql: str) -> str:
@@ -261,8 +252,18 @@ def _each_row(c: Compiler, variable: ast.Variable, source: Typed) -> tuple[str, 
     return name, rows, inner
 
 
+def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> Typed:
+    """Compile the list that a lambda goes over: one for each row, if what the lambda makes depends on the row."""
+    source = node.source
+    if ranges.is_range(source, c):
+        asked = [node.where, getattr(node, "result", None)]
+        names = {name for part in asked if part is not None for name in free_variables(part)}
+        return ranges.series(c, source, every_row=bool(names - {node.variable.name}))
+    return _list(c, source)
+
+
 def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
-    source = _list(c, node.source)
+    source = _source(c, node)
     if _elements(source):
         item, rows, inner = _each_row(c, node.variable, source)
         where = None if node.where is None else inner.condition(node.where)
@@ -284,7 +285,7 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
 
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
-    source = _list(c, node.source)
+    source = _source(c, node)
     if _elements(source):
         item, rows, inner = _each_row(c, node.variable, source)
         condition = inner.condition(node.where if node.where is not None else node.variable)
@@ -399,83 +400,6 @@ def _tail(c: Compiler, node: ast.FunctionCall) -> Typed:
     return Typed(f"({value.sql})[2:]", value.type)
 
 
-LONGEST = 10_000_000
-"""Items that a list can have: as Python's numbers they take some 400 MB.  A text can be ten times as long."""
-
-
-_Fails: TypeAlias = list[tuple[str, str, type[GraphDBError] | None]]
-"""Conditions in SQL on which something fails, what it says then, and the kind of error."""
-
-
-def _range(c: Compiler, node: ast.FunctionCall) -> Typed:
-    first, last, step, fails = _bounds(c, node)
-    return Typed(_series(c, node, (first, last, step), fails), list_of(INTEGER))
-
-
-def _series(c: Compiler, node: ast.FunctionCall, bounds: tuple[str, str, str], fails: _Fails) -> str:
-    """Return the SQL of a list of numbers, or of its failure."""
-    first, last, step = bounds
-    told = _told(c, node, fails)
-    # A branch that is not taken may be computed: then it is short.
-    return (
-        f"CASE {told} ELSE generate_series({first}, CASE WHEN {fails[2][0]} THEN {first} ELSE {last} END, {step}) END"
-    )
-
-
-_BLOCK = 1024
-"""Numbers of a range that are made together where each becomes a row."""
-
-
-def range_blocks(c: Compiler, node: ast.Expression) -> tuple[Mapping[str, str], str] | None:
-    """Return a range whose numbers become rows as SQL in two steps; None for what is no range, or a short one.
-
-    A list lies in memory whole, of each of 2,048 rows at a time, and DuckDB neither counts its bytes nor stops while it
-    makes one.  So first each row becomes one for each block of numbers, with what the first item holds as columns
-    (by their names, ``first`` as SQL of the blocks' first numbers); from these the second makes the block's numbers.
-    """
-    if not isinstance(node, ast.FunctionCall) or node.name.lower() != "range" or node in c.scope.known:
-        return None
-    if not 2 <= len(node.arguments) <= 3 or _is_short(c, node.arguments):
-        return None
-    first, last, step, fails = _bounds(c, node)
-    size = f"CASE WHEN abs(CAST({step} AS DOUBLE)) > 1e15 THEN 1 ELSE {_BLOCK} END"  # else it overflows
-    blocks = _series(c, node, (first, last, f"{step} * {size}"), fails)
-    end = "first + CAST(size - 1 AS HUGEINT) * step"
-    past = f"CASE WHEN step > 0 THEN {end} > last ELSE {end} < last END"
-    numbers = f"unnest(generate_series(first, CASE WHEN {past} THEN last ELSE CAST({end} AS BIGINT) END, step))"
-    return {"first": f"unnest({blocks})", "last": last, "step": step, "size": size}, numbers
-
-
-def _is_short(c: Compiler, arguments: Sequence[ast.Expression]) -> bool:
-    """Whether a range has few numbers for all that the text and the parameters say."""
-    values = [c.arguments.get(a.name) if isinstance(a, ast.Parameter) else getattr(a, "value", None) for a in arguments]
-    return all(isinstance(value, int) for value in values) and abs(values[1] - values[0]) <= _BLOCK  # type: ignore[operator]
-
-
-def _told(c: Compiler, node: ast.FunctionCall, fails: _Fails) -> str:
-    """Return the branches of a CASE that fail."""
-    told = [(when, c.rows.parameters.add(with_place(message, node.span.start, kind))) for when, message, kind in fails]
-    return " ".join(f"WHEN {when} THEN error({message})" for when, message in told)
-
-
-def _bounds(c: Compiler, node: ast.FunctionCall) -> tuple[str, str, str, _Fails]:
-    """Return the SQL of a range's first and last number and its step, and when it fails, with what and how."""
-    first, last, *rest = [_whole(c, argument) for argument in node.arguments]
-    step = rest[0] if rest else "1"
-    # As floats, which do not overflow.
-    long = f"(CAST({last} AS DOUBLE) - {first}) / {step} >= {LONGEST}"
-    return (
-        first,
-        last,
-        step,
-        [
-            (f"{first} IS NULL OR {last} IS NULL OR {step} IS NULL", "range needs integers, found null", None),
-            (f"{step} = 0", "range needs a step other than 0", None),
-            (long, f"a range of more than {LONGEST:,} items is too long", MemoryLimitError),
-        ],
-    )
-
-
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
     value = c.compile(node.arguments[0])
     if value.type.base is Base.STRING:
@@ -489,6 +413,6 @@ FUNCTIONS: Functions = {
     "head": (_item("({})[1]"), 1, 1),
     "last": (_item("({})[-1]"), 1, 1),
     "tail": (_tail, 1, 1),
-    "range": (_range, 2, 3),
+    "range": (ranges.series, 2, 3),
     "isempty": (_is_empty, 1, 1),
 }

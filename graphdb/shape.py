@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphdb import lists
+from graphdb import lists, ranges
 from graphdb.aggregates import contains_aggregate, is_plain_key, unshadowed
 from graphdb.candidates import Snapshot
 from graphdb.comparisons import sort_keys
@@ -295,7 +295,7 @@ class Shaper:
         values = {name: relation.variables[name] for name in names}
         if value is not None:
             values[VALUE] = compiler.one_of_any(value)
-        blocks = None if unwound is None else lists.range_blocks(compiler, unwound.source)
+        blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
         if unwound is not None and blocks is None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
         chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]

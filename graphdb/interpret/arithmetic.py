@@ -16,7 +16,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.conversions import text_of
 from graphdb.interpret.values import is_number, type_name
-from graphdb.lists import LONGEST
+from graphdb.ranges import LONGEST
 from graphdb.temporal import Duration, Temporal, exact, shift
 from graphdb.values import INT64
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.computing import Input
+from graphdb.computing import ITEMS, Input
 from graphdb.errors import ExecutionError, NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import _Checker
@@ -24,6 +24,7 @@ from graphdb.interpret.order_key import order_key
 from graphdb.interpret.types import Scope, Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.literals import exported, value_of
+from graphdb.stopping import checked
 from graphdb.temporal import Date, Duration, Temporal, from_python
 from graphdb.values import (
     ANY,
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 1_000_000
 """Inputs whose values are remembered from one chunk of rows to the next."""
+
+_FITS = -1
+"""In the place of an expression's number: whether lists fit in memory."""
 
 _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
 
@@ -106,13 +110,19 @@ class Computation:
 
     def call(self, type: Type, columns: Sequence[str]) -> str:
         """See :meth:`graphdb.computed.Computing.call`."""
+        return self._call(len(self._pieces) - 1, sql_type(type), columns)
+
+    def fits(self, items: str, *, volatile: bool) -> str:
+        """See :meth:`graphdb.computed.Computing.fits`."""
+        return self._call(_FITS, "BOOLEAN", [items], volatile)
+
+    def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            wanted = sql_type(type)
             # A ROLLBACK would take a new function away.
-            if not self._calls.has(wanted) and self._connection.transactions.inside:
+            if not self._calls.has(wanted, volatile) and self._connection.transactions.inside:
                 raise NotSupportedError("a first value that SQL does not hold, within a transaction")
-            name = self._calls.function(raw, wanted)
-        return f"{name}({', '.join([str(self._number), str(len(self._pieces) - 1), *columns])})"
+            name = self._calls.function(raw, wanted, volatile)
+        return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
 
     def sources(self) -> list[str]:
         """Return the expressions as they were written."""
@@ -144,7 +154,8 @@ class Computation:
     def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
         """Return an expression's value for each row of a chunk; the first column says which it is."""
         try:
-            return self._answer(columns[0][0].as_py(), columns[1:], rows)
+            number = columns[0][0].as_py()
+            return _all_fit(columns[1]) if number == _FITS else self._answer(number, columns[1:], rows)
         except Exception as error:
             self._failed = self._failed or error
             raise
@@ -155,7 +166,8 @@ class Computation:
         piece, known = self._pieces[number], self._results[number]
         inputs, of_row = _distinct(columns, rows)
         readers = [self._reader(input) for input in piece.inputs]
-        results = []
+        results: list[Any] = []
+        listed = 0
         for values in zip(*inputs, strict=True) if inputs else [()]:
             key = tuple(map(_exactly, values))
             try:
@@ -166,6 +178,9 @@ class Computation:
             row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, values, strict=True))}
             found = self._held(piece.evaluate(row), piece.type)
             results.append(found)
+            if isinstance(found, list):
+                listed += len(found)
+                _check_items(listed)
             if len(known) < _REMEMBERED and not any(isinstance(value, list) for value in values):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
@@ -187,7 +202,7 @@ class Computation:
         if type.base is Base.LIST:
             if not isinstance(value, list) or isinstance(value, Several):
                 raise NotSupportedError("a list was expected")
-            return [self._held(item, type.element or ANY) for item in value]
+            return [self._held(item, type.element or ANY) for item in checked(value)]
         if type.base is Base.DATE:
             if not isinstance(value, Date):
                 raise NotSupportedError("a date was expected")
@@ -234,6 +249,21 @@ class Computation:
                     raise NotSupportedError("its zone was lost")
                 return from_python(value) or tidied(value)
         return value
+
+
+def _all_fit(items: pa.ChunkedArray) -> pa.Array:
+    """Return true for each row of a chunk, unless their lists have too many items together."""
+    import pyarrow as pa
+
+    counts = items.to_numpy()
+    _check_items(int(counts.sum()))
+    return pa.array(np.ones(len(counts), bool))
+
+
+def _check_items(together: int) -> None:
+    """Refuse the lists of a chunk's rows, if they have too many items together."""
+    if together > ITEMS:
+        raise NotSupportedError(f"lists of more than {ITEMS:,} items together are made one by one")
 
 
 class _Blind:

@@ -19,7 +19,7 @@ from graphdb.interpret import conversions, times
 from graphdb.interpret.arithmetic import absolute, fits
 from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
-from graphdb.lists import LONGEST
+from graphdb.ranges import LONGEST
 from graphdb.storage.terms import LITERAL_BASE
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.counting_plan import CountingPlan, Term
 from graphdb.plan.distinct import distinctness
 from graphdb.plan.loops import Bundle, Part, Through, Weight
-from graphdb.plan.parts import MOST_CORE, MOST_LARGE_CORE, parts_of
+from graphdb.plan.parts import MOST_CORE, MOST_DEMANDED_CORE, MOST_LARGE_CORE, parts_of
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.quotients import MOST_STATES, Expansion, Member, Quotient
 from graphdb.storage.graph import DataGraph
@@ -120,7 +120,9 @@ def counting_plan(
     terms, cost = [], OVERHEAD + TERM * (len(quotients) - 1)
     scattered = 1.0 + FARTHER * max(math.log2(8 * graph.vertices / CACHED), 0.0)
     planned: set[Part] = set()
-    largest = MOST_LARGE_CORE if always or instead_of > LONG else MOST_CORE
+    largest = MOST_DEMANDED_CORE if always else MOST_CORE
+    if instead_of > LONG:
+        largest = MOST_LARGE_CORE
     for coefficient, quotient in sorted(quotients, key=lambda found: -len(found[1].filters)):
         graph.check()
         if (quotient, largest) not in known:

@@ -16,8 +16,11 @@ from graphdb.plan.quotients import Quotient
 
 MOST_CORE = 9
 """Cores of more vertices are left to the search, …"""
-MOST_LARGE_CORE = 12
-"""… or of more than these, where the search is expected to take so long that looking for loops is nothing."""
+MOST_DEMANDED_CORE = 12
+"""… or of more than these, where counting is demanded whatever it costs, …"""
+MOST_LARGE_CORE = 64
+"""… or of more than these, where the search is expected to take so long that looking for loops is nothing: a cycle
+takes one loop, a grid about one for every third vertex."""
 _CLIQUE = 2.0
 """What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements gone through."""
 

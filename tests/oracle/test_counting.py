@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -17,7 +18,7 @@ from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import nested, parts
+from graphdb.plan import counting, nested
 from graphdb.plan.counting_costs import CountingCosts
 from graphdb.plan.passes import make_plan
 from graphdb.storage.graph import ArraySource, DataGraph
@@ -27,6 +28,7 @@ from tests.oracle.strategies import Case, cases, source_of
 EXAMPLES = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 ONE = HostExecutor(threads=1)
 TWO = HostExecutor(threads=2)
 
@@ -183,11 +185,42 @@ def walk(length: int, label: int, closed: bool = False) -> PatternGraph:
 @pytest.mark.parametrize("length", [3, 9, 30])
 def test_walks_in_a_complete_graph(length: int, closed: bool) -> None:
     """100 choices at every step: the last count has 62 digits."""
-    if closed and length > parts.MOST_CORE:
-        pytest.skip("a core that is left to the search")
     plan = make_plan(walk(length, 100, closed), complete(100))
     assert plan.counting is not None
     assert TWO.count(plan) == 100 ** (length if closed else length + 1)
+
+
+@pytest.mark.parametrize("seed", range(4 * MORE))
+def test_large_cores(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cycles with chords, and grids, of up to 20 vertices, against a contraction of tensors."""
+    monkeypatch.setattr(counting, "LONG", 0.0)
+    dice = np.random.default_rng(seed)
+    size = int(dice.integers(3, 5))
+    adjacent = dice.random((size, size)) < 0.6
+    np.fill_diagonal(adjacent, 0)
+    s, o = np.nonzero(adjacent)
+    graph = DataGraph(ArraySource(s, np.full(len(s), size), o, size + 1))
+    for _ in range(4):
+        if dice.random() < 0.5:
+            n = int(dice.integers(13, 21))
+            ends = {(i, (i + 1) % n) for i in range(n)}
+            ends |= {(i, int(dice.choice([j for j in range(n) if j != i]))) for i in dice.integers(0, n, 2).tolist()}
+        else:
+            width, height = [(2, 8), (3, 5), (4, 4)][dice.integers(3)]
+            n = width * height
+            ends = {(i, i + 1) for i in range(n - 1) if (i + 1) % width} | {(i, i + width) for i in range(n - width)}
+        edges = [(a, b, bool(dice.random() < 0.5)) for a, b in sorted(ends)]
+        pattern = PatternGraph(
+            tuple(PatternVertex(f"v{i}") for i in range(n)),
+            tuple(PatternEdge(f"e{i}", a, b, (size,), directed, 0) for i, (a, b, directed) in enumerate(edges)),
+            (Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(n))),),
+            count_only=True,
+        )
+        plan = make_plan(pattern, graph, counting="always")
+        assert plan.counting is not None
+        there = adjacent.astype(np.float64)  # which BLAS multiplies: 4**20 is exact
+        operands = [part for a, b, way in edges for part in (there if way else there + there.T, [a, b])]
+        assert TWO.count(plan) == int(np.einsum(*operands, [], optimize="greedy")), (seed, edges)
 
 
 def test_a_bound_start_reads_what_it_reaches() -> None:

@@ -233,3 +233,18 @@ def test_large_patterns_are_planned_and_stop_in_time(few: dict[str, graphdb.Data
             late = time.monotonic() - started
             assert late < 2.0, f"{name} {mode} over {where}: {late:.1f} s"  # half a second, and a busy machine
     assert db.query("MATCH (a)-[:R]->(b) RETURN count(*)").scalar() > 0
+
+
+@pytest.mark.parametrize("size", [3, 4])
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_long_cycles_are_counted(size: int, parallel: int) -> None:
+    """Closed walks in a complete graph: the trace of a power of its matrix, whose eigenvalues are known."""
+    with database(dict.fromkeys(combinations(range(size), 2), parallel), size) as db:
+        for length in (13, 18, 24, 40, 60):
+            text = f"MATCH REPEATABLE ELEMENTS {chain(length, closed=True)} RETURN count(*)"
+            walks = (size - 1) ** length + (size - 1) * (-1) ** length
+            assert db.query(text, timeout=20).scalar() == walks * parallel**length
+        if parallel == 1:
+            ladder = f"MATCH REPEATABLE ELEMENTS {grid(2, 8)} RETURN count(*)"
+            colourings = size * (size - 1) * (size * size - 3 * size + 3) ** 7  # proper ones: homomorphisms to a clique
+            assert db.query(ladder, timeout=20).scalar() == colourings

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from graphdb.errors import ParseError
+from graphdb.grammar import parser
 from graphdb.grammar.parser import is_complete, parse, parse_script, split
 from graphdb.grammar.syntax import (
     Binary,
@@ -545,3 +547,26 @@ def test_an_error_of_the_grammar_comes_before_one_of_a_value() -> None:
             parse(text)
     with pytest.raises(ParseError, match="out of range"):
         parse("RETURN 99999999999999999999")
+
+
+def test_tables_that_were_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They parse as those that are made anew; damaged ones, and a folder that is not there, do no harm."""
+    folder = tmp_path / "__pycache__"
+    monkeypatch.setattr(parser, "__file__", str(tmp_path / "parser.py"))
+    text = "MATCH (a:A {x: 1})-[r:R*1..2]->(b) WHERE a.x < 2 RETURN DISTINCT a, count(*) AS n ORDER BY n DESC LIMIT 3"
+    trees, errors = [], []
+    for found in ("no folder", "nothing", "tables", "damaged"):
+        if found != "no folder":
+            folder.mkdir(exist_ok=True)
+        for file in folder.glob("*.lalr") if found == "damaged" else ():
+            file.write_bytes(file.read_bytes()[:5000])
+        for cached in (parser._lark, parser._machine, parser.parse):
+            cached.cache_clear()
+        trees.append(parser.parse(text))
+        with pytest.raises(ParseError) as error:
+            parser.parse("MATCH (a RETURN a")
+        errors.append(str(error.value))
+        assert folder.exists() == (found != "no folder")
+        assert not folder.exists() or [file.stat().st_size > 100_000 for file in folder.iterdir()] == [True]
+    assert trees == trees[:1] * 4
+    assert errors == errors[:1] * 4

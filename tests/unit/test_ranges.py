@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import pytest
 
 import graphdb
+from graphdb import ranges
 from graphdb.errors import ExecutionError, MemoryLimitError, QueryTimeout
+from graphdb.interpret import compute
 
 FAR = 2**63 - 1
 
@@ -75,3 +79,71 @@ def test_nested_ranges_stop(db: graphdb.Database) -> None:
             "UNWIND range(1, 3000000) AS a UNWIND range(1, a + 9000000 - 3000000) AS b RETURN max(a * b)", timeout=0.5
         )
     assert db.query("RETURN 1").scalar() == 1
+
+
+@pytest.mark.parametrize("most", [2**21, 3000, 10])
+def test_lists_of_ranges_are_those_of_python(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Whether SQL has room for all the lists of some rows, or for none."""
+    monkeypatch.setattr(ranges, "ITEMS", most)
+    monkeypatch.setattr(compute, "ITEMS", most)
+    chance = random.Random(most)
+    for _ in range(3):
+        step = chance.choice([1, -1, 3, -7])
+        rows = [[first, first + chance.randint(-2, 900) * step] for first in chance.choices(range(-50, 50), k=30)]
+        bounds = f"r[0], r[1], {step}"
+        lists = [expected(first, last, step) for first, last in rows]
+        last = 2 * most if most < 10_000 else 2000
+        for form, wanted in {
+            f"sum(size(range({bounds})))": sum(map(len, lists)),
+            f"collect(range({bounds})[2])": [x[2] for x in lists if len(x) > 2],
+            f"collect(range({bounds}))": lists,
+            f"sum(size([x IN range({bounds}) WHERE x % 3 = 0 | x + r[0]]))": sum(x % 3 == 0 for l in lists for x in l),
+            f"sum(reduce(s = 0, x IN range({bounds}) | s + x))": sum(map(sum, lists)),
+            f"collect(all(x IN range({bounds}) WHERE x > r[0] - 5))": [
+                all(x > first - 5 for x in l) for (first, _), l in zip(rows, lists, strict=True)
+            ],
+            "sum(size([x IN [1, 3] | range(x, r[1])]))": 2 * len(rows),
+            f"sum(size([x IN range(0, {last}) WHERE x < r[0]]))": sum(
+                min(max(first, 0), last + 1) for first, _ in rows
+            ),
+        }.items():
+            found = db.query(f"UNWIND $rows AS r RETURN {form} AS found", rows=rows).scalar()
+            assert found == wanted, (form, rows)
+
+
+@pytest.mark.parametrize("bounds", [(1, 0, 1), (0, -1, 7), (-FAR, -FAR + 9, 4), (FAR, FAR - 9, -4), (5, 5, -3)])
+def test_sizes_are_told_without_the_list(db: graphdb.Database, bounds: tuple[int, int, int]) -> None:
+    assert db.query("RETURN size(range($a, $b, $c))", a=bounds[0], b=bounds[1], c=bounds[2]).scalar() == len(
+        expected(*bounds)
+    )
+
+
+_RUN = """
+import sys
+import graphdb
+from graphdb.errors import GraphDBError
+db = graphdb.connect(device="cpu", memory_limit="1GB")
+for form in sys.argv[1:]:
+    try:
+        db.query(form, timeout=1)
+    except GraphDBError:
+        pass
+    assert db.query("RETURN 1 AS one").scalar() == 1
+with open("/proc/self/status") as status:
+    print(next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmHWM")))
+"""
+
+
+def test_ranges_of_rows_fit_the_memory_limit() -> None:
+    """Each vector of rows would have lists of 8 to 40 GB."""
+    row = "UNWIND range(1, 1000) AS a RETURN "
+    forms = [
+        row + "sum(size(range(1, a * 10000)))",
+        row + "sum(range(1, a * 10000)[5])",
+        row + "sum(reduce(s = 0, x IN range(1, a * 10000) | s + x))",
+        row + "sum(size([x IN range(1, a * 10000) WHERE x % 3 = 0 | x * 2]))",
+        row + "count(all(x IN range(1, a * 10000) WHERE x > 0))",
+        row + "sum(size([x IN range(1, 100000) WHERE x % 3 = 0 | x * a]))",
+    ]
+    ran = subprocess.run([sys.executable, "-c", _RUN, *forms], capture_output=True, text=True, check=True, timeout=120)
+    assert int(ran.stdout) < 1024
