@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NUMBERS = itertools.count(1)
+_FIRST = 64
+"""Callees that are entered before those that are gone are first looked for."""
 
 _ARROW: Any = "arrow"
 _WITH_NULLS: Any = "special"
@@ -38,13 +40,19 @@ class Calls:
     def __init__(self) -> None:
         self._number = next(_NUMBERS)
         self._names: dict[tuple[str, bool], str] = {}
-        self._callees: weakref.WeakValueDictionary[int, Callee] = weakref.WeakValueDictionary()
+        self._callees: dict[int, weakref.ref[Callee]] = {}
+        """References without callbacks: Python drops an interrupt that reaches it within one."""
         self._callee_numbers = itertools.count()
+        self._many = _FIRST
 
     def enter(self, callee: Callee) -> int:
         """Return the number by which SQL calls somebody, for as long as somebody else holds it."""
         number = next(self._callee_numbers)
-        self._callees[number] = callee
+        self._callees[number] = weakref.ref(callee)
+        if len(self._callees) > self._many:
+            for gone in [known for known, reference in self._callees.items() if reference() is None]:
+                del self._callees[gone]
+            self._many = max(_FIRST, 2 * len(self._callees))
         return number
 
     def has(self, sql_type: str, volatile: bool = False) -> bool:
@@ -62,7 +70,8 @@ class Calls:
             callees = self._callees
 
             def call(*columns: Any) -> Any:  # DuckDB reads the annotations
-                callee = callees[columns[0][0].as_py()]
+                callee = callees[columns[0][0].as_py()]()
+                assert callee is not None, "whoever runs the statement holds it"
                 return callee.answer(list(columns[1:]), len(columns[0]))
 
             raw.create_function(
