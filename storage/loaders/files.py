@@ -15,6 +15,7 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from graphdb.errors import LoadError, nearest
+from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16
 from graphdb.storage.loaders.formats import COMPRESSIONS, SUFFIXES, Format, by_suffix, compression, sniff, stated
 
 STANDARD_INPUT = "-"
@@ -154,8 +155,6 @@ def _look(path: Path, format: Format | None, stream: io.BufferedReader | None, *
         text = _head_of(path, packed) if regular and packed else _unpacked(io.BytesIO(head), packed)
         format = sniff(text)
     if format is None:
-        from graphdb.storage.loaders.streams import refuse_utf16
-
         refuse_utf16(text, str(path))
         empty = "the compressed file is cut short or damaged" if head else "it is empty"
         raise LoadError(
@@ -209,8 +208,6 @@ def _unpacked(raw: BinaryIO, packed: str | None) -> bytes:
     """Return the first bytes of the text behind the bytes of a file, or the first of them."""
     if packed is None:
         return raw.read()
-    from graphdb.storage.loaders.streams import Damaged, decompressed
-
     text = b""
     try:
         for chunk in decompressed(raw, packed, 128):  # a file that is cut short says what it can
