@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.connection import quoted
 from graphdb.errors import LoadError
-from graphdb.storage.loaders import streams
+from graphdb.storage.loaders import compression, streams
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,7 +93,7 @@ def check_lines(path: str, name: str) -> None:
         With the number of the line.
     """
     with open(path, "rb") as file:
-        streams.refuse_utf16(file.read(4), name)
+        compression.refuse_utf16(file.read(4), name)
         size = os.fstat(file.fileno()).st_size
         if size <= streams.LONGEST_ROW:
             return
