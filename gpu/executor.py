@@ -1,7 +1,7 @@
 """The CUDA executor: physical plans on one device, by the join, by the search, or where matches are counted, by sums.
 
 Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
-Sums (:mod:`graphdb.gpu.counter`) count without going through the matches.
+Sums (:mod:`graphdb.gpu.counting.counter`) count without going through the matches.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import MemoryLimitError
-from graphdb.execute.executor import Block, Control, OutOfRange
-from graphdb.gpu.counter import Counter
-from graphdb.gpu.distinct import reduces
+from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.join import Join
+from graphdb.gpu.join.distinct import reduces
+from graphdb.gpu.join.refine import DeviceRefiner
+from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.program import partitions_of
-from graphdb.gpu.refine import DeviceRefiner
-from graphdb.gpu.search import Search
-from graphdb.gpu.spool import Spool
+from graphdb.gpu.search.program import partitions_of
+from graphdb.gpu.search.run import Search
+from graphdb.gpu.search.spool import Spool
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.executor import Block, Control, OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refinement import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
 
 Ints = NDArray[np.int64]
@@ -79,7 +79,7 @@ class GpuExecutor:
         Pins a way for all plans that can go it, the join for others; ``"auto"`` chooses for each plan.
     beside_host
         Whether the caller has an executor whose counts have no bound: where sums do not fit 64 bits here,
-        :class:`~graphdb.execute.executor.OutOfRange` is raised instead of going through all matches.
+        :class:`~graphdb.plan.executor.OutOfRange` is raised instead of going through all matches.
     """
 
     def __init__(
@@ -177,7 +177,8 @@ class GpuExecutor:
         self._counter.missed(plan, counting, seconds)
 
     def refine(self, task: Refinement) -> Sets | None:
-        """Refine a pattern's candidates (:data:`graphdb.plan.refine.Refine`); None where the planner is quicker.
+        """Refine a pattern's candidates (:data:`graphdb.plan.candidates.refine.Refine`); None where the planner is
+        quicker.
 
         Raises
         ------

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphdb.gpu.memory import DeviceMemory
-from graphdb.storage.orient import Oriented
-from graphdb.storage.pcsr import Partition
+from graphdb.storage.graph.orientation import Oriented
+from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 Row = tuple[int, int, int, int, int, int]
@@ -26,7 +26,7 @@ Row = tuple[int, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DevicePartition:
-    """A partition's arrays on the device, as :class:`graphdb.storage.pcsr.Partition` describes them."""
+    """A partition's arrays on the device, as :class:`graphdb.storage.graph.pcsr.Partition` describes them."""
 
     hashed: bool
     groups: int

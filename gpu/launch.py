@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.gpu.memory import DeviceMemory
 
 BLOCK = 256

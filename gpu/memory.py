@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from graphdb.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError
 
 _SHARE = 0.9
 """Of the memory that is free when the device is opened, so much is ours by default: others may need some too."""

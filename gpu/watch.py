@@ -10,7 +10,7 @@ from graphdb.gpu.launch import StopFlag
 
 
 class Watch(Protocol):
-    """What a run asks now and then: :class:`graphdb.execute.executor.Control`."""
+    """What a run asks now and then: :class:`graphdb.plan.executor.Control`."""
 
     def check(self) -> None:
         """Raise if the run must stop now."""

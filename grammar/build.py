@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from graphdb.errors import ParseError
+from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions

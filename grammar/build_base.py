@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token
 
-from graphdb.errors import ParseError
+from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.machine import Place as Meta
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from lark import Token
 
+from graphdb.common.stopping import checked
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, span_of
 from graphdb.grammar.compose import path_of
 from graphdb.grammar.machine import Place as Meta
 from graphdb.grammar.spelling import STRING
 from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT
-from graphdb.stopping import checked
 
 _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"-?\d+")

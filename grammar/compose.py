@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from graphdb.errors import ParseError
+from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.walk import is_node, mapped, walk
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from lark import Token
 
-from graphdb.errors import GraphDBError, NotSupportedError, ParseError, nearest
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParseError, nearest
 from graphdb.grammar.lexing import brackets
 from graphdb.grammar.spelling import KEYWORDS, RESERVED
 

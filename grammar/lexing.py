@@ -15,9 +15,9 @@ from typing import Any
 from lark import Token
 from lark.lexer import Lexer
 
-from graphdb.errors import ParseError
+from graphdb.common.errors import ParseError
+from graphdb.common.stopping import EVERY, check_stop
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
-from graphdb.stopping import EVERY, check_stop
 
 DEEPEST = 100
 """Brackets that may stand inside each other."""

@@ -15,12 +15,12 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdb.errors import GraphDBError, ParseError, nearest
+from graphdb.common.errors import GraphDBError, ParseError, nearest
+from graphdb.common.stopping import checked
 from graphdb.grammar import routing
 from graphdb.grammar.routing import Language, Piece
 from graphdb.grammar.spelling import KEYWORDS
 from graphdb.grammar.syntax import Span, Sql, Statement
-from graphdb.stopping import checked
 
 if TYPE_CHECKING:
     from lark import Lark

@@ -8,9 +8,7 @@
 """
 
 from graphdb._version import __version__
-from graphdb.database import Database, connect
-from graphdb.elements import Node, Path, Relationship
-from graphdb.errors import (
+from graphdb.common.errors import (
     AccessError,
     BindError,
     DeviceError,
@@ -26,7 +24,9 @@ from graphdb.errors import (
     StorageError,
     TypeMismatchError,
 )
-from graphdb.result import Result
+from graphdb.common.values.elements import Node, Path, Relationship
+from graphdb.database import Database, connect
+from graphdb.results.result import Result
 
 __all__ = [
     "AccessError",

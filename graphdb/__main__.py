@@ -1,6 +1,6 @@
 """``python -m graphdb`` is the command ``graphdb``."""
 
-from graphdb.cli import main
+from graphdb.shell.cli import main
 
 if __name__ == "__main__":
     main()

@@ -25,16 +25,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graphdb.config import Budget, cores
-from graphdb.errors import GraphDBError, NotSupportedError, ParameterError
-from graphdb.progress import Progress, watching
-from graphdb.state import State
-from graphdb.stopping import seconds_of, stopping
-from graphdb.storage.scratch import EXPORTED, SPILLED, sweep
+from graphdb.common.config import Budget, cores
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
+from graphdb.common.progress import Progress, watching
+from graphdb.common.stopping import seconds_of, stopping
+from graphdb.relational.session.state import State
+from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
-    from graphdb.result import Result
-    from graphdb.statements import Statements
+    from graphdb.dispatch import Statements
+    from graphdb.results.result import Result
     from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
 
@@ -81,8 +81,8 @@ def connect(
         For statements that strangers write: none reaches a file (but the database and what it spills), the network,
         an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
         like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
-        :class:`~graphdb.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how long
-        they may take, ``timeout``; how much memory, ``memory_limit``.
+        :class:`~graphdb.common.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how
+        long they may take, ``timeout``; how much memory, ``memory_limit``.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class Database:
         parameters, **named
             Values for ``$name`` in the text: numbers, strings, booleans, dates, times, vertices, lists, None.
         timeout
-            Seconds after which the text's statements are stopped with :class:`~graphdb.errors.QueryTimeout`.
+            Seconds after which the text's statements are stopped with :class:`~graphdb.common.errors.QueryTimeout`.
 
         Raises
         ------
@@ -252,8 +252,8 @@ class Database:
         QueryTimeout
             It took longer than its ``timeout``.
         """
-        from graphdb.storage.loaders.headers import Mapping as Headers
         from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.tables.headers import Mapping as Headers
 
         options = Options(
             format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
@@ -467,7 +467,7 @@ class Database:
     def _statements(self) -> Statements:
         """What runs statements; imported with the first one, so that opening a database is quick."""
         if self._lazy_statements is None:
-            from graphdb.statements import Statements
+            from graphdb.dispatch import Statements
 
             self._lazy_statements = Statements(self._state, self.device, self.threads)
         return self._lazy_statements

@@ -1,8 +1,8 @@
 """The catalog: what a database file says about itself.
 
 A file is one of ours when it has the schema ``_graphdb``.  Its small tables are changed through SQLAlchemy, which
-knows all of them (:mod:`.schema`); they are created, and what a query needs on its way is read, by plain DuckDB, so
-that neither a first load nor reading imports SQLAlchemy.  There is one DuckDB connection: SQLAlchemy is handed the
+knows all of them (:mod:`.file.schema`); they are created, and what a query needs on its way is read, by plain DuckDB,
+so that neither a first load nor reading imports SQLAlchemy.  There is one DuckDB connection: SQLAlchemy is handed the
 caller's, and every statement joins the caller's transaction (or commits by itself where there is none).
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import StorageError
-from graphdb.storage.parsed import execute, execute_script
-from graphdb.storage.terms import LITERAL_BASE, RDF, XSD
-from graphdb.storage.verify import verify_labels
-from graphdb.transactions import Transactions
+from graphdb.common.duckdb.transactions import Transactions
+from graphdb.common.errors import StorageError
+from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
+from graphdb.storage.file.prepared_sql import execute, execute_script
+from graphdb.storage.file.verify import verify_labels
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCHEMA_VERSION = 7
-"""See :mod:`graphdb.storage.migrations` for what each version brought."""
+"""See :mod:`graphdb.storage.file.migrations` for what each version brought."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
 """Prefixes that every new database knows."""
@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS main.load_errors (file VARCHAR, line BIGINT, "column"
 
 @dataclass(frozen=True, slots=True)
 class EdgeLabel:
-    """An edge label's id, IRI and statistics (see :mod:`graphdb.storage.statistics`)."""
+    """An edge label's id, IRI and statistics (see :mod:`graphdb.storage.statistics.labels`)."""
 
     id: int
     iri: str
@@ -108,7 +108,7 @@ class Catalog:
         """
         import duckdb
 
-        from graphdb.storage.ddl import CREATE
+        from graphdb.storage.file.ddl import CREATE
 
         try:
             with self.transactions.atomic():
@@ -125,7 +125,7 @@ class Catalog:
 
     @property
     def schema_version(self) -> int:
-        """The version of the file's tables; :class:`~graphdb.errors.StorageError` where the file states none."""
+        """The version of the file's tables; :class:`~graphdb.common.errors.StorageError` where the file states none."""
         value = self.meta("schema_version")
         if value is None or not value.isdecimal():
             raise StorageError("the file has no schema version: it is damaged or not a graphdb database")
@@ -135,7 +135,8 @@ class Catalog:
         """Bring a file that an older version wrote to this version's tables, in one transaction."""
         import numpy as np
 
-        from graphdb.storage import migrations, statistics
+        from graphdb.storage.file import migrations
+        from graphdb.storage.statistics import labels
 
         found = self.schema_version
         if found >= SCHEMA_VERSION:
@@ -143,7 +144,7 @@ class Catalog:
         with self.transactions.atomic():
             migrations.migrate(self._connection, found, SCHEMA_VERSION)
             if found < migrations.COUNTED:
-                statistics.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
+                labels.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
 
     # --- small tables ---
 
@@ -166,7 +167,7 @@ class Catalog:
 
     def set_prefix(self, name: str, iri: str) -> None:
         """Declare a prefix, or declare it anew."""
-        from graphdb.storage import schema
+        from graphdb.storage.file import schema
 
         self._put(schema.prefix, {"prefix": name}, {"iri": iri})
 

@@ -1,4 +1,4 @@
-"""The sorted triples as arrays: the DuckDB side of :class:`graphdb.storage.graph.DataGraph`.
+"""The sorted triples as arrays: the DuckDB side of :class:`graphdb.storage.graph.data_graph.DataGraph`.
 
 A term id in the file is not yet a vertex id: literals start at :data:`LITERAL_BASE`, so that appending resources
 never renumbers them.  Vertex ids are dense: resources first, then literals, ``literal - LITERAL_BASE + resources``.
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage import statistics
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.catalog import EdgeLabel
-from graphdb.storage.changes import Sizes
-from graphdb.storage.graph import LabelStatistics
-from graphdb.storage.parsed import execute
-from graphdb.storage.sketch import DegreeSketch
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
-from graphdb.storage.verify import Ids, damaged, verify_counts
+from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.verify import Ids, damaged, verify_counts
+from graphdb.storage.graph.changes import Sizes
+from graphdb.storage.graph.data_graph import LabelStatistics
+from graphdb.storage.graph.degree_sketch import DegreeSketch
+from graphdb.storage.statistics import labels as statistics
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +33,7 @@ _AT_ONCE = 100_000
 
 
 class TripleStore:
-    """A :class:`~graphdb.storage.graph.TripleSource` over the open database; a snapshot of its sizes.
+    """A :class:`~graphdb.storage.graph.data_graph.TripleSource` over the open database; a snapshot of its sizes.
 
     ``lock`` serialises the use of the connection with everything else that uses it.  ``edge_labels`` are those of the
     catalog, by id, in its order.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.batch import LITERAL, Batch
-from graphdb.storage.loaders.collect import Collector, secret
-from graphdb.storage.loaders.ntriples import Parser
+from graphdb.storage.arrays.batch import LITERAL, Batch
+from graphdb.storage.loaders.ntriples.reader import Parser
 from graphdb.storage.loaders.streams import BadLine
+from graphdb.storage.loaders.terms.collect import Collector, secret
 
 Term = tuple[str, ...]
 """What it is, its text, and its datatype or language where it has one."""

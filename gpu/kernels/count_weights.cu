@@ -1,4 +1,4 @@
-// Weights: a number per vertex, counted along trees (plan/nested.py).
+// Weights: a number per vertex, counted along trees (plan/counting/nested_loops.py).
 
 #include "teams.cuh"
 

@@ -1,4 +1,4 @@
-// Rows made one: a hash table of 64-bit keys, and how often each came (gpu/distinct.py).
+// Rows made one: a hash table of 64-bit keys, and how often each came (gpu/join/distinct.py).
 
 typedef long long i64;
 typedef unsigned long long u64;

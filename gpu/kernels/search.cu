@@ -1,4 +1,4 @@
-// Depth-first search by warps (STMatch §IV-VI), written per plan: gpu/specialise.py says what plan.cuh holds.
+// Depth-first search by warps (STMatch §IV-VI), written per plan: gpu/search/code_generation.py says what plan.cuh holds.
 //
 // A warp holds, per step, a *batch* of up to 32 partial matches in shared memory, one per lane.  To extend a batch, all
 // its lists stand one after the other and lanes are dealt to elements, whatever the lists they belong to: many small
@@ -29,7 +29,7 @@
 
 extern __shared__ ID batches[];
 
-// What a run reads and writes; an array of 64-bit cells in the order of gpu/search.py.
+// What a run reads and writes; an array of 64-bit cells in the order of gpu/search/run.py.
 struct Run {
   const Partition *partitions;
   const i64 *lists, *checks, *uncertain, *constants;

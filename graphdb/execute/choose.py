@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from graphdb.errors import DeviceError, GraphDBError, MemoryLimitError
-from graphdb.execute.executor import Block, Control, Executor, OutOfRange
+from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import smallest_plan
 from graphdb.gpu.probe import probe
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.counting.twins import CHOICE
+from graphdb.plan.executor import Block, Control, Executor, OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refinement import Refinement, Sets
 from graphdb.plan.trials import Expected, Trials
-from graphdb.plan.twins import CHOICE
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
@@ -90,7 +90,7 @@ def device_named(device: str) -> tuple[int, Hint] | None:
 
 
 def require_device(number: int) -> None:
-    """Raise :class:`graphdb.errors.DeviceError` where that CUDA device is not there or cannot be used."""
+    """Raise :class:`graphdb.common.errors.DeviceError` where that CUDA device is not there or cannot be used."""
     report = probe()
     if not report.usable:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {report.advice}", hint="use device='cpu' or 'auto'")
@@ -102,7 +102,7 @@ def require_device(number: int) -> None:
 def open_device(number: int, hint: Hint = "auto", *, beside_host: bool = False) -> GpuExecutor:
     """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`.
 
-    Raises :class:`graphdb.errors.DeviceError` where that is not possible.
+    Raises :class:`graphdb.common.errors.DeviceError` where that is not possible.
     """
     require_device(number)
     try:

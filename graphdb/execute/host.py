@@ -1,6 +1,6 @@
 """The CPU executor: searches in Numba kernels without the GIL, and counts that do not go through the matches.
 
-Small runs stay on the calling thread; larger ones are dealt out to threads (:mod:`graphdb.execute.chunks`).  The
+Small runs stay on the calling thread; larger ones are dealt out to threads (:mod:`graphdb.execute.search.chunks`).  The
 kernels return every few milliseconds, so Ctrl-C, a timeout, cancellation and a limit stop any run at once.
 """
 
@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import MemoryLimitError
-from graphdb.execute.chunks import Alone, Dealt, scan_of
-from graphdb.execute.cliques import count_cliques
-from graphdb.execute.count import count_by_vertex, count_matches
-from graphdb.execute.exact import Numbers, times
-from graphdb.execute.executor import Block, Control
-from graphdb.execute.search import Sizes, recount
-from graphdb.execute.trees import count_along_tree
-from graphdb.execute.twins import count_twins
+from graphdb.common.errors import MemoryLimitError
+from graphdb.execute.counting.cliques import count_cliques
+from graphdb.execute.counting.crt import Numbers, times
+from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
+from graphdb.execute.counting.trees import count_along_tree
+from graphdb.execute.counting.twins import count_twins
+from graphdb.execute.search.chunks import Alone, Dealt, scan_of
+from graphdb.execute.search.worker import Sizes, recount
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.counting.tree import TreeCount
+from graphdb.plan.executor import Block, Control
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refinement import Refinement, Sets
-from graphdb.plan.tree import TreeCount
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.executor import Block, Control, Executor
+from graphdb.plan.candidates.refine import refined
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.refine import refined
-from graphdb.plan.refinement import Refinement, Sets
 
 
 class MirrorExecutor:

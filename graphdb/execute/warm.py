@@ -11,27 +11,27 @@ from functools import cache
 
 import numpy as np
 
-from graphdb.execute.executor import Control
-from graphdb.execute.group import grouped
+from graphdb.common.kernel_cache import compiled
+from graphdb.execute.counting.twins import count_twins
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.paths import Paths
-from graphdb.execute.twins import count_twins
+from graphdb.execute.paths.steps import Paths
+from graphdb.execute.search.group import grouped
 from graphdb.grammar.syntax import MatchMode
-from graphdb.kernel_cache import compiled
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import estimate
-from graphdb.plan.passes import make_plan
+from graphdb.plan.counting.twins import twin_count
+from graphdb.plan.executor import Control
+from graphdb.plan.ordering.sample import Walks
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.sample import Walks
-from graphdb.plan.twins import twin_count
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
-_KERNELS = ("host_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
+_KERNELS = ("search_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
             "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
             "space_kernels.join_candidates", "tree_kernels.try_roots", "tree_kernels.walk",
-            "group_kernels.group_runs", "host_kernels.count_all", "flood_kernels.flood", "flood_kernels.count_ways",
-            "meet_kernels.meet_all", "spell_kernels.spell")  # fmt: skip
+            "group_kernels.group_runs", "search_kernels.count_all", "bfs_kernels.flood", "bfs_kernels.count_ways",
+            "bidirectional_bfs_kernels.meet_all", "enumeration_kernels.spell")  # fmt: skip
 """One function of each family."""
 
 

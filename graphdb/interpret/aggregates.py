@@ -8,11 +8,11 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any
 
-from graphdb.decimals import EXACT, shortest
-from graphdb.errors import ExecutionError, GraphDBError, TypeMismatchError
+from graphdb.common.errors import ExecutionError, GraphDBError, TypeMismatchError
+from graphdb.common.values.decimals import EXACT, shortest
+from graphdb.common.values.temporal import Duration
+from graphdb.common.values.types import INT64
 from graphdb.interpret.values import is_number, sort_key, type_name
-from graphdb.temporal import Duration
-from graphdb.values import INT64
 
 Fail = Callable[[type[GraphDBError], str], GraphDBError]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.decimals import DIGITS, EXACT, shortest
-from graphdb.errors import ExecutionError, MemoryLimitError
+from graphdb.common.errors import ExecutionError, MemoryLimitError
+from graphdb.common.values.decimals import DIGITS, EXACT, shortest
+from graphdb.common.values.temporal import Duration, Temporal, exact, shift
+from graphdb.common.values.types import INT64
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.conversions import text_of
 from graphdb.interpret.values import is_number, type_name
-from graphdb.ranges import LONGEST
-from graphdb.temporal import Duration, Temporal, exact, shift
-from graphdb.values import INT64
+from graphdb.sql.ranges import LONGEST
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

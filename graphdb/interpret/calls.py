@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import GraphDBError, TypeMismatchError
+from graphdb.common.errors import GraphDBError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphdb.aggregates import aggregates_in, contains_aggregate, is_plain_key
-from graphdb.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
+from graphdb.common.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
+from graphdb.common.stopping import checked
+from graphdb.common.values.types import RANDOM
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.clauses import column_name
@@ -26,8 +27,7 @@ from graphdb.interpret.types import (
     list_of,
 )
 from graphdb.pattern.bind import variables_in
-from graphdb.stopping import checked
-from graphdb.values import RANDOM
+from graphdb.sql.aggregates import aggregates_in, contains_aggregate, is_plain_key
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

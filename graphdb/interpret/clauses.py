@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import Any
 
-from graphdb.aggregates import aggregates_in, contains_aggregate, unshadowed
-from graphdb.errors import ExecutionError, ParameterError
+from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced
 from graphdb.interpret.aggregates import aggregate
@@ -15,6 +14,7 @@ from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.match import Match, Rows
 from graphdb.interpret.values import sort_key, type_name
+from graphdb.sql.aggregates import aggregates_in, contains_aggregate, unshadowed
 
 
 def column_name(item: ast.ReturnItem) -> str:

@@ -1,6 +1,6 @@
 """What SQL calls for the expressions that it cannot express: each is evaluated once for each distinct input.
 
-See :mod:`graphdb.computed` for what is handed over, and why.
+See :mod:`graphdb.sql.udf` for what is handed over, and why.
 """
 
 from __future__ import annotations
@@ -13,20 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.computing import ITEMS, Input
-from graphdb.errors import ExecutionError, NotSupportedError
-from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import _Checker
-from graphdb.interpret.context import Context
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.evaluator import Evaluate
-from graphdb.interpret.order_key import order_key
-from graphdb.interpret.types import Scope, Static, StaticTypes
-from graphdb.interpret.values import Several
-from graphdb.literals import exported, value_of
-from graphdb.stopping import checked
-from graphdb.temporal import Date, Duration, Temporal, from_python
-from graphdb.values import (
+from graphdb.common.errors import ExecutionError, NotSupportedError
+from graphdb.common.stopping import checked
+from graphdb.common.values.literals import exported, value_of
+from graphdb.common.values.temporal import Date, Duration, Temporal, from_python
+from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
     DATE,
@@ -41,6 +32,15 @@ from graphdb.values import (
     sql_type,
     tidied,
 )
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.check import _Checker
+from graphdb.interpret.context import Context
+from graphdb.interpret.evaluate import Compiler
+from graphdb.interpret.evaluator import Evaluate
+from graphdb.interpret.order_key import order_key
+from graphdb.interpret.types import Scope, Static, StaticTypes
+from graphdb.interpret.values import Several
+from graphdb.sql.computing import ITEMS, Input
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ class Computation:
     # --- while a query is prepared
 
     def add(self, node: ast.Expression, inputs: Sequence[Input], source: ast.Expression, wanted: Type | None) -> Type:
-        """See :meth:`graphdb.computed.Computing.add`."""
+        """See :meth:`graphdb.sql.udf.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
         types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
         if wanted is None:
@@ -109,11 +109,11 @@ class Computation:
         return type
 
     def call(self, type: Type, columns: Sequence[str]) -> str:
-        """See :meth:`graphdb.computed.Computing.call`."""
+        """See :meth:`graphdb.sql.udf.Computing.call`."""
         return self._call(len(self._pieces) - 1, sql_type(type), columns)
 
     def fits(self, items: str, *, volatile: bool) -> str:
-        """See :meth:`graphdb.computed.Computing.fits`."""
+        """See :meth:`graphdb.sql.udf.Computing.fits`."""
         return self._call(_FITS, "BOOLEAN", [items], volatile)
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
@@ -133,7 +133,7 @@ class Computation:
 
     @contextmanager
     def run(self) -> Iterator[Callable[[bytes], Any]]:
-        """See :meth:`graphdb.computed.Computing.run`."""
+        """See :meth:`graphdb.sql.udf.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._failed, self._values = None, {}
         self._context.started = time.time_ns()

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from graphdb.candidates import Snapshot
-from graphdb.constants import from_numpy
-from graphdb.elements import Node
-from graphdb.errors import ParameterError
-from graphdb.execute.executor import Control, Executor
+from graphdb.common.errors import ParameterError
+from graphdb.common.values.elements import Node
+from graphdb.common.values.temporal import Temporal, from_python
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import INT64
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.statement_names import StatementNames
 from graphdb.interpret.values import Several, Vertex, group_key
 from graphdb.interpret.view import View
-from graphdb.storage.terms import LITERAL_BASE
-from graphdb.temporal import Temporal, from_python
-from graphdb.values import INT64
+from graphdb.plan.executor import Control, Executor
+from graphdb.relational.candidates import Snapshot
+from graphdb.sql.constants import from_numpy
 
 if TYPE_CHECKING:
     from graphdb.procedures.registry import Procedures
-    from graphdb.storage.changes import Changes
+    from graphdb.storage.graph.changes import Changes
 
 Row = dict[str, Any]
 """Values by name."""

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from graphdb.decimals import shortest
-from graphdb.errors import TypeMismatchError
+from graphdb.common.errors import TypeMismatchError
+from graphdb.common.values.decimals import shortest
+from graphdb.common.values.temporal import Temporal
+from graphdb.common.values.types import INT64
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Call, Function, strict, wrong
 from graphdb.interpret.values import is_number, type_name
-from graphdb.temporal import Temporal
-from graphdb.values import INT64
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb import regular, times
-from graphdb.aggregates import is_aggregate
-from graphdb.errors import BindError, ExecutionError, ParameterError, nearest
+from graphdb.common import regex
+from graphdb.common.errors import BindError, ExecutionError, ParameterError, nearest
+from graphdb.common.stopping import check_stop
+from graphdb.common.values.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions, lists
 from graphdb.interpret.arithmetic import computed, fits, negated
@@ -29,9 +31,8 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
-from graphdb.stopping import check_stop
-from graphdb.storage.terms import LITERAL_BASE
-from graphdb.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
+from graphdb.sql import temporal
+from graphdb.sql.aggregates import is_aggregate
 
 if TYPE_CHECKING:
     pass
@@ -198,7 +199,7 @@ class Compiler(Evaluator):
     def _comparison(self, node: ast.Comparison) -> Evaluate:
         operands = [self.value(operand) for operand in node.operands]
         tests = [_COMPARISONS[operator] for operator in node.operators]
-        unzoned = [times.unzoned(operand, self.context.arguments) for operand in node.operands]
+        unzoned = [temporal.unzoned(operand, self.context.arguments) for operand in node.operands]
         if any(unzoned):
             tests = [_locally(test, unzoned[i], unzoned[i + 1]) for i, test in enumerate(tests)]
         if len(tests) == 1:
@@ -234,7 +235,7 @@ class Compiler(Evaluator):
 
     def _matches(self, text: str, pattern: str, node: ast.Expression) -> bool:
         try:
-            return regular.full_match(pattern, text)
+            return regex.full_match(pattern, text)
         except ExecutionError as fault:
             raise self.error(node, fault.message, ExecutionError, fault.hint) from None
 

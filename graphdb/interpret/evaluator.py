@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from graphdb.errors import GraphDBError, TypeMismatchError
+from graphdb.common.errors import GraphDBError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.context import Context, Row

@@ -12,15 +12,15 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb.errors import ExecutionError, MemoryLimitError
+from graphdb.common.errors import ExecutionError, MemoryLimitError
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.sugar import FORMS
 from graphdb.interpret import conversions, times
 from graphdb.interpret.arithmetic import absolute, fits
 from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
-from graphdb.ranges import LONGEST
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.sql.ranges import LONGEST
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

@@ -14,9 +14,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from graphdb.candidates import Candidates
-from graphdb.errors import GraphDBError, NotSupportedError, TypeMismatchError
-from graphdb.expressions import LARGEST
+from graphdb.common.errors import GraphDBError, NotSupportedError, TypeMismatchError
+from graphdb.common.stopping import checked
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context, Row
@@ -25,9 +25,9 @@ from graphdb.interpret.search import NODES_DIFFER, Search
 from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.passes import make_plan
-from graphdb.stopping import checked
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.relational.candidates import Candidates
+from graphdb.sql.expressions import LARGEST
 
 Rows = list[Row]
 

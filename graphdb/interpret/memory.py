@@ -6,8 +6,8 @@ import os
 import sys
 import time
 
-from graphdb.config import LIBRARIES, Budget
-from graphdb.errors import MemoryLimitError
+from graphdb.common.config import LIBRARIES, Budget
+from graphdb.common.errors import MemoryLimitError
 
 _EVERY = 0.01
 """Seconds between two looks: some ten megabytes of rows."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphdb.errors import BindError
+from graphdb.common.errors import BindError
+from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context
 from graphdb.pattern.names import ABSENT
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
-from graphdb.storage.update import Update
+from graphdb.storage.updates.apply import Update
 
 
 class Naming:

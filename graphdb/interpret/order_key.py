@@ -11,8 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from graphdb.common.values.temporal import DateTime, Duration, Temporal
 from graphdb.interpret.values import is_nan
-from graphdb.temporal import DateTime, Duration, Temporal
 
 _END = b"\x00"
 _MAP, _LIST, _TEMPORAL, _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x10\x18\x20\x28\x30\x38\x40\x48"

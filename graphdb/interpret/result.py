@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from graphdb.result import Home, Result
-from graphdb.shown import array_of, shown
+from graphdb.results.display import array_of, shown
+from graphdb.results.result import Home, Result
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from graphdb.elements import Node, Path, Relationship
+from graphdb.common.stopping import check_stop
+from graphdb.common.values.elements import Node, Path, Relationship
+from graphdb.common.values.temporal import Temporal, to_python
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import clauses
 from graphdb.interpret.check import check
@@ -15,9 +18,6 @@ from graphdb.interpret.procedures import run_call
 from graphdb.interpret.subqueries import Subqueries
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
-from graphdb.stopping import check_stop
-from graphdb.storage.terms import LITERAL_BASE
-from graphdb.temporal import Temporal, to_python
 
 
 class Interpreter:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphdb.errors import BindError, NotSupportedError
+from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.automaton import PLACES, Automaton, Trace
 from graphdb.interpret.shortest import Shortest

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphdb.execute.executor import Control
-from graphdb.execute.found import Found
-from graphdb.execute.paths import Paths
+from graphdb.execute.paths.found import Found
+from graphdb.execute.paths.steps import Paths
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.automaton import Automaton, Step
 from graphdb.interpret.values import Path, Vertex
+from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep
 
 if TYPE_CHECKING:

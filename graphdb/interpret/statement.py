@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from graphdb.execute.executor import Control, Executor
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.result import ValuesResult
 from graphdb.interpret.run import Exporter, Interpreter
-from graphdb.state import State
+from graphdb.plan.executor import Control, Executor
+from graphdb.relational.session.state import State
 
 
 def interpreted(

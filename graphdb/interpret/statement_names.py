@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from graphdb.candidates import Snapshot
-from graphdb.connection import Connection
-from graphdb.errors import BindError
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.errors import BindError
+from graphdb.common.values.terms import RDF_TYPE, VERTEX, default_iri
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.values import Vertex
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.storage.held import Held
-from graphdb.storage.terms import RDF_TYPE, VERTEX, default_iri
+from graphdb.relational.candidates import Snapshot
+from graphdb.storage.statistics.known import Held
 
 LabelTest = Callable[[frozenset[int]], bool]
 

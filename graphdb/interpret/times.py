@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb import temporal_build as build
-from graphdb.errors import ExecutionError
-from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import Call, Function, any_null, name_of, plain, strict, wrong
-from graphdb.interpret.values import type_name
-from graphdb.temporal import (
+from graphdb.common.errors import ExecutionError
+from graphdb.common.values import temporal_build as build
+from graphdb.common.values.temporal import (
     SECOND,
     Date,
     DateTime,
@@ -21,7 +18,10 @@ from graphdb.temporal import (
     Time,
     at_instant,
 )
-from graphdb.temporal_between import between
+from graphdb.common.values.temporal_between import between
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.calls import Call, Function, any_null, name_of, plain, strict, wrong
+from graphdb.interpret.values import type_name
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.aggregates import AGGREGATES
-from graphdb.errors import BindError, GraphDBError, ParseError, TypeMismatchError, nearest
+from graphdb.common.errors import BindError, GraphDBError, ParseError, TypeMismatchError, nearest
+from graphdb.common.stopping import check_stop
+from graphdb.common.values.temporal import Temporal
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.calls import Function
 from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.interpret.values import is_number
-from graphdb.stopping import check_stop
-from graphdb.temporal import Temporal
+from graphdb.sql.aggregates import AGGREGATES
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from graphdb.temporal import DateTime, Duration, Temporal
+from graphdb.common.values.temporal import DateTime, Duration, Temporal
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphdb.errors import ExecutionError
+from graphdb.common.errors import ExecutionError
+from graphdb.common.values.literals import value_of
+from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD, Kind
+from graphdb.common.values.types import EXACT_ONLY, edge_number, tidied
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Several, Vertex
-from graphdb.literals import value_of
-from graphdb.storage.terms import LITERAL_BASE, RDF, XSD, Kind
-from graphdb.values import EXACT_ONLY, edge_number, tidied
 
 if TYPE_CHECKING:
     from graphdb.interpret.statement_names import StatementNames

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from graphdb.errors import ExecutionError, NotSupportedError, TypeMismatchError
+from graphdb.common.errors import ExecutionError, NotSupportedError, TypeMismatchError
+from graphdb.common.values.literals import literal_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.clauses import run_match
@@ -23,9 +24,8 @@ from graphdb.interpret.naming import Naming, key_named
 from graphdb.interpret.pending import Pending, Triple
 from graphdb.interpret.values import Edge, Path, Several, Vertex, equals, group_key, is_number, type_name
 from graphdb.interpret.view import Fact
-from graphdb.literals import literal_of
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.storage.update import Update
+from graphdb.storage.updates.apply import Update
 
 
 @dataclass(slots=True)

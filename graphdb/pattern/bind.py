@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import BindError, GraphDBError, NotSupportedError, nearest
+from graphdb.common.errors import BindError, GraphDBError, NotSupportedError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.failing import can_fail
@@ -22,7 +22,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.labels import check_labels, edge_labels, names_a_label
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.storage.pcsr import Direction
+from graphdb.storage.graph.pcsr import Direction
 
 DIRECTIONS: dict[ast.Direction, Direction] = {
     ast.Direction.OUT: "out",
@@ -56,7 +56,9 @@ class VertexInfo:
 
 @dataclass(slots=True)
 class Choice:
-    """What a match, which binds triples, leaves open of a pattern edge: see :mod:`graphdb.choices`."""
+    """What a match, which binds triples, leaves open of a pattern edge: see
+    :mod:`graphdb.relational.edges.parallel_edges`.
+    """
 
     labels: tuple[int, ...]
     """The described labels that it admits: those of which an edge may have properties or parallel ones."""
@@ -103,7 +105,7 @@ class BoundPattern:
 def bind(
     matches: tuple[ast.MatchClause, ...], names: Names, text: str, given: Collection[str] | None = None
 ) -> BoundPattern:
-    """Bind the MATCH clauses of a query; raises :class:`~graphdb.errors.BindError` with the place.
+    """Bind the MATCH clauses of a query; raises :class:`~graphdb.common.errors.BindError` with the place.
 
     ``given`` are the names that the rows have which the match starts from: those that it names too are resources
     there, and a condition that names others is left for SQL.  With it, scopes have been checked.

@@ -7,11 +7,11 @@ is no ``:N``'s.
 
 from __future__ import annotations
 
-from graphdb.errors import BindError
+from graphdb.common.errors import BindError
+from graphdb.common.values.terms import Kind
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
-from graphdb.storage.terms import Kind
 
 _TAKE_ANYTHING = frozenset(
     "coalesce datatype elementid exists id iri keys labels lang predicate properties type".split()

@@ -1,6 +1,6 @@
 """The logical pattern graph: what the binder hands to the planner, all names already ids.
 
-Ids here are *vertex ids of the data graph* (:class:`graphdb.storage.graph.DataGraph`): resources first
+Ids here are *vertex ids of the data graph* (:class:`graphdb.storage.graph.data_graph.DataGraph`): resources first
 (``0 … resources-1``), then literals.  An edge label is the resource id of its predicate.
 """
 
@@ -51,7 +51,7 @@ class PatternEdge:
     """The MATCH clause it belongs to: match modes hold within one clause."""
     parallel: bool = False
     """A triple may stand for several edges here: two such pattern edges may bind one, and which of its edges each of
-    them takes is decided after the match (:mod:`graphdb.choices`)."""
+    them takes is decided after the match (:mod:`graphdb.relational.edges.parallel_edges`)."""
 
 
 @dataclass(frozen=True, slots=True)

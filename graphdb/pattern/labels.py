@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from graphdb.errors import BindError, nearest
+from graphdb.common.errors import BindError, nearest
+from graphdb.common.values.terms import RDF_TYPE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.names import Names
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
-from graphdb.storage.terms import RDF_TYPE
 
 Label = TypeVar("Label", EdgeLabel, VertexLabel)
 

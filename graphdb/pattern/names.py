@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
-from graphdb.errors import BindError, nearest
+from graphdb.common.errors import BindError, nearest
+from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri, default_name
 from graphdb.grammar.syntax import Word
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
-from graphdb.storage.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri, default_name
 
 ABSENT = -1
 """The id of a full IRI that the database does not have: it is in no triple."""

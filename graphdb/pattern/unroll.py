@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.rename import renamed

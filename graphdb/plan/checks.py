@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.pcsr import Direction
+from graphdb.storage.graph.pcsr import Direction
 
 Ints = NDArray[np.int64]
 
@@ -23,7 +23,7 @@ class Relation(NamedTuple):
     direction: Direction
     pair: tuple[int, int] | None = None
     """From candidates of the first pattern vertex to those of the second, in a partition of the plan's own, which
-    stands for all that joins the two (:mod:`graphdb.plan.space`)."""
+    stands for all that joins the two (:mod:`graphdb.plan.candidates.space`)."""
     parallel: bool = False
     """Whether each of parallel edges has a code: only what counts reads such partitions."""
 

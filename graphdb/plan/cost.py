@@ -4,8 +4,8 @@ The model is the textbook's, with two corrections that skewed and labelled graph
 ``|B|`` rows over a relation of T pairs with S and O distinct ends keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows;
 where the ends have vertex labels, T, S and O are those of the edges between vertices so labelled.  And where one edge
 of a kind has led to a vertex, the next of that kind has more to choose from than at a vertex taken at random
-(:mod:`graphdb.storage.sketch`).  Otherwise conditions are independent; whether they are, :mod:`graphdb.plan.sample`
-looks.
+(:mod:`graphdb.storage.graph.degree_sketch`).  Otherwise conditions are independent; whether they are,
+:mod:`graphdb.plan.ordering.sample` looks.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.storage.graph import DataGraph
-from graphdb.storage.sketch import IN, OUT
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.degree_sketch import IN, OUT
 
 _LOOP = 0.05
 """The share of vertices guessed to have a self loop; the same for a condition that nothing is known about."""

@@ -23,12 +23,12 @@ from graphdb.plan.checks import (
     Relation,
     Unequal,
 )
+from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.physical import EdgeScan, EdgeStep, PhysicalPlan, Step, VertexStep
-from graphdb.plan.tree import TreeCount
 
 if TYPE_CHECKING:
-    from graphdb.plan.counting_plan import CountingPlan, Term
-    from graphdb.plan.twins import TwinCount
+    from graphdb.plan.counting.plan import CountingPlan, Term
+    from graphdb.plan.counting.twins import TwinCount
 
 MISJUDGED = 10.0
 """Estimates that are wrong by more than this factor are pointed at."""
@@ -37,7 +37,7 @@ LabelName = Callable[[int], str]
 
 
 class Actuals(Protocol):
-    """What a run of a plan reports (:class:`graphdb.execute.executor.Control`)."""
+    """What a run of a plan reports (:class:`graphdb.plan.executor.Control`)."""
 
     @property
     def rows(self) -> NDArray[np.int64]:

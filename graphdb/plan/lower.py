@@ -10,8 +10,9 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.errors import ExecutionError
+from graphdb.common.errors import ExecutionError
 from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.candidates.space import CandidateSpace
 from graphdb.plan.checks import (
     Above,
     Check,
@@ -41,10 +42,9 @@ from graphdb.plan.physical import (
     VertexStep,
     Writing,
 )
-from graphdb.plan.space import CandidateSpace
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
-from graphdb.storage.graph import DataGraph
-from graphdb.storage.pcsr import Partition
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 

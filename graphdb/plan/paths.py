@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from graphdb.storage.pcsr import Direction, Partition
+from graphdb.storage.graph.pcsr import Direction, Partition
 
 Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC", "SIMPLE WALK"]
 """GQL's path modes; a simple walk is simple by its vertices alone: it may go back over the edge that it came by."""

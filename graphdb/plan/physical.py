@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from graphdb.pattern.graph import Duplicates
 from graphdb.plan.checks import Check, Neighbours, Relation
-from graphdb.storage.orient import Oriented
+from graphdb.storage.graph.orientation import Oriented
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graphdb.plan.counting_plan import CountingPlan
-    from graphdb.plan.tree import TreeCount
-    from graphdb.plan.twins import TwinCount
+    from graphdb.plan.counting.plan import CountingPlan
+    from graphdb.plan.counting.tree import TreeCount
+    from graphdb.plan.counting.twins import TwinCount
 
 Ints = NDArray[np.int64]
 
@@ -155,7 +155,7 @@ class CliqueCount:
 class EdgeScan:
     """Instead of the steps, for a pattern of one edge: go through all edges that it may take, as they are numbered.
 
-    Whoever settles edges does so (:mod:`graphdb.choices`), not an executor.
+    Whoever settles edges does so (:mod:`graphdb.relational.edges.parallel_edges`), not an executor.
     """
 
     edges: int

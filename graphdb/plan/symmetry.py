@@ -19,7 +19,7 @@ from math import factorial, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.lazy import lazy
+from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import PatternGraph
 
 Pair = tuple[int, int]

@@ -8,9 +8,9 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphdb.common.values.types import Base, Type
 from graphdb.procedures.signature import Field
 from graphdb.procedures.types import NotOfType
-from graphdb.values import Base, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa

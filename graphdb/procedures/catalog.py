@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphdb._version import __version__
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.procedures.registry import Procedure, Procedures, Seen
 from graphdb.procedures.signature import signature_of
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
 
 
 def standard() -> Procedures:

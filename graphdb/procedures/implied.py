@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdb.errors import BindError, ParameterError, nearest
+from graphdb.common.errors import BindError, ParameterError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import mapped
 from graphdb.procedures.registry import Procedures

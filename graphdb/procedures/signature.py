@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from graphdb.errors import GraphDBError
+from graphdb.common.errors import GraphDBError
 from graphdb.procedures.types import ANY, ValueType, type_of
 
 _PART = r"(?:[^\W\d]\w*|`[^`]+`)"

@@ -12,10 +12,10 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from graphdb import temporal
-from graphdb.elements import Node, Path, Relationship
-from graphdb.errors import GraphDBError
-from graphdb.values import BOOLEAN, DATE, FLOAT, INT64, INTEGER, STRING, Type, list_of
+from graphdb.common.errors import GraphDBError
+from graphdb.common.values import temporal
+from graphdb.common.values.elements import Node, Path, Relationship
+from graphdb.common.values.types import BOOLEAN, DATE, FLOAT, INT64, INTEGER, STRING, Type, list_of
 
 _NONE = type(None)
 

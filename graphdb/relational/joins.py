@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphdb.candidates import Snapshot
-from graphdb.choices import settle
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import INTEGER, Base
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
@@ -17,12 +16,13 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.pieces import Piece
 from graphdb.plan.paths import PathStep
-from graphdb.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
+from graphdb.relational.candidates import Snapshot
+from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import Called, Given, Rows, Searched, Step
-from graphdb.rows import Parameters
-from graphdb.shape import Shaper
-from graphdb.typed import Typed
-from graphdb.values import INTEGER, Base
+from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
+from graphdb.sql.from_clause import Parameters
+from graphdb.sql.value import Typed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,13 +13,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphdb.aggregates import contains_aggregate
-from graphdb.constants import long_column, long_maps
-from graphdb.equivalence import has_key
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import INTEGER, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.lists import common
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
@@ -28,15 +25,18 @@ from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
-from graphdb.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
 from graphdb.relational.joins import COLUMN, KEPT, Setting, available, needs_of, only
+from graphdb.relational.path_joins import Searches
 from graphdb.relational.program import Program, Step
-from graphdb.relational.searched import Searches
+from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
+from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
-from graphdb.returns import duplicates_of, wanted, window_of
-from graphdb.shape import Shaped
-from graphdb.typed import Typed, as_list, bases_of, column_at
-from graphdb.values import INTEGER, Column, Type
+from graphdb.sql.aggregates import contains_aggregate
+from graphdb.sql.constants import long_column, long_maps
+from graphdb.sql.equivalence import has_key
+from graphdb.sql.lists import common
+from graphdb.sql.value import Typed, as_list, bases_of, column_at
 
 if TYPE_CHECKING:
     import pyarrow as pa

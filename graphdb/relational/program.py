@@ -1,4 +1,4 @@
-"""Programs: what a query of several clauses is lowered to, which :mod:`graphdb.query` runs step by step."""
+"""Programs: what a query of several clauses is lowered to, which :mod:`graphdb.relational.query` runs step by step."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.computing import Computing
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
-from graphdb.shape import Shaped
-from graphdb.storage.arrow import numbers
+from graphdb.relational.projection.compile import Shaped
+from graphdb.sql.computing import Computing
+from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graphdb.execute.found import Found
+    from graphdb.execute.paths.found import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Searched:
         """Return what was found as a table; None for nothing."""
         import pyarrow as pa
 
-        from graphdb.spelled import Walks
+        from graphdb.results.path_materialization import Walks
 
         none = np.empty(0, np.int64)
         if found is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from graphdb.aggregates import contains_aggregate
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
@@ -16,12 +16,12 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
-from graphdb.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Called, Step
-from graphdb.shape import Shaped
-from graphdb.typed import Typed, as_list, column_at
-from graphdb.values import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
+from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation
+from graphdb.sql.aggregates import contains_aggregate
+from graphdb.sql.value import Typed, as_list, column_at
 
 AT = Typed("b.row", INTEGER)
 """The number of the row that a match started from."""

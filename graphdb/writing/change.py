@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from graphdb import maps
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import NULL, Base
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.naming import key_named
-from graphdb.storage.terms import LITERAL_BASE
-from graphdb.storage.update import edges_of, properties_of
-from graphdb.typed import Typed
-from graphdb.values import NULL, Base
+from graphdb.sql import maps
+from graphdb.sql.value import Typed
+from graphdb.storage.updates.apply import edges_of, properties_of
 from graphdb.writing.items import assigned, reads_of, refused, target_of
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from graphdb.common.values.types import EDGE, NODE, NULL
 from graphdb.grammar import syntax as ast
-from graphdb.storage.update import edges_of, numbered, properties_of
-from graphdb.typed import Typed
-from graphdb.values import EDGE, NODE, NULL
+from graphdb.sql.value import Typed
+from graphdb.storage.updates.apply import edges_of, numbered, properties_of
 from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
-from graphdb.storage.update import edges_of, facts, incident, properties_of
-from graphdb.typed import Typed
-from graphdb.values import Base
+from graphdb.sql.value import Typed
+from graphdb.storage.updates.apply import edges_of, facts, incident, properties_of
 from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept, of_elements
 from graphdb.writing.stages import Stage, used_after

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import RANDOM
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk
 from graphdb.interpret.functions import FACETS
@@ -19,7 +20,6 @@ from graphdb.interpret.naming import key_named
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.names import local_name
 from graphdb.pattern.rename import rewritten
-from graphdb.values import RANDOM
 
 
 def refused(message: str, text: str, node: ast.Expression | ast.ForeachClause) -> NotSupportedError:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from graphdb.connection import Connection
-from graphdb.relation import ORDER, Relation
-from graphdb.typed import Typed
-from graphdb.values import INTEGER, Base, Type
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.types import INTEGER, Base, Type
+from graphdb.relational.projection.relation import ORDER, Relation
+from graphdb.sql.value import Typed
 
 
 @dataclass(frozen=True, slots=True)

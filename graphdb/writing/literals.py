@@ -1,4 +1,5 @@
-"""Values to literals, column by column: what :func:`graphdb.literals.literal_of` does to one value of Python's.
+"""Values to literals, column by column: what :func:`graphdb.common.values.literals.literal_of` does to one value of
+Python's.
 
 Values that SQL does not hold (a time with a zone, a list of lists) are written by that function itself, once for each
 that there is (:func:`of_keys`).
@@ -10,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphdb import durations, maps
-from graphdb.decimals import shortest_sql
-from graphdb.errors import NotSupportedError
-from graphdb.literals import literal_of
-from graphdb.storage.terms import LIST_DATATYPE, XSD
-from graphdb.temporal import from_python
-from graphdb.typed import Typed, member
-from graphdb.values import MEMBERS, Base, Type
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.decimals import shortest_sql
+from graphdb.common.values.literals import literal_of
+from graphdb.common.values.temporal import from_python
+from graphdb.common.values.terms import LIST_DATATYPE, XSD
+from graphdb.common.values.types import MEMBERS, Base, Type
+from graphdb.sql import durations, maps
+from graphdb.sql.value import Typed, member
 
 if TYPE_CHECKING:
     import pyarrow as pa

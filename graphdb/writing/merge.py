@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from graphdb.errors import ExecutionError, NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
+from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.merging import apart, either_way
 from graphdb.pattern.free import free_variables
-from graphdb.relation import Relation
-from graphdb.typed import Typed
-from graphdb.values import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
+from graphdb.relational.projection.relation import Relation
+from graphdb.sql.value import Typed
 from graphdb.writing.create import Create
 from graphdb.writing.items import refused, target_of
 from graphdb.writing.kept import Kept, of_elements

@@ -8,24 +8,24 @@ from contextlib import ExitStack
 from math import inf
 from typing import TypeAlias
 
-from graphdb.computed import running
-from graphdb.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
+from graphdb.common.values.terms import RDF_TYPE
+from graphdb.common.values.types import ANY, Base, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.match import is_looked_up
 from graphdb.interpret.naming import Naming
-from graphdb.paths.run import PathRun
-from graphdb.query import Prepared
-from graphdb.relation import Relation
+from graphdb.relational.explain import Explanation
+from graphdb.relational.paths.run import PathRun
 from graphdb.relational.program import Program, Rows, Step
-from graphdb.report import Explanation
-from graphdb.result import Result
-from graphdb.state import State
-from graphdb.storage.terms import RDF_TYPE
-from graphdb.storage.update import Update, incident
-from graphdb.typed import Typed
-from graphdb.values import ANY, Base, sql_type
+from graphdb.relational.projection.relation import Relation
+from graphdb.relational.query import Prepared
+from graphdb.relational.session.state import State
+from graphdb.results.result import Result
+from graphdb.sql.udf import running
+from graphdb.sql.value import Typed
+from graphdb.storage.updates.apply import Update, incident
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create, named
 from graphdb.writing.delete import Delete

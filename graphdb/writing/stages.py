@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.typed import Typed
-from graphdb.values import Base
+from graphdb.sql.value import Typed
 from graphdb.writing.items import assigned, in_order, reads_of, refused, target_of
 
 WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from graphdb.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.terms import RDF_TYPE, VERTEX
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.write import Changes
-from graphdb.relation import Relation
-from graphdb.storage.terms import RDF_TYPE, VERTEX
-from graphdb.storage.update import Update
-from graphdb.typed import Typed
+from graphdb.relational.projection.relation import Relation
+from graphdb.sql.value import Typed
+from graphdb.storage.updates.apply import Update
 from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import Written
 

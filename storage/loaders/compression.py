@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from graphdb.errors import LoadError
+from graphdb.common.errors import LoadError
 
 
 class Damaged(Exception):

@@ -6,18 +6,18 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from graphdb.errors import LoadError, NotSupportedError, nearest
+from graphdb.common.errors import LoadError, NotSupportedError, nearest
 
 
 class Family(Enum):
     """Who reads a format."""
 
     LINES = "lines"
-    """Our own reader, see :mod:`.ntriples`."""
+    """Our own reader, see :mod:`.ntriples.reader`."""
     RDF = "rdf"
-    """The parser library, see :mod:`.rdf`."""
+    """The parser library, see :mod:`.rdf.reader`."""
     TABLE = "table"
-    """DuckDB, see :mod:`.tables`."""
+    """DuckDB, see :mod:`.tables.reader`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """A load: files and tables in, one transaction, all or nothing.
 
 Whatever the format, a thread reads ahead and turns what it reads into lines of N-Triples (:mod:`.streams`); these are
-parsed by several threads (:mod:`.ntriples`) and collected into a batch of distinct terms and triples (:mod:`.collect`).
-Where the graph was empty, what was collected is written at once (:mod:`graphdb.storage.bulk`), as one batch: several
-are made one by :mod:`.unify`.  Else each batch is numbered against the dictionary and staged
-(:mod:`graphdb.storage.append`); at the end the new triples among them are appended, sorted by (label, subject, object),
-and the statistics of their labels brought up to date.
+parsed by several threads (:mod:`.ntriples.reader`) and collected into a batch of distinct terms and triples
+(:mod:`.terms.collect`). Where the graph was empty, what was collected is written at once
+(:mod:`graphdb.storage.updates.bulk`), as one batch: several are made one by :mod:`.terms.unify`.  Else each batch is
+numbered against the dictionary and staged (:mod:`graphdb.storage.updates.append`); at the end the new triples among
+them are appended, sorted by (label, subject, object), and the statistics of their labels brought up to date.
 
 A batch grows until its terms take what they may of :data:`BATCH` bytes, and texts and triples are spilled, so memory
 does not grow with the files.
@@ -26,33 +26,33 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphdb.config import LOADS
-from graphdb.errors import LoadError, MemoryLimitError
-from graphdb.progress import Progress
-from graphdb.stopping import check_stop
-from graphdb.storage import bulk
-from graphdb.storage.append import Appender
-from graphdb.storage.batch import LITERAL
+from graphdb.common.config import LOADS
+from graphdb.common.errors import LoadError, MemoryLimitError
+from graphdb.common.progress import Progress
+from graphdb.common.stopping import check_stop
+from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.changes import MOST
-from graphdb.storage.dictionary import term_counts
+from graphdb.storage.dictionary.terms import term_counts
+from graphdb.storage.dictionary.text_compression import LONG, compressing
+from graphdb.storage.file.scratch import spill_folder, unspilled
+from graphdb.storage.graph.changes import MOST
 from graphdb.storage.loaders.files import find, opened
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
-from graphdb.storage.loaders.headers import Mapping
-from graphdb.storage.loaders.objects import is_object, tables
 from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
-from graphdb.storage.scratch import spill_folder, unspilled
-from graphdb.storage.texts import LONG, compressing
-from graphdb.storage.vacuum import is_worth, vacuum
-from graphdb.storage.worker import Task, Worker
+from graphdb.storage.loaders.tables.headers import Mapping
+from graphdb.storage.loaders.tables.objects import is_object, tables
+from graphdb.storage.updates import bulk
+from graphdb.storage.updates.append import Appender
+from graphdb.storage.updates.vacuum import is_worth, vacuum
+from graphdb.storage.updates.worker import Task, Worker
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.batch import Batch, Terms
-    from graphdb.storage.changes import Changes
-    from graphdb.storage.held import Held
-    from graphdb.storage.loaders.ntriples import Parsed, Parser
+    from graphdb.storage.arrays.batch import Batch, Terms
+    from graphdb.storage.graph.changes import Changes
+    from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
+    from graphdb.storage.statistics.known import Held
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ def load(
     StorageError
         Where the disk is full.  Nothing is kept.
     QueryTimeout
-        Past the statement's deadline (:mod:`graphdb.stopping`).  Nothing is kept.
+        Past the statement's deadline (:mod:`graphdb.common.stopping`).  Nothing is kept.
     KeyboardInterrupt
         After Ctrl-C.  Nothing is kept.
     """
@@ -246,7 +246,7 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
     memory = max((options.batch or BATCH) // 2, 128 << 20)
 
     def table(thing: Any, name: str, size: int) -> _Source:
-        from graphdb.storage.loaders.tables import read_table
+        from graphdb.storage.loaders.tables.reader import read_table
 
         number = next(numbers)
         read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
@@ -271,11 +271,11 @@ def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
                     file.name, file.size, file.format is N_QUADS, False, partial(read_lines, file), plain=True
                 )
             case Family.RDF:
-                from graphdb.storage.loaders.rdf import read_rdf
+                from graphdb.storage.loaders.rdf.reader import read_rdf
 
                 yield _Source(file.name, file.size, True, False, partial(read_rdf, file, options.base, skip))
             case Family.TABLE if file.format is GRAPHML:
-                from graphdb.storage.loaders.graphml import read_graphml
+                from graphdb.storage.loaders.tables.graphml import read_graphml
 
                 read = partial(read_graphml, file, next(numbers), options.mapping, skip, folder=folder, memory=memory)
                 yield _Source(file.name, file.size, False, True, partial(_put_to, read))
@@ -323,8 +323,8 @@ class _Load:
         held: Held | None,
     ) -> None:
         with _without_garbage():
-            from graphdb.storage.loaders.collect import Collector, secret
-            from graphdb.storage.loaders.ntriples import Parser
+            from graphdb.storage.loaders.ntriples.reader import Parser
+            from graphdb.storage.loaders.terms.collect import Collector, secret
 
         self._connection = connection
         self._catalog = catalog
@@ -424,11 +424,11 @@ class _Load:
         """Return the batches as one."""
         if self._first and len(self._batches) == 1:
             return self._batches[0]
-        from graphdb.storage.loaders.unify import PARTS, Union
+        from graphdb.storage.loaders.terms.unify import PARTS, Union
 
         if self._first:
             return Union(self._batches)
-        from graphdb.storage.loaders.known import Known
+        from graphdb.storage.loaders.terms.stored import Known
 
         with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 8)) as known:
             return Union(self._batches, known)

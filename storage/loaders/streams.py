@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
-from graphdb.errors import LoadError
+from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16
 from graphdb.storage.loaders.files import DataFile
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdb.config import memory_bytes
-from graphdb.errors import GraphDBError, StorageError, nearest
-from graphdb.storage.scratch import spill_folder
+from graphdb.common.config import memory_bytes
+from graphdb.common.errors import GraphDBError, StorageError, nearest
+from graphdb.storage.file.scratch import spill_folder
 from graphdb.storage.writers.graphs import Graphs, chosen
 from graphdb.storage.writers.pace import Pace
 from graphdb.storage.writers.targets import STREAM, opened, refuse_databases, whole_folder
@@ -18,7 +18,7 @@ from graphdb.storage.writers.targets import STREAM, opened, refuse_databases, wh
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.progress import Progress
+    from graphdb.common.progress import Progress
 
 _FORMATS = {
     ".nt": "ntriples", ".ntriples": "ntriples", ".nq": "nquads", ".nquads": "nquads", ".ttl": "turtle",

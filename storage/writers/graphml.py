@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from graphdb.errors import GraphDBError
-from graphdb.stopping import check_stop
-from graphdb.storage.arrow import string_bytes
-from graphdb.storage.loaders.graphml import OURS, role
-from graphdb.storage.loaders.headers import bare_name
-from graphdb.storage.loaders.tables import bare
-from graphdb.storage.parsed import has_rows
-from graphdb.storage.terms import LITERAL_BASE, RDF_REIFIES, RDF_TYPE, VERTEX, Kind
+from graphdb.common.errors import GraphDBError
+from graphdb.common.stopping import check_stop
+from graphdb.common.values.terms import LITERAL_BASE, RDF_REIFIES, RDF_TYPE, VERTEX, Kind
+from graphdb.storage.arrays.arrow import string_bytes
+from graphdb.storage.file.prepared_sql import has_rows
+from graphdb.storage.loaders.tables.graphml import OURS, role
+from graphdb.storage.loaders.tables.headers import bare_name
+from graphdb.storage.loaders.tables.reader import bare
 from graphdb.storage.writers.graphs import EDGES, TRIPLES
 from graphdb.storage.writers.pace import Pace, ranges
 from graphdb.storage.writers.terms import HELD, LITERAL, RESOURCE

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from graphdb.errors import GraphDBError, nearest
-from graphdb.storage.append import DEFAULT_GRAPH
+from graphdb.common.errors import GraphDBError, nearest
+from graphdb.storage.updates.append import DEFAULT_GRAPH
 
 if TYPE_CHECKING:
     import duckdb

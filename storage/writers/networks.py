@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.stopping import check_stop, checked
-from graphdb.storage.loaders.graphml import role
-from graphdb.storage.loaders.headers import bare_name
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, VERTEX
+from graphdb.common.stopping import check_stop, checked
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
+from graphdb.storage.loaders.tables.graphml import role
+from graphdb.storage.loaders.tables.headers import bare_name
 from graphdb.storage.writers.graphs import EDGES, TRIPLES, Graphs, chosen
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from graphdb.stopping import check_stop
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.common.stopping import check_stop
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.writers.graphs import TRIPLES
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.progress import Progress
+    from graphdb.common.progress import Progress
 
 _STROKE = 0.1
 """Seconds between two reports."""
@@ -35,7 +35,9 @@ class Pace:
             progress(0.0, 1.0, 0, phase)
 
     def tell(self, written: int) -> None:
-        """Say how many triples are written; raise if the export must stop (:func:`~graphdb.stopping.check_stop`)."""
+        """Say how many triples are written; raise if the export must stop
+        (:func:`~graphdb.common.stopping.check_stop`).
+        """
         check_stop()
         if self._progress is not None and time.monotonic() - self._told >= _STROKE:
             self._told = time.monotonic()

@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdb.connection import quoted
-from graphdb.stopping import check_stop
-from graphdb.storage.append import DEFAULT_GRAPH
-from graphdb.storage.loaders.headers import bare_name
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.stopping import check_stop
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.loaders.tables.headers import bare_name
+from graphdb.storage.updates.append import DEFAULT_GRAPH
 from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
 from graphdb.storage.writers.pace import Pace, ranges
 from graphdb.storage.writers.terms import HELD

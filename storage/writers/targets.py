@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from graphdb.errors import StorageError
-from graphdb.storage.scratch import EXPORTED, scratch
+from graphdb.common.errors import StorageError
+from graphdb.storage.file.scratch import EXPORTED, scratch
 
 if TYPE_CHECKING:
     import duckdb

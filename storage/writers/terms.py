@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.stopping import checked
-from graphdb.storage.arrow import string_bytes, values
-from graphdb.storage.scratch import unspilled
-from graphdb.storage.spool import unmap
-from graphdb.storage.terms import LITERAL_BASE, XSD, escaped
+from graphdb.common.stopping import checked
+from graphdb.common.values.terms import LITERAL_BASE, XSD, escaped
+from graphdb.storage.arrays.arrow import string_bytes, values
+from graphdb.storage.arrays.spool import unmap
+from graphdb.storage.file.scratch import unspilled
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from graphdb.errors import GraphDBError
-from graphdb.storage.append import DEFAULT_GRAPH
-from graphdb.storage.arrow import string_bytes, values
-from graphdb.storage.terms import RDF_REIFIES
+from graphdb.common.errors import GraphDBError
+from graphdb.common.values.terms import RDF_REIFIES
+from graphdb.storage.arrays.arrow import string_bytes, values
+from graphdb.storage.updates.append import DEFAULT_GRAPH
 from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
 from graphdb.storage.writers.terms import LITERAL, RESOURCE, Terms
 

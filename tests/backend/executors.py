@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from graphdb.execute.executor import Executor
 from graphdb.execute.host import HostExecutor
+from graphdb.plan.executor import Executor
 from tests import emulator
 
 EXAMPLES = settings(

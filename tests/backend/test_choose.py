@@ -13,14 +13,14 @@ from unittest import mock
 import pytest
 
 import graphdb
-from graphdb.errors import DeviceError, MemoryLimitError
+from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute import choose
 from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
-from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.probe import Device, DeviceReport
-from graphdb.plan.passes import make_plan
-from graphdb.plan.tree import TreeCount
+from graphdb.plan.counting.tree import TreeCount
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
 from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.backend.test_host import REPEATABLE, complete, pattern
@@ -111,7 +111,7 @@ def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> 
 @EMULATED
 def test_counts_beyond_64_bits_are_the_hosts(device: None) -> None:
     """A device's sums end there; to go through so many matches instead would take for ever."""
-    from graphdb.gpu.join import Join
+    from graphdb.gpu.join.run import Join
 
     edges: list[tuple[int, int, Any, bool]] = [(i, i + 1, (1,), True) for i in range(9)]
     graph = complete(140)
@@ -141,7 +141,9 @@ def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -
     assert plan.counting is not None
     plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8, doubtful=True))
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0, beside_host=True))
-    with mock.patch("graphdb.gpu.counter.Counter.expected", return_value=None):  # it has no kernel for these sums
+    with mock.patch(
+        "graphdb.gpu.counting.counter.Counter.expected", return_value=None
+    ):  # it has no kernel for these sums
         executor._opened()
         assert executor.count(plan) == 336
         assert executor.describe(plan).startswith("cpu; expected: cpu 803.0 ms, cuda:0 inf ms")
@@ -201,7 +203,7 @@ def test_what_was_thought_small_is_watched_once_it_took_long() -> None:
 def test_the_host_takes_over_and_says_so_once(device: None, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     plan = plan_of(1e10)
-    from graphdb.gpu.join import Join
+    from graphdb.gpu.join.run import Join
 
     broken = mock.Mock(side_effect=error)
     with caplog.at_level(logging.WARNING, "graphdb"), mock.patch.multiple(Join, count=broken, run=broken):

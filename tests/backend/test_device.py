@@ -14,13 +14,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from graphdb.errors import ExecutionError, MemoryLimitError, QueryTimeout
-from graphdb.execute.executor import Control
+from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.mirror import MirrorExecutor
 from graphdb.pattern.graph import PatternVertex
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.backend.executors import EXECUTORS, opened
 from tests.backend.test_host import REPEATABLE, complete, pattern
 
@@ -59,7 +59,7 @@ def test_a_mirror_agrees(device: Any) -> None:
 )
 def test_equal_rows_leave_the_device_once(device: Any, slots: int, few: int, once: bool) -> None:
     """All that its table has room for at a time; as they are, where the first rows show that most of them differ."""
-    from graphdb.gpu import distinct
+    from graphdb.gpu.join import distinct
 
     plan = make_plan(pattern(3, PATH, REPEATABLE, outputs=("a", "c"), duplicates="count"), random_graph(40, 300))
     assert plan.kept == len(plan.steps)

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphdb.errors import MemoryLimitError, QueryTimeout
-from graphdb.execute.executor import Control
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests import emulator
 from tests.backend.executors import EMULATED
 from tests.oracle.strategies import Case, cases
@@ -154,7 +154,7 @@ def test_sums_are_compiled_while_matches_are_gone_through() -> None:
 @EMULATED
 def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
     with emulator.installed():
-        from graphdb.gpu import counter
+        from graphdb.gpu.counting import counter
         from graphdb.gpu.executor import GpuExecutor
 
         executor = GpuExecutor(0, memory_limit=1 << 30)
@@ -207,7 +207,7 @@ def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
 
 def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     """A path of eight vertices, of which the first and the last have the same candidates."""
-    from graphdb.gpu import counter
+    from graphdb.gpu.counting import counter
 
     graph, label = graph_of(64, 700, 6)
     sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
@@ -277,7 +277,7 @@ def test_all_sorts_of_patterns_by_vertex(executor: Any, case: Case, number: int)
 @pytest.mark.parametrize("warp", [0, 10 << 10])
 def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
     """Blocks as teams, and numbers in scratch memory, as on larger graphs."""
-    from graphdb.gpu import registers
+    from graphdb.gpu.counting import registers
 
     graph, label = graph_of(20, 70, 4)
     with mock.patch.object(registers, "SHARED", shared), mock.patch.object(registers, "WARP_BYTES", warp):
@@ -288,7 +288,7 @@ def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
 @pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
 def test_what_triangles_have_in_common(executor: Any, shared: int) -> None:
     """The kernel for larger graphs; its matrices in shared memory, and in scratch memory."""
-    from graphdb.gpu import count
+    from graphdb.gpu.counting import run as count
 
     graph, label = graph_of(120, 1500, 5)
     with mock.patch.object(count, "WARP_BYTES", 0), mock.patch.object(count, "SHARED", shared):

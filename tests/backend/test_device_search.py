@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.errors import DeviceError, MemoryLimitError, QueryTimeout
-from graphdb.execute.executor import Control
+from graphdb.common.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.backend.executors import EMULATED, SMALL
 from tests.backend.test_device_counts import EXAMPLES, PATTERNS, graph_of, pattern_of
@@ -46,7 +46,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def searching(devices: Any, **sizes: Any) -> Any:
     """An executor that searches, with pieces of the given sizes."""
-    from graphdb.gpu.search import Search
+    from graphdb.gpu.search.run import Search
 
     executor = devices()
     executor.strategies["search"] = Search(executor.device, executor.graph, **sizes)
@@ -210,7 +210,7 @@ def test_symmetric_patterns_and_limits(devices: Any, case: Case, limit: int | No
 
 def test_lists_that_are_too_long_to_count_in_32_bits_are_joined(devices: Any) -> None:
     """No graph so large is made here: one entry less is allowed instead."""
-    from graphdb.gpu import search
+    from graphdb.gpu.search import run as search
 
     graph, label = graph_of(30, 140, 2)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="never")

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from graphdb.execute.executor import Control
-from graphdb.gpu import join
+from graphdb.gpu.join import run
 from graphdb.grammar.syntax import MatchMode
-from graphdb.plan import passes, steps
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.passes import pipeline, steps
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.backend.executors import EXAMPLES, EXECUTORS, opened
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_duplicates import ANY, OUTPUTS, counts_of, with_outputs
@@ -72,7 +72,7 @@ def test_signatures_and_candidate_sets(executor: Any, case: Case, signatures: bo
     with (
         mock.patch.object(steps, "_signature_pays", return_value=signatures),
         mock.patch.object(steps, "SMALL", 0 if large else 1024),
-        mock.patch.object(join, "NARROW", 1e9 if narrow else 0.0),
+        mock.patch.object(run, "NARROW", 1e9 if narrow else 0.0),
     ):
         check(case, DataGraph(case.source, layer="hashed" if signatures else "direct"), executor)
 
@@ -84,7 +84,7 @@ def test_rows_that_stand_for_several_matches(executor: Any, case: Case, names: l
     case, graph = with_outputs(case, names), DataGraph(case.source)
     want = expected(case)
     own = None if order is None else tuple(v for v in order if v < len(case.pattern.vertices))
-    with mock.patch.object(passes, "rows_first", return_value=own) if own else nullcontext():
+    with mock.patch.object(pipeline, "rows_first", return_value=own) if own else nullcontext():
         counted, dropped = (replace(case.pattern, duplicates=duplicates) for duplicates in ("count", "drop"))
         assert counts_of(counted, graph, executor, "never") == want
         assert counts_of(dropped, graph, executor, "never").keys() == want.keys()

@@ -12,18 +12,18 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from graphdb.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout
+from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import choose_executor
-from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.search import Search, Sizes
+from graphdb.execute.search.worker import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import draft, steps
 from graphdb.plan.checks import EdgesDiffer
-from graphdb.plan.passes import make_plan
+from graphdb.plan.executor import Control
+from graphdb.plan.passes import draft, steps
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import EdgeStep, PhysicalPlan, Writing
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import source_of
 

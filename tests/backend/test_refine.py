@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import DeviceError, MemoryLimitError, QueryTimeout
+from graphdb.common.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.mirror import MirrorExecutor
 from graphdb.gpu.executor import GpuExecutor
-from graphdb.gpu.refine import DeviceRefiner
+from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.bits import members
-from graphdb.plan.passes import make_plan
-from graphdb.plan.refine import Candidates, refined
-from graphdb.plan.refinement import Refinement, Sets
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.candidates.refine import Candidates, refined
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests import emulator
 from tests.backend.executors import EMULATED, EXAMPLES
 from tests.oracle.brute import Data

@@ -9,10 +9,10 @@ from unittest import mock
 import pytest
 
 import graphdb
-from graphdb import statements
+from graphdb import dispatch
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.mirror import MirrorExecutor
-from graphdb.plan import passes
+from graphdb.plan.passes import pipeline
 from tests.backend.executors import SMALL, device_executor
 from tests.datasets import pattern_query, queries, shared
 from tests.suites.test_datasets import ENUMERATED, FILES
@@ -28,7 +28,7 @@ def mirror(request: pytest.FixtureRequest) -> MirrorExecutor:
 @pytest.fixture(scope="module", params=FILES)
 def loaded(request: pytest.FixtureRequest, mirror: Any) -> Iterator[tuple[str, graphdb.Database]]:
     path = shared("data", request.param, FILES[request.param])
-    with mock.patch.object(statements, "choose_executor", return_value=mirror), graphdb.connect() as database:
+    with mock.patch.object(dispatch, "choose_executor", return_value=mirror), graphdb.connect() as database:
         database.load(path)
         yield request.param, database
 
@@ -42,7 +42,7 @@ def asked(name: str, mirror: Any) -> list[dict[str, Any]]:
 def test_every_query_gives_the_stated_count(loaded: tuple[str, graphdb.Database], mirror: Any) -> None:
     """The matches are gone through: a plan that counts in another way is a test of its own."""
     name, database = loaded
-    never = mock.patch.object(passes, "counting_plan", return_value=None)
+    never = mock.patch.object(pipeline, "counting_plan", return_value=None)
     for query in asked(name, mirror):
         with never:
             assert database.query(pattern_query(query)).scalar() == query["count"], query["name"]

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import ExecutionError, GraphDBError
-from graphdb.execute.executor import Control
+from graphdb.common.errors import ExecutionError, GraphDBError
+from graphdb.common.values.types import Base, Column, Type
 from graphdb.execute.host import HostExecutor
-from graphdb.plan.passes import make_plan
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.result import Counted, Result
-from graphdb.storage.graph import DataGraph
-from graphdb.values import Base, Column, Type
+from graphdb.results.result import Counted, Result
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.backend.test_host import complete, pattern, rows
 from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import graphdb
-from graphdb.errors import ExecutionError, QueryTimeout
-from graphdb.execute.executor import Control
+from graphdb.common.errors import ExecutionError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.passes import make_plan
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph import ArraySource, DataGraph
-from graphdb.storage.patience import patiently
+from graphdb.storage.compile.patience import patiently
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
 AT_ONCE = 0.1
 """Seconds from the wish to stop to the end of the run."""

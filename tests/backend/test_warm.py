@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from graphdb.common.kernel_cache import compiled
 from graphdb.execute import warm
-from graphdb.kernel_cache import compiled
 
 
 def test_all_families_are_compiled() -> None:
     warm.warm_up()
     assert compiled(warm._KERNELS)
-    assert not compiled(["host_kernels.nothing_of_that_name"])
+    assert not compiled(["search_kernels.nothing_of_that_name"])

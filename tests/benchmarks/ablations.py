@@ -25,17 +25,18 @@ from unittest import mock
 
 import numpy as np
 
-from graphdb.errors import QueryTimeout
-from graphdb.execute.executor import Control
-from graphdb.gpu import join as joining
+from graphdb.common.errors import QueryTimeout
 from graphdb.gpu.executor import GpuExecutor
-from graphdb.gpu.join import Join
-from graphdb.gpu.search import Search
+from graphdb.gpu.join import run as joining
+from graphdb.gpu.join.run import Join
+from graphdb.gpu.search.run import Search
 from graphdb.grammar.syntax import MatchMode
-from graphdb.plan import passes, space
-from graphdb.plan.passes import make_plan
+from graphdb.plan.candidates import space
+from graphdb.plan.executor import Control
+from graphdb.plan.passes import pipeline
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.benchmarks import device_counting, refining
 from tests.benchmarks.counting import pattern
 from tests.benchmarks.device import KernelTimes
@@ -142,8 +143,8 @@ def _timed(module: Any, kernel: str, given: tuple[Any, ...], probes: int) -> tup
 @contextmanager
 def without_shares() -> Iterator[None]:
     """Plans that intersect anew in every step."""
-    kept = tuple(each for each in passes.PASSES if each is not passes.share_intersections)
-    with mock.patch.object(passes, "PASSES", kept):
+    kept = tuple(each for each in pipeline.PASSES if each is not pipeline.share_intersections)
+    with mock.patch.object(pipeline, "PASSES", kept):
         yield
 
 

@@ -20,15 +20,15 @@ from unittest import mock
 
 import numpy as np
 
-from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu import launch
 from graphdb.gpu.executor import GpuExecutor
-from graphdb.gpu.program import partitions_of
+from graphdb.gpu.search.program import partitions_of
 from graphdb.grammar.syntax import MatchMode
-from graphdb.plan.passes import make_plan
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.benchmarks.kernels import KNOWS, snap, undirected
 from tests.datasets import SHARED
 

@@ -29,22 +29,22 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.errors import QueryTimeout
+from graphdb.common.errors import QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor, choose_executor
-from graphdb.execute.executor import Control, Executor
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu.cliques import DeviceCliques, shape_for
-from graphdb.gpu.count import DeviceCount
+from graphdb.gpu.counting.cliques import DeviceCliques, shape_for
+from graphdb.gpu.counting.registers import Unsupported
+from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.executor import GpuExecutor
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import Device
-from graphdb.gpu.registers import Unsupported
-from graphdb.gpu.search import LEAST, Search
+from graphdb.gpu.search.run import LEAST, Search
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.passes import make_plan
+from graphdb.plan.executor import Control, Executor
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.benchmarks.counting import pattern, rmat, snap, undirected
 from tests.datasets import SHARED
 

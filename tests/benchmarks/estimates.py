@@ -15,13 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 import graphdb
-from graphdb import matching
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import estimate
-from graphdb.plan.order import matching_order
-from graphdb.plan.sample import best_order, modelled
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.ordering.order import matching_order
+from graphdb.plan.ordering.sample import best_order, modelled
+from graphdb.relational import match_run
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.benchmarks import counting, datasets
 from tests.benchmarks.harness import Table, main, surroundings
 from tests.datasets import SHARED
@@ -32,7 +32,7 @@ Case = tuple[PatternGraph, DataGraph, int]
 def queries(name: str) -> Iterator[Case]:
     """The queries of a data set of triples, as the planner sees them."""
     seen: list[tuple[PatternGraph, DataGraph]] = []
-    original = matching.make_plan
+    original = match_run.make_plan
     database = graphdb.connect()
     database.load(datasets.source(name))
 
@@ -40,7 +40,7 @@ def queries(name: str) -> Iterator[Case]:
         seen.append((pattern, graph))
         return original(pattern, graph)
 
-    matching.make_plan = spy  # type: ignore[assignment]
+    match_run.make_plan = spy  # type: ignore[assignment]
     try:
         for query in datasets.queries(name):
             seen.clear()
@@ -49,7 +49,7 @@ def queries(name: str) -> Iterator[Case]:
             if seen:  # not a repeated text
                 yield (*seen[-1], int(count))
     finally:
-        matching.make_plan = original
+        match_run.make_plan = original
 
 
 def labelled(name: str) -> Iterator[Case]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.launch import Device
-from graphdb.storage.orient import Oriented
+from graphdb.storage.graph.orientation import Oriented
 
 RUNS = 5
 BLOCK_CELLS = 2048

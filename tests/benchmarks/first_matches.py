@@ -14,13 +14,13 @@ import statistics
 import time
 from dataclasses import replace
 
-from graphdb.errors import QueryTimeout
-from graphdb.execute.executor import Control
+from graphdb.common.errors import QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import warm_up
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.harness import Table, main, progress, surroundings
 from tests.benchmarks.labelled import SETS, LabelledSet, Lines, labelled_set
 

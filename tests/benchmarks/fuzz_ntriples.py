@@ -21,7 +21,7 @@ from typing import Any
 
 import pyoxigraph
 
-from graphdb.storage.terms import RDF_REIFIES
+from graphdb.common.values.terms import RDF_REIFIES
 from tests.reading import Reader, Term, triples
 
 STRICTER = (

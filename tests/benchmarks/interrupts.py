@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 import graphdb
-from graphdb.errors import ExecutionError
+from graphdb.common.errors import ExecutionError
 
 _REOPEN = 1000
 """Interrupts between two reopenings."""

@@ -20,8 +20,8 @@ import numpy as np
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.datasets import SHARED
 
 KNOWS = 0
@@ -103,8 +103,8 @@ def main() -> None:
 
 def run(executor: HostExecutor, pattern: PatternGraph, graph: DataGraph, rows: bool, limit: float) -> tuple[int, int]:
     """(matches, bindings that the search went through)."""
-    from graphdb.errors import QueryTimeout
-    from graphdb.execute.executor import Control
+    from graphdb.common.errors import QueryTimeout
+    from graphdb.plan.executor import Control
 
     control, plan = Control(timeout=limit), make_plan(pattern, graph)
     try:

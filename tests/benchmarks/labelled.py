@@ -24,15 +24,15 @@ from unittest import mock
 
 import numpy as np
 
-from graphdb.errors import QueryTimeout
-from graphdb.execute.executor import Control
+from graphdb.common.errors import QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.order import matching_order
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.ordering.order import matching_order
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.benchmarks.harness import Table, main, progress, surroundings
 from tests.datasets import SHARED
 

@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 
 import graphdb
-from graphdb.errors import GraphDBError, QueryTimeout
+from graphdb.common.errors import GraphDBError, QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor, open_device
-from graphdb.execute.executor import Control, Executor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar.parser import parse
 from graphdb.grammar.syntax import Query
-from graphdb.query import Prepared, QueryRun
+from graphdb.plan.executor import Control, Executor
+from graphdb.relational.query import Prepared, QueryRun
 from tests.benchmarks import campus
 from tests.benchmarks.campus_queries import QUESTIONS, Question
 from tests.benchmarks.harness import CORES, MOST_IN_TURN, TURN, Table, main, options, progress, scratch, surroundings

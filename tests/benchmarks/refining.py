@@ -20,15 +20,15 @@ from unittest import mock
 
 import numpy as np
 
-from graphdb.execute.executor import Control
 from graphdb.gpu.executor import GpuExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import space
-from graphdb.plan.passes import make_plan
-from graphdb.plan.refine import refined
-from graphdb.plan.refinement import Refinement, Sets
-from graphdb.storage.graph import DataGraph
+from graphdb.plan.candidates import space
+from graphdb.plan.candidates.refine import refined
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.device import BANDWIDTH, KernelTimes
 from tests.benchmarks.device_counting import graph_of, labelled
 

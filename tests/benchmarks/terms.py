@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 import graphdb
-from graphdb.storage.arrow import Windows
-from graphdb.storage.dictionary import Numbering
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays.arrow import Windows
+from graphdb.storage.dictionary.terms import Numbering
 from tests.benchmarks.bulk import generate
 
 if TYPE_CHECKING:

@@ -9,8 +9,19 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import graphdb
-from graphdb.temporal import DAY, SECOND, Date, DateTime, Duration, LocalDateTime, Temporal, at_instant, days_of, shift
-from graphdb.temporal_between import between
+from graphdb.common.values.temporal import (
+    DAY,
+    SECOND,
+    Date,
+    DateTime,
+    Duration,
+    LocalDateTime,
+    Temporal,
+    at_instant,
+    days_of,
+    shift,
+)
+from graphdb.common.values.temporal_between import between
 from tests.oracle.routes import interpreted
 
 ZONES = ["Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "UTC"]

@@ -13,15 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.execute import count, count_run, exact, loops
-from graphdb.execute.executor import Control
+from graphdb.execute.counting import crt, loops
+from graphdb.execute.counting import plan_run as count
+from graphdb.execute.counting import run as count_run
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import counting, nested
-from graphdb.plan.counting_costs import CountingCosts
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.counting import nested_loops
+from graphdb.plan.counting.costs import CountingCosts
+from graphdb.plan.executor import Control
+from graphdb.plan.passes import counting
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of
 
@@ -135,7 +138,7 @@ def test_whatever_is_expected_to_be_cheap(case: Case, layer: Any, dtype: Any, fi
         mock.patch.object(CountingCosts, "mean", figure),
         mock.patch.object(CountingCosts, "biased", figure),
         mock.patch.object(CountingCosts, "closure", figure),
-        mock.patch.object(nested, "_PUSH", figures[0]),
+        mock.patch.object(nested_loops, "_PUSH", figures[0]),
         mock.patch.object(loops, "_ROOM", room),
         mock.patch.object(count_run, "_SMALL", -1),
     ):
@@ -150,13 +153,13 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
 
     def overflowing(run: Any, part: Any, modulus: int) -> int:
         if modulus == 0:
-            raise exact.Overflow
+            raise crt.Overflow
         return total(run, part, modulus)
 
     with (
         mock.patch.object(count._Parts, "total", overflowing),
         mock.patch.object(
-            exact, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
+            crt, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
         ),
     ):
         check(case, DataGraph(case.source))
@@ -236,7 +239,7 @@ def test_a_bound_start_reads_what_it_reaches() -> None:
 
 
 def test_a_timeout_stops_counting() -> None:
-    from graphdb.errors import QueryTimeout
+    from graphdb.common.errors import QueryTimeout
 
     plan = make_plan(walk(8, 700, closed=True), complete(700))
     assert plan.counting is not None
@@ -245,7 +248,7 @@ def test_a_timeout_stops_counting() -> None:
 
 
 def test_sums_of_products_beyond_64_bits_are_exact() -> None:
-    from graphdb.execute.count_kernels import add_products
+    from graphdb.execute.counting.count_kernels import add_products
 
     rng = np.random.default_rng(1)
     left, right = rng.integers(0, 1 << 61, (2, 1000))
@@ -259,7 +262,7 @@ def test_sums_of_products_beyond_64_bits_are_exact() -> None:
 
 def test_walks_beyond_64_bits_are_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vertex with many neighbours: six steps to and fro pass 2**63, their halves do not."""
-    monkeypatch.setattr(exact, "primes", lambda: pytest.fail("counted again modulo primes"))
+    monkeypatch.setattr(crt, "primes", lambda: pytest.fail("counted again modulo primes"))
     leaves = 100_000
     graph = DataGraph(
         ArraySource(np.zeros(leaves, np.int64), np.full(leaves, leaves + 1), np.arange(1, leaves + 1), leaves + 2)

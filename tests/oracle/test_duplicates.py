@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Duplicates, PatternGraph
-from graphdb.plan import passes
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import DataGraph
+from graphdb.plan.executor import Control
+from graphdb.plan.passes import pipeline
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import EXAMPLES, simple_cases
 from tests.oracle.test_matching import PIECES, SINGLE_PIECES, WHOLE, expected
@@ -81,7 +81,7 @@ def test_any_order(case: Case, names: list[int], order: list[int]) -> None:
     """Whichever steps come first, and however few of them make a row."""
     case = with_outputs(case, names)
     own = tuple(v for v in order if v < len(case.pattern.vertices))
-    with mock.patch.object(passes, "rows_first", return_value=own):
+    with mock.patch.object(pipeline, "rows_first", return_value=own):
         check(case, DataGraph(case.source))
 
 

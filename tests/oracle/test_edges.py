@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb import choices
 from graphdb.grammar.parser import parse
-from graphdb.plan import counting
+from graphdb.plan.passes import counting
+from graphdb.relational.edges import parallel_edges as choices
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 VARIABLES = "abcd"

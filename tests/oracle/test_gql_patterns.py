@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.elements import Node, Path, Relationship
-from graphdb.errors import NotSupportedError
-from graphdb.paths.run import PathRun
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.elements import Node, Path, Relationship
+from graphdb.relational.paths.run import PathRun
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 PATTERNS = 8 * MORE

@@ -24,9 +24,10 @@ import graphdb
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import pigeonhole, symmetry
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import DataGraph
+from graphdb.plan import symmetry
+from graphdb.plan.passes import pigeonhole
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of
 from tests.oracle.test_matching import check as check_rows

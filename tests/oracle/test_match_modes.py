@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.elements import Node, Path, Relationship
-from graphdb.errors import NotSupportedError
-from graphdb.paths.run import PathRun
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.elements import Node, Path, Relationship
+from graphdb.relational.paths.run import PathRun
 from tests.oracle import walks as oracle
 from tests.oracle.walks import Clause, Edge, Graph, Link, Piece, Query
 

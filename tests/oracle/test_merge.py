@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import GraphDBError, NotSupportedError
-from graphdb.statements import Statements
+from graphdb.common.errors import GraphDBError, NotSupportedError
+from graphdb.dispatch import Statements
 from graphdb.writing.run import Writing
 
 ids = st.integers(0, 5)

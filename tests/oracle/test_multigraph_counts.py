@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb import chooser
-from graphdb.errors import ExecutionError
-from graphdb.execute.exact import as_integers, products, sums, times, total
+from graphdb.common.errors import ExecutionError
+from graphdb.execute.counting.crt import as_integers, products, sums, times, total
+from graphdb.relational.edges import assignment
 from tests.oracle.test_edges import Graph, _graph, brute, questions
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
@@ -218,7 +218,7 @@ def test_subqueries_with_conditions_on_edges(graphs: list[Graph], at: int, quest
     key = "a.id, " if around else ""
     counts = [sum(row["a"] == i for row in rows) for i in ids] if around else [len(rows)]
     graph.database._state.prepared.clear()
-    with mock.patch.object(chooser, "_BLOCK", block):
+    with mock.patch.object(assignment, "_BLOCK", block):
         for kind, value in (("COUNT", lambda count: count), ("EXISTS", lambda count: count > 0)):
             text = f"{around}RETURN {key}{kind} {{ {inner} }} AS found"
             note(f"{text}\nlabels {graph.labels}\nedges {graph.edges}")

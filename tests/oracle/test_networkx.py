@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from networkx.algorithms.isomorphism import DiGraphMatcher, GraphMatcher, MultiDiGraphMatcher
 
 import graphdb
-from graphdb.execute import flood, found, meet, paths
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.paths import bfs, bidirectional_bfs, found, steps
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
 Edge = tuple[int, int]
 Rows = list[tuple[int, ...]]
@@ -87,9 +87,9 @@ def test_induced_in_multigraphs(data: set[tuple[int, int, int]], edges: list[Edg
 @pytest.mark.parametrize("longest", [None, 3])
 def test_searches_from_many_rows(seed: int, longest: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """How far whatever is reached from each of some rows is, the rows themselves by the shortest way round."""
-    for room in paths, flood, meet:
+    for room in steps, bfs, bidirectional_bfs:
         monkeypatch.setattr(room, "BUDGET", 3)  # it stops in between
-    for room in paths, found, meet:
+    for room in steps, found, bidirectional_bfs:
         monkeypatch.setattr(room, "BLOCK", 5)
     dice = random.Random(seed)
     count = 4 + 3 * seed

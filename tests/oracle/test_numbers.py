@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.errors import ExecutionError, GraphDBError, NotSupportedError
-from graphdb.paths.run import PathRun
+from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
+from graphdb.relational.paths.run import PathRun
 
 EXACT = Decimal("12345678901234567890.123456789012345678")
 NUMBERS: tuple[Any, ...] = (0, 3, -(2**63), -0.0, 2.5, math.nan, math.inf, Decimal("-2.5"), EXACT)

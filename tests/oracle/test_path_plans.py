@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import NotSupportedError
-from graphdb.paths.run import PathRun
+from graphdb.common.errors import NotSupportedError
+from graphdb.relational.paths.run import PathRun
 
 SOME = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 triples = st.sets(st.tuples(st.integers(0, 4), st.sampled_from("EF"), st.integers(0, 4)), min_size=2, max_size=9)

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import NotSupportedError
-from graphdb.query import QueryRun
+from graphdb.common.errors import NotSupportedError
+from graphdb.relational.query import QueryRun
 
 Edges = list[tuple[int, int]]
 Walk = tuple[tuple[int, ...], tuple[int, ...]]

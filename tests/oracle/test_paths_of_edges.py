@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.paths.run import PathRun
+from graphdb.relational.paths.run import PathRun
 from tests.oracle.test_path_plans import refuse, rows
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.execute import cliques
+from graphdb.execute.counting import cliques
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import passes
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.passes import pipeline
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.oracle.brute import Data
 from tests.oracle.strategies import Case, graphs, source_of
 from tests.oracle.test_matching import EXAMPLES, check, rows_of
@@ -99,7 +99,7 @@ def test_without_symmetry_the_rows_are_the_same(case: Case, limit: int) -> None:
     graph = DataGraph(case.source)
     rows = Counter(rows_of(case.pattern, graph))
     limited = Counter(rows_of(replace(case.pattern, limit=limit), graph))
-    with mock.patch.object(passes, "PASSES", tuple(p for p in passes.PASSES if p is not passes.break_symmetry)):
+    with mock.patch.object(pipeline, "PASSES", tuple(p for p in pipeline.PASSES if p is not pipeline.break_symmetry)):
         assert make_plan(case.pattern, graph).automorphisms == 1
         assert Counter(rows_of(case.pattern, graph)) == rows
     assert limited <= rows

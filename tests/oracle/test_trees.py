@@ -15,16 +15,18 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from networkx.algorithms.isomorphism import GraphMatcher
 
-from graphdb.errors import ExecutionError, QueryTimeout
-from graphdb.execute import exact
-from graphdb.execute.executor import Control
+from graphdb.common.errors import ExecutionError, QueryTimeout
+from graphdb.execute.counting import crt
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import passes, space, tree
+from graphdb.plan.candidates import space
+from graphdb.plan.counting import tree
+from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain_text
-from graphdb.plan.passes import make_plan
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.plan.passes import pipeline as passes
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of
 from tests.oracle.test_matching import PIECES, WHOLE, expected, rows_of
@@ -172,12 +174,12 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
     def without_int64(total, greatest):  # type: ignore[no-untyped-def]
         def overflows(modulus: int) -> int:
             if not modulus:
-                raise exact.Overflow
+                raise crt.Overflow
             return int(total(modulus))
 
-        return exact.exactly(overflows, greatest)
+        return crt.exactly(overflows, greatest)
 
-    with spaces(), mock.patch("graphdb.execute.trees.exactly", without_int64):
+    with spaces(), mock.patch("graphdb.execute.counting.trees.exactly", without_int64):
         check(case, DataGraph(case.source))
 
 

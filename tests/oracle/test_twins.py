@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from graphdb.errors import QueryTimeout
-from graphdb.execute import twins
-from graphdb.execute.executor import Control
+from graphdb.common.errors import QueryTimeout
+from graphdb.execute.counting import twins
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import passes
+from graphdb.plan.counting.twins import twin_count
+from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain_text
-from graphdb.plan.passes import make_plan
+from graphdb.plan.passes import pipeline
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.twins import twin_count
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, graphs, source_of
 
@@ -34,8 +34,8 @@ ONE = HostExecutor(1)
 def planned(pattern: PatternGraph, graph: DataGraph) -> PhysicalPlan:
     """A plan by twins wherever there are any, however little there is to count."""
     with (
-        mock.patch.object(passes, "WORTH", -1.0),
-        mock.patch.object(passes, "twin_count", lambda p, g, checks, _: twin_count(p, g, checks, float("inf"))),
+        mock.patch.object(pipeline, "WORTH", -1.0),
+        mock.patch.object(pipeline, "twin_count", lambda p, g, checks, _: twin_count(p, g, checks, float("inf"))),
     ):
         return make_plan(pattern, graph)
 
@@ -81,7 +81,7 @@ def test_counts_are_the_oracles(case: Case, dtype: Any, layer: Any) -> None:
     with mock.patch.object(twins, "_PIECE", 3):
         assert ONE.count(plan) == want
     mode = case.pattern.clauses[0].mode
-    asked = passes.without_matches(case.pattern) is None
+    asked = pipeline.without_matches(case.pattern) is None
     assert plan.twins is not None or mode is not MatchMode.REPEATABLE_ELEMENTS or not asked
     assert plan.twins is None or mode not in (MatchMode.INDUCED, MatchMode.DIFFERENT_NODES)
 
@@ -101,7 +101,7 @@ def complete(size: int) -> DataGraph:
 @pytest.fixture
 def cheap() -> Iterator[None]:
     """Planning as if a choice were tallied as fast as other counts go through an element."""
-    with mock.patch.object(passes, "CHOICE", 1.0):
+    with mock.patch.object(pipeline, "CHOICE", 1.0):
         yield
 
 

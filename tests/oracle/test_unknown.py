@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.errors import NotSupportedError
-from graphdb.paths.run import PathRun
+from graphdb.common.errors import NotSupportedError
+from graphdb.relational.paths.run import PathRun
 from tests.oracle.databases import loaded
 
 GRAPH = """

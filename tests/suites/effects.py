@@ -13,7 +13,7 @@ import networkx as nx
 
 import graphdb
 from graphdb import Node, Relationship
-from graphdb.storage.parsed import execute
+from graphdb.storage.file.prepared_sql import execute
 from tests.suites.tck_values import expected, plain
 
 KINDS = ("nodes", "relationships", "labels", "properties")

@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from graphdb.aggregates import AGGREGATES
-from graphdb.errors import ParseError
-from graphdb.functions import FUNCTIONS as SQL_FUNCTIONS
+from graphdb.common.errors import ParseError
 from graphdb.grammar import parser
 from graphdb.grammar.lexing import scan
 from graphdb.interpret.functions import FUNCTIONS
+from graphdb.sql.aggregates import AGGREGATES
+from graphdb.sql.functions import FUNCTIONS as SQL_FUNCTIONS
 
 KEYS = ["age", "name", "nick", "price", "weight", "ok", "born", "seen", "zoned", "clock", "motto", "odd", "mixed"]
 KEYS += ["several", "both", "since"]

@@ -15,8 +15,8 @@ from pathlib import Path as File
 from typing import Any
 
 from graphdb import Node, Relationship
-from graphdb.elements import Path
-from graphdb.temporal import Temporal, from_python
+from graphdb.common.values.elements import Path
+from graphdb.common.values.temporal import Temporal, from_python
 
 TABLE = File(__file__).with_name("language.txt")
 

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from graphdb import Node, Relationship
-from graphdb.elements import Path
-from graphdb.temporal import Temporal, from_python
+from graphdb.common.values.elements import Path
+from graphdb.common.values.temporal import Temporal, from_python
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'(?:[^'\\]|\\.)*')|(?P<number>-?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|Inf\b))

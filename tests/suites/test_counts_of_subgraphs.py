@@ -11,7 +11,7 @@ import pytest
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.explain import explain_text
-from graphdb.plan.passes import make_plan
+from graphdb.plan.passes.pipeline import make_plan
 from tests.benchmarks.counting import pattern, snap
 
 Shared = Callable[[str], Path]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.elements import Node, Path, Relationship
+from graphdb.common.values.elements import Node, Path, Relationship
 from tests.datasets import SHARED
 
 Case = dict[str, Any]

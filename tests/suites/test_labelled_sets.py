@@ -9,7 +9,7 @@ import pytest
 
 import graphdb
 from graphdb.execute.host import HostExecutor
-from graphdb.plan.passes import make_plan
+from graphdb.plan.passes.pipeline import make_plan
 from tests.benchmarks.labelled import LabelledSet, labelled_set
 
 Shared = Callable[[str], Path]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.counts import with_counts
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import parse
+from graphdb.relational.path_counts import with_counts
 from tests.suites.effects import Contents, effects, stored
 from tests.suites.language import Scenario, row, scenarios
 from tests.suites.rewrites import REWRITES

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.errors import NotSupportedError, ParseError
+from graphdb.common.errors import NotSupportedError, ParseError
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.syntax import Composite, Query
 

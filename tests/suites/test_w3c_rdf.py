@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from graphdb.errors import LoadError
+from graphdb.common.errors import LoadError
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders.load import Options, load
 

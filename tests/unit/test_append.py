@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-from graphdb.storage.append import DEFAULT_GRAPH, Appender
+from graphdb.common.values.terms import RDF, XSD
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary import is_short, short_literals, typed_literals
-from graphdb.storage.migrations import MIGRATIONS
-from graphdb.storage.terms import RDF, XSD
+from graphdb.storage.dictionary.terms import is_short, short_literals, typed_literals
+from graphdb.storage.file.migrations import MIGRATIONS
+from graphdb.storage.updates.append import DEFAULT_GRAPH, Appender
 
 ROWS = [
     ("ex:a", "ex:knows", "ex:b", None, None),

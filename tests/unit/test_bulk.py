@@ -15,11 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.config import Budget
+from graphdb.common.config import Budget
 from graphdb.data import GEOGRAPHY
-from graphdb.storage import append, bulk, runs, spool, statistics, tally
-from graphdb.storage.batch import Batch
-from graphdb.storage.loaders import collect, known, load, streams, unify
+from graphdb.storage.arrays import external_sort, spool
+from graphdb.storage.arrays.batch import Batch
+from graphdb.storage.loaders import load, streams
+from graphdb.storage.loaders.terms import collect, stored, unify
+from graphdb.storage.statistics import labels as statistics
+from graphdb.storage.statistics import streaming
+from graphdb.storage.updates import append, bulk
 
 TABLES = {
     "resource": "id",
@@ -125,8 +129,8 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
-            (runs, "_LABELS", 2), (runs, "FEW", memory % 9), (runs, "_TOGETHER", 5), (tally, "_PAIRS", 1),
-            (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+            (external_sort, "_LABELS", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "_PAIRS", 1),
+            (bulk, "ROWS", 3), (streaming, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
         with graphdb.connect() as db:
@@ -150,8 +154,8 @@ def test_what_is_appended_is_as_if_it_had_been_there(
     room = data.draw(st.sampled_from([memory, 1 << 20]), "whether all is one batch")
     with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
         for module, name, value in (
-            (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (known, "_ROWS", 3), (append, "_SHARE", 1_000),
-            (spool, "WINDOW", 2), (runs, "FEW", memory % 9), (runs, "_TOGETHER", 5), (tally, "ROWS", 3),
+            (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (stored, "_ROWS", 3), (append, "_SHARE", 1_000),
+            (spool, "WINDOW", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "ROWS", 3),
             (Budget, "of", lambda _: Budget(1 << 30, room, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
@@ -179,7 +183,7 @@ def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[
             if first:
                 for module, name, value in (
                     (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
-                    (bulk, "ROWS", 3), (tally, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+                    (bulk, "ROWS", 3), (streaming, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
                 ):  # fmt: skip
                     patch.setattr(module, name, value)
             else:
@@ -227,7 +231,7 @@ def test_terms_fill_the_row_groups_of_the_file(tmp_path: Path) -> None:
         [(groups,)] = db._state.connection.rows(
             "SELECT count(DISTINCT row_group_id) FROM pragma_storage_info('_graphdb.resource')"
         )
-        assert groups == -(terms // -tally.ROWS)
+        assert groups == -(terms // -streaming.ROWS)
 
 
 def test_threads_read_what_is_spilled_at_a_time(tmp_path: Path) -> None:
@@ -260,7 +264,7 @@ def test_more_pairs_of_labels_than_are_kept(tmp_path: Path, monkeypatch: pytest.
     lines = [f"<a:{i}> {of_type} <a:C{dice.randrange(9)}> .\n" for i in range(50)]
     lines += [f"<a:{dice.randrange(50)}> <a:p{dice.randrange(5)}> <a:{dice.randrange(50)}> .\n" for _ in range(100)]
     file.write_text("".join(lines))
-    for module in (tally, statistics):
+    for module in (streaming, statistics):
         monkeypatch.setattr(module, "PAIRS", 20)
     with graphdb.connect() as db:
         db.load(file)

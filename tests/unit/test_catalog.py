@@ -9,9 +9,9 @@ import sys
 import duckdb
 import pytest
 
-from graphdb.errors import StorageError
-from graphdb.storage import schema
+from graphdb.common.errors import StorageError
 from graphdb.storage.catalog import PREFIXES, SCHEMA_VERSION, Catalog, _share
+from graphdb.storage.file import schema
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.storage import statistics
-from graphdb.storage.changes import Changes
-from graphdb.storage.graph import ArraySource, DataGraph
-from graphdb.storage.pcsr import Partition
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.graph.changes import Changes
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.pcsr import Partition
+from graphdb.storage.statistics import labels as statistics
 
 TYPE = 0
 resources = st.integers(1, 70)
@@ -183,7 +183,7 @@ def test_what_point_writes_change_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_statement_that_wrote_few_rows_may_write_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphdb.statements._FEW", 2)
+    monkeypatch.setattr("graphdb.dispatch._FEW", 2)
     with graphdb.connect(device="cpu") as db:
         db.query("UNWIND range(1, 9) AS i CREATE (:T {k: i / 4})")
         text = "MATCH (n:T {k: $k}) SET n.seen = n.k"

@@ -14,7 +14,7 @@ import pytest
 import graphdb
 from graphdb.execute.choose import choose_executor
 from graphdb.grammar.parser import parse
-from graphdb.paths.run import PathRun
+from graphdb.relational.paths.run import PathRun
 
 GRAPH = """
 CREATE (ada:P {name: 'Ada', age: 36}), (bob:P {name: 'Bob', age: 40}), (cy:P:Q {name: 'Cy'}), (dan:Q {name: 'Dan', age: 5}),
@@ -311,7 +311,7 @@ def test_a_later_match_is_planned_once_for_the_same_rows(db: graphdb.Database, m
     text = "MATCH (a:P) WITH a ORDER BY a.name LIMIT 2 MATCH (a)-[:KNOWS]->(b) RETURN b.name"
     expected = _rows(db, text)
     with monkeypatch.context() as patched:
-        patched.setattr("graphdb.matching.make_plan", lambda *_: pytest.fail("planned again"))
+        patched.setattr("graphdb.relational.match_run.make_plan", lambda *_: pytest.fail("planned again"))
         assert _rows(db, text) == expected
     db.query("MATCH (a {name: 'Ada'}), (b {name: 'Bob'}) CREATE (a)-[:KNOWS]->(:P {name: 'Aaron'})-[:KNOWS]->(b)")
     try:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
 from graphdb.grammar.parser import parse
 from graphdb.interpret.order_key import order_key
 from graphdb.interpret.values import group_key, sort_key
-from graphdb.temporal import Date, DateTime, Duration, LocalTime
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_explain_names_what_python_computes(db: graphdb.Database) -> None:
 
 
 def test_distinct_inputs_are_computed_once(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphdb import temporal_build
+    from graphdb.common.values import temporal_build
 
     asked = []
     parse = temporal_build.parse_duration

@@ -10,18 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import counting, sample
-from graphdb.plan import order as ordering
 from graphdb.plan.cost import Estimates, estimate
+from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain, explain_text
-from graphdb.plan.passes import make_plan
-from graphdb.plan.sample import Walks, best_order, modelled
-from graphdb.storage.graph import ArraySource, DataGraph
-from graphdb.storage.sketch import IN, OUT, DegreeSketch
+from graphdb.plan.ordering import order as ordering
+from graphdb.plan.ordering import sample
+from graphdb.plan.ordering.sample import Walks, best_order, modelled
+from graphdb.plan.passes import counting
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.degree_sketch import IN, OUT, DegreeSketch
 from tests.oracle.strategies import cases
 
 HOMOMORPHISM = MatchMode.REPEATABLE_ELEMENTS

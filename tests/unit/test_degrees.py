@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.storage import degrees
-from graphdb.storage.changes import Changes
-from graphdb.storage.degrees import Degrees, Table
-from graphdb.storage.sketch import IN, OUT
-from graphdb.storage.terms import LITERAL_BASE
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.graph.changes import Changes
+from graphdb.storage.graph.degree_sketch import IN, OUT
+from graphdb.storage.statistics import degrees
+from graphdb.storage.statistics.degrees import Degrees, Table
 
 ends = st.one_of(st.integers(0, 300), st.integers(1 << 33, (1 << 33) + 3), st.integers(LITERAL_BASE, LITERAL_BASE + 3))
 pairs = st.sets(st.tuples(ends, ends), max_size=30)

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import LoadError
-from graphdb.storage.loaders.depth import DEEPEST, DEEPEST_JSON, DEEPEST_TERM, NESTINGS, Depth
+from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TURTLE, Format
+from graphdb.storage.loaders.rdf.depth import DEEPEST, DEEPEST_JSON, DEEPEST_TERM, NESTINGS, Depth
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
@@ -144,7 +144,7 @@ LINES = {
 PROGRAM = """
 import io, json, sys
 import graphdb
-from graphdb.errors import LoadError
+from graphdb.common.errors import LoadError
 
 with graphdb.connect(device="cpu") as db:
     for kind, (before, (begin, within, end), after) in json.loads(sys.argv[1]).items():

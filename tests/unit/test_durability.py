@@ -13,8 +13,8 @@ import time
 import pytest
 
 import graphdb
-from graphdb.errors import StorageError
-from graphdb.storage.scratch import scratch
+from graphdb.common.errors import StorageError
+from graphdb.storage.file.scratch import scratch
 from tests.benchmarks import kills
 
 LINES = "".join(f'<e:{i}> <e:p> "value {i} of a line that takes some room" .\n' for i in range(20_000))
@@ -110,7 +110,7 @@ def test_full_disk(tmp_path: pathlib.Path) -> None:
 AT_ONCE = """
 import pathlib, resource, signal, sys
 import graphdb
-from graphdb.statements import Statements
+from graphdb.dispatch import Statements
 folder = pathlib.Path(sys.argv[1])
 db = graphdb.connect(folder / "db.duckdb", spill=folder / "spill", device="cpu")
 db.query("UNWIND range(1, 8000) AS i CREATE (:Q {k: i})")

@@ -12,8 +12,8 @@ import pytest
 
 import graphdb
 from graphdb import Node, Path, Relationship
-from graphdb.decode import pieces
-from graphdb.lookup import Lookup
+from graphdb.results.decode import pieces
+from graphdb.snapshot.terms import Lookup
 
 EX = "http://example.org/"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"

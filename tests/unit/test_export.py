@@ -15,7 +15,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import GraphDBError, LoadError, StorageError
+from graphdb.common.errors import GraphDBError, LoadError, StorageError
 from tests.suites.test_w3c_rdf import _quads
 
 pyoxigraph = pytest.importorskip("pyoxigraph")

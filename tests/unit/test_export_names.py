@@ -12,7 +12,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import GraphDBError
+from graphdb.common.errors import GraphDBError
 
 FORMATS = ("nt", "nq", "ttl", "trig", "parquet", "graphml")
 

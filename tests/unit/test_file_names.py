@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import AccessError, StorageError
+from graphdb.common.errors import AccessError, StorageError
 
 NAMES = [
     "main.duckdb", "system.duckdb", "temp", "TEMP.duckdb", "memory.duckdb", "pg_catalog.duckdb", "triples.duckdb", "select.duckdb",

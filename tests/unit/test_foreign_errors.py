@@ -15,7 +15,14 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.errors import ExecutionError, GraphDBError, ParameterError, ParseError, QueryInterrupted, QueryTimeout
+from graphdb.common.errors import (
+    ExecutionError,
+    GraphDBError,
+    ParameterError,
+    ParseError,
+    QueryInterrupted,
+    QueryTimeout,
+)
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 LONE = "\ud800"

@@ -20,7 +20,7 @@ import pytest
 import zstandard
 
 import graphdb
-from graphdb.errors import LoadError
+from graphdb.common.errors import LoadError
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.formats import sniff
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.execute import group
+from graphdb.execute.search import group
 
 
 @settings(max_examples=60, deadline=None)

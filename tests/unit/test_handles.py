@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 import graphdb
-from graphdb.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
+from graphdb.common.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 LONG = "MATCH (a), (b), (c), (d), (e), (f) WHERE a.k + b.k + c.k + d.k + e.k + f.k = -1 RETURN a.k"

@@ -1,4 +1,4 @@
-"""The house: one version, one package of four folders, each module once in a wheel, public names that exist."""
+"""The project: one version, one package of four folders, each module once in a wheel, public names that exist."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb import errors, overview, render
 from graphdb._version import __version__
+from graphdb.common import errors, render
 from graphdb.data import GEOGRAPHY, PREFIXES
+from graphdb.shell import overview
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -50,12 +51,10 @@ def test_links_lead_to_the_folders(folder: str) -> None:
 
 
 def test_every_package_is_listed() -> None:
-    packages = {"graphdb"}
-    for file in (ROOT / "graphdb").glob("*/__init__.py"):
-        packages.add(f"graphdb.{file.parent.name}")
-        packages.update(
-            f"graphdb.{file.parent.name}.{inner.parent.name}" for inner in file.parent.glob("*/__init__.py")
-        )
+    folders = {file.parent.relative_to(ROOT) for file in _sources() if file.name == "__init__.py"}
+    packages = {
+        ".".join(folder.parts if folder.parts[0] == "graphdb" else ("graphdb", *folder.parts)) for folder in folders
+    }
     assert packages == set(PROJECT["tool"]["setuptools"]["packages"])
 
 
@@ -91,7 +90,7 @@ def test_doctests(module: object) -> None:
     assert not tried.failed
 
 
-def test_floors_hold() -> None:
+def test_layers_hold() -> None:
     pytest.importorskip("importlinter")
     ran = subprocess.run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"],

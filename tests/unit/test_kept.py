@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import graphdb
-from graphdb.kept import MOST, Kept
+from graphdb.common.lru_cache import MOST, Kept
 
 
 def test_the_one_used_longest_ago_makes_room() -> None:

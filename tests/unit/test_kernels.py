@@ -10,10 +10,10 @@ from typing import Literal
 import pytest
 
 import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it has)
+from graphdb.gpu.counting.code_generation import specialise
 from graphdb.gpu.launch import OPTIONS, VARIANTS, defines, source
-from graphdb.gpu.nested import specialise
-from graphdb.gpu.specialise import search_text
-from graphdb.plan.passes import make_plan
+from graphdb.gpu.search.code_generation import search_text
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from tests import nvrtc
 from tests.backend.test_device_counts import PATTERNS, graph_of, pattern_of

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.storage import keys, kinds
-from graphdb.storage.arrow import Windows
+from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
+from graphdb.storage.arrays.arrow import Windows
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary import Numbering
-from graphdb.storage.terms import LITERAL_BASE, XSD, Kind
+from graphdb.storage.dictionary import hash_index, literal_kinds
+from graphdb.storage.dictionary.terms import Numbering
 
 SORTS = ((None, None, Kind.STRING), (XSD + "integer", None, Kind.INTEGER), (None, "en", Kind.LANGSTRING))
 """What literals are by their number: datatype, language, kind."""
@@ -42,11 +42,11 @@ def in_pages(connection: duckdb.DuckDBPyConnection, table: str, base: int) -> in
         return 0
     end = base
     pages = dict(connection.execute(f"SELECT page, data FROM _graphdb.{table}_key").fetchall())
-    for run in (keys._Run(*map(int, text.split(","))) for text in noted.split()[1:]):
+    for run in (hash_index._Run(*map(int, text.split(","))) for text in noted.split()[1:]):
         assert run.first == end
         entries = np.frombuffer(b"".join(pages.pop(run.page + page) for page in range(run.pages)), np.uint64)
         assert (entries[1:] > entries[:-1]).all()
-        assert sorted((entries & keys._LOW).tolist()) == list(range(run.size))
+        assert sorted((entries & hash_index._LOW).tolist()) == list(range(run.size))
         end += run.size
     assert not pages
     return end - base
@@ -64,7 +64,7 @@ LIMITS = st.fixed_dictionaries(
         "PART": st.sampled_from((7, 100)),
         "_TIER": st.sampled_from((0, 1, 3)),
         "_APART": st.sampled_from((0, 16)),
-        "_HASH": st.sampled_from((keys._HASH, np.uint64(0), np.uint64(0xE << 60), np.uint64(0xFF << 32))),
+        "_HASH": st.sampled_from((hash_index._HASH, np.uint64(0), np.uint64(0xE << 60), np.uint64(0xFF << 32))),
     }
 )
 
@@ -77,7 +77,7 @@ def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any
     literals: dict[Any, int] = {}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(keys, name, value)
+            patch.setattr(hash_index, name, value)
         connection = duckdb.connect(f"{folder}/db.duckdb")
         Catalog(connection).create()
         for iris, values, then in steps:
@@ -120,8 +120,8 @@ def numbering_of(size: int) -> tuple[duckdb.DuckDBPyConnection, Numbering]:
 
 def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes bit by bit is merged: there are no more runs than the logarithm of the terms."""
-    monkeypatch.setattr(keys, "RUN", 10)
-    monkeypatch.setattr(keys, "SMALL", 10)
+    monkeypatch.setattr(hash_index, "RUN", 10)
+    monkeypatch.setattr(hash_index, "SMALL", 10)
     connection, numbering = numbering_of(1000)
     for i in range(100):
         assert numbering.resources(pa.array([f"ex:{i}", *(f"ex:{1000 + 10 * i + j}" for j in range(10))]))[0] == i
@@ -133,8 +133,8 @@ def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_terms_want_pages_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are made at once for a few terms; for more when they are looked for again; not for a large part of all."""
-    monkeypatch.setattr(keys, "RUN", 100)
-    monkeypatch.setattr(keys, "SMALL", 100)
+    monkeypatch.setattr(hash_index, "RUN", 100)
+    monkeypatch.setattr(hash_index, "SMALL", 100)
     made = []
     for count in (2, 40, 900):
         connection, numbering = numbering_of(1000)
@@ -145,8 +145,8 @@ def test_many_terms_want_pages_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "RUN", 100)
-    monkeypatch.setattr(keys, "SMALL", 100)
+    monkeypatch.setattr(hash_index, "RUN", 100)
+    monkeypatch.setattr(hash_index, "SMALL", 100)
     connection, numbering = numbering_of(1000)
     assert numbering.resources(pa.array(["ex:7"])).tolist() == [7]
     connection.execute("UPDATE _graphdb.resource_key SET data = ''::BLOB")
@@ -158,8 +158,8 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
 def test_a_file_with_pages_is_opened_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a file is compared with when it is opened has these tables as DuckDB writes them."""
     for name in ("RUN", "SMALL", "FEW"):
-        monkeypatch.setattr(keys, name, 1)
-    monkeypatch.setattr(keys, "SHARE", 0)
+        monkeypatch.setattr(hash_index, name, 1)
+    monkeypatch.setattr(hash_index, "SHARE", 0)
     path = tmp_path / "db.duckdb"
     for number in range(4):
         with graphdb.connect(path) as db:
@@ -173,9 +173,9 @@ def test_a_file_with_pages_is_opened_again(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_hashes_of_version_4_go() -> None:
     """A file with a table of hashes, as they were, gets pages."""
-    connection, _ = numbering_of(keys.SMALL)
+    connection, _ = numbering_of(hash_index.SMALL)
     connection.execute("CREATE TABLE _graphdb.resource_key (hash UBIGINT NOT NULL, id BIGINT NOT NULL)")
-    connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {keys.SMALL}')")
+    connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {hash_index.SMALL}')")
     connection.execute("DROP TABLE _graphdb.edge_graph")
     connection.execute("UPDATE _graphdb.meta SET value = '4' WHERE key = 'schema_version'")
     connection.commit()
@@ -183,7 +183,7 @@ def test_hashes_of_version_4_go() -> None:
     assert Catalog(connection).schema_version == SCHEMA_VERSION
     connection.begin()
     assert Numbering(connection, Windows(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
-    assert in_pages(connection, "resource", 0) == keys.SMALL
+    assert in_pages(connection, "resource", 0) == hash_index.SMALL
 
 
 def test_new_terms_after_known_ones() -> None:
@@ -195,7 +195,7 @@ def test_new_terms_after_known_ones() -> None:
 
 def test_kinds_are_kept_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where literals are many, their kinds are not known: what wants them asks."""
-    monkeypatch.setattr(kinds, "MOST", 5)
+    monkeypatch.setattr(literal_kinds, "MOST", 5)
     connection, numbering = numbering_of(1)
     known = []
     for values in (range(4), range(4), range(4, 14), range(20, 22)):

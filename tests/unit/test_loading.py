@@ -14,13 +14,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from graphdb.errors import GraphDBError, LoadError, NotSupportedError, QueryInterrupted
-from graphdb.stopping import stopping
+from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, QueryInterrupted
+from graphdb.common.stopping import stopping
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, Kind
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
 from graphdb.storage.loaders import streams as streams_module
 from graphdb.storage.loaders.load import LoadReport, Options
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, Kind
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

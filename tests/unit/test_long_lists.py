@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import graphdb
-from graphdb.errors import ParseError
+from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import parse
 from graphdb.interpret.context import Context

@@ -9,8 +9,8 @@ import pytest
 
 import graphdb
 from graphdb.data import GEOGRAPHY
-from graphdb.lookup import Lookup
-from graphdb.storage.python_values import pylist
+from graphdb.snapshot.terms import Lookup
+from graphdb.storage.arrays.python_values import pylist
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LINES = f"""

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import graphdb
-from graphdb.storage import bulk_kernels, native
-from graphdb.storage.native import Native, key_of, types_of
+from graphdb.storage.arrays import batch_kernels
+from graphdb.storage.compile import native
+from graphdb.storage.compile.native import Native, key_of, types_of
 
 KEYS = np.array([5, 1 << 40 | 7, 1 << 40 | 7, 3 << 32], np.uint64)
 
@@ -34,13 +35,13 @@ def test_a_load_in_a_new_process_imports_no_numba(tmp_path: Path, monkeypatch: p
 
 
 def test_entries_return_what_numba_returns() -> None:
-    kernel: object = bulk_kernels.histogram
+    kernel: object = batch_kernels.histogram
     triples, labels = np.array([[0, 3, 0], [1, 5, 1], [2, 3, 2]], np.uint32), np.full((8, 2), -1, np.int64)
     found = kernel.made(triples, 0, labels.copy(), 0)  # type: ignore[attr-defined]
-    assert found == bulk_kernels.histogram(triples, 0, labels.copy(), 0) == (3, 2)
+    assert found == batch_kernels.histogram(triples, 0, labels.copy(), 0) == (3, 2)
     for keys in (KEYS, KEYS[:0], np.repeat(KEYS, 2)[::2]):  # the last is no array in C order, and goes through Numba
         objects = np.full(len(keys), 9, np.uint32)
-        bulk_kernels.targets(keys, objects)
+        batch_kernels.targets(keys, objects)
         assert objects.tolist() == (keys & np.uint64(0xFFFFFFFF)).tolist()
 
 
@@ -58,11 +59,11 @@ def test_types_are_told_as_numba_tells_them() -> None:
 
 def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, objects = KEYS.copy(), np.empty(len(KEYS), np.uint32)
-    bulk_kernels.targets(keys, objects)
+    batch_kernels.targets(keys, objects)
     key = key_of([keys, objects])
     assert key is not None
-    code = bulk_kernels.targets._native._read()[key]  # type: ignore[attr-defined]
-    function = bulk_kernels.targets._function  # type: ignore[attr-defined]
+    code = batch_kernels.targets._native._read()[key]  # type: ignore[attr-defined]
+    function = batch_kernels.targets._function  # type: ignore[attr-defined]
     source = tmp_path / "source.py"
     source.write_text("one")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))

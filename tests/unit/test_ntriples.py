@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
+from graphdb.common.values.terms import RDF
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.streams import BadLine, blocks, read_lines
-from graphdb.storage.terms import RDF
 from tests.reading import Reader, Term, terms
 
 S, P, O = "<http://a/s>", "<http://a/p>", "<http://a/o>"

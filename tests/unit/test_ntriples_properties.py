@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from graphdb.common.values.terms import RDF
 from graphdb.data import GEOGRAPHY
-from graphdb.storage.terms import RDF
 from tests.reading import Reader, terms
 from tests.reading import triples as told
 

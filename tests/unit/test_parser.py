@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphdb.errors import ParseError
+from graphdb.common.errors import ParseError
 from graphdb.grammar import parser
 from graphdb.grammar.parser import is_complete, parse, parse_script, split
 from graphdb.grammar.syntax import (

@@ -10,7 +10,7 @@ import pytest
 from lark import UnexpectedToken
 from lark.utils import TextSlice
 
-from graphdb.errors import GraphDBError, NotSupportedError, ParseError
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParseError
 from graphdb.grammar.lexing import scan
 from graphdb.grammar.machine import Outline, Stopped
 from graphdb.grammar.parser import _lark, _machine, parse, parse_script

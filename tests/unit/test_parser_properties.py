@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
-from graphdb.errors import GraphDBError
+from graphdb.common.errors import GraphDBError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import is_complete, parse, parse_script, split
 from graphdb.grammar.spelling import KEYWORDS, RESERVED

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.storage.graph import ArraySource, DataGraph
-from graphdb.storage.pcsr import GROUP_BYTES, build_partition
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.pcsr import GROUP_BYTES, build_partition
 
 TYPE = 0
 RESOURCES, LITERALS = 20, 5

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.execute.executor import Control
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.checks import HasSignature, IsCandidate, NotBothEqual, Unequal
 from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain, explain_text
-from graphdb.plan.order import matching_order
-from graphdb.plan.passes import make_plan
+from graphdb.plan.ordering.order import matching_order
+from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import VertexStep
-from graphdb.storage.graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
 KNOWS, LIKES = 1000, 1001
 

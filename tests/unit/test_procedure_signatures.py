@@ -9,9 +9,9 @@ from typing import Any, Optional, Union
 import pytest
 
 from graphdb import GraphDBError, Node
+from graphdb.common.values.temporal import Duration
 from graphdb.procedures.signature import signature_of
 from graphdb.procedures.types import NotOfType, type_of
-from graphdb.temporal import Duration
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-import graphdb.errors
+import graphdb.common.errors
 from graphdb.data import GEOGRAPHY
+from graphdb.dispatch import Statements
 from graphdb.execute.choose import choose_executor
 from graphdb.grammar.parser import parse
-from graphdb.query import QueryRun
-from graphdb.statements import Statements
+from graphdb.relational.query import QueryRun
 
 QUERIES = [
     "MATCH (a:City)-[:parentCountry]->(b) RETURN a.name, b.name, a.population, b.areaTotal, a, a.lat",
@@ -76,11 +76,11 @@ def test_time_that_is_spent_is_not_given_again(monkeypatch: pytest.MonkeyPatch) 
         db.query("CREATE (:Person {name: 'Ada'})")
 
         def late(*_: object) -> None:
-            raise graphdb.errors.QueryTimeout("the query ran longer than its timeout")
+            raise graphdb.common.errors.QueryTimeout("the query ran longer than its timeout")
 
         monkeypatch.setattr(Statements, "_prepare", late)
         monkeypatch.setattr(Statements, "_interpreted", lambda *_: pytest.fail("begun anew"))
-        with pytest.raises(graphdb.errors.QueryTimeout):
+        with pytest.raises(graphdb.common.errors.QueryTimeout):
             db.query("MATCH (a:Person) WITH a.name AS name RETURN name", timeout=1.0)
 
 

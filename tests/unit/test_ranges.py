@@ -9,9 +9,9 @@ import sys
 import pytest
 
 import graphdb
-from graphdb import ranges
-from graphdb.errors import ExecutionError, MemoryLimitError, QueryTimeout
+from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.interpret import compute
+from graphdb.sql import ranges
 
 FAR = 2**63 - 1
 
@@ -121,7 +121,7 @@ def test_sizes_are_told_without_the_list(db: graphdb.Database, bounds: tuple[int
 _RUN = """
 import sys
 import graphdb
-from graphdb.errors import GraphDBError
+from graphdb.common.errors import GraphDBError
 db = graphdb.connect(device="cpu", memory_limit="1GB")
 for form in sys.argv[1:]:
     try:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import graphdb
-from graphdb.errors import ExecutionError
+from graphdb.common.errors import ExecutionError
 
 ROUTES = {
     "constant": "UNWIND [$text] AS t RETURN t =~ '{}'",

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from graphdb import render
+from graphdb.common import render
 
 COLUMNS = ("name", "n")
 ROWS = [("Zürich", 1), (None, 20), ("東京", None), ('a "b", c\nd', 3)]

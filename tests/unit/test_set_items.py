@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.errors import GraphDBError, NotSupportedError
+from graphdb.common.errors import GraphDBError, NotSupportedError
 from tests.unit.test_writing import by_rows, by_sets, graph_of, rows_of
 
 Pair = tuple[graphdb.Database, graphdb.Database]

@@ -21,10 +21,10 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import graphdb
-from graphdb.completion import Names, PatternCompleter
-from graphdb.errors import GraphDBError
-from graphdb.lexer import KEYWORDS, PatternLexer
-from graphdb.shell import DOT_COMMANDS, Shell
+from graphdb.common.errors import GraphDBError
+from graphdb.shell.completion import Names, PatternCompleter
+from graphdb.shell.highlighting import KEYWORDS, PatternLexer
+from graphdb.shell.repl import DOT_COMMANDS, Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -269,7 +269,7 @@ def test_on_a_terminal(tmp_path: Path) -> None:
 
 def test_progress_of_a_load(tmp_path: Path) -> None:
     """A person at a terminal sees how far a LOAD is; a pipe sees nothing."""
-    from graphdb.shell import _Status
+    from graphdb.shell.repl import _Status
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -310,7 +310,7 @@ def test_bars() -> None:
     """A bar shows phase, share and rate, on terminals and in notebooks; elsewhere there is nothing to call."""
     from rich.console import Console
 
-    from graphdb import progress
+    from graphdb.common import progress
 
     with progress.watching(True) as told:
         assert told is None, "nobody sees the tests' standard error"
@@ -332,7 +332,7 @@ def test_bars() -> None:
 
 def test_bars_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell's bar is one output that is replaced, and ends whole or says where it stopped; it is text too."""
-    from graphdb import progress
+    from graphdb.common import progress
 
     outputs: list[dict[str, str]] = []
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.storage.graph import ArraySource, DataGraph
-from graphdb.storage.signatures import bucket, required_bits
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.signatures import bucket, required_bits
 
 triples = st.sets(st.tuples(st.integers(0, 11), st.integers(0, 2), st.integers(0, 11)), max_size=60)
 

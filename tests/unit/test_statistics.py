@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.storage import few, small, statistics
-from graphdb.storage import held as held_of_file
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.arrays import small_joins
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.changes import Changes
-from graphdb.storage.degrees import Degrees
-from graphdb.storage.held import Held
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.graph.changes import Changes
+from graphdb.storage.statistics import incremental, labels
+from graphdb.storage.statistics import known as held_of_file
+from graphdb.storage.statistics.degrees import Degrees
+from graphdb.storage.statistics.known import Held
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
 TABLES = ("edge_label", "vertex_label", "degree", "label_pair")
@@ -72,18 +73,18 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        few.change(connection, of, fresh, max(literals, LITERAL_BASE), Held(degrees=degrees))
+        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), Held(degrees=degrees))
         if degrees is not None:
             degrees.follow([of])
         return
-    statistics.change(connection, "added", "removed")
+    labels.change(connection, "added", "removed")
     if degrees is not None:
         degrees.follow([None])
 
 
 def tables(connection: duckdb.DuckDBPyConnection, *names: str) -> dict[str, list[Any]]:
     """The rows of tables; those that are added up when they are read, added up."""
-    rows = {name: statistics.summed(name) if name in statistics.APPENDED else f"FROM _graphdb.{name}"
+    rows = {name: labels.summed(name) if name in labels.APPENDED else f"FROM _graphdb.{name}"
             for name in names or TABLES}  # fmt: skip
     return {name: connection.execute(f"FROM ({sql}) ORDER BY ALL").fetchall() for name, sql in rows.items()}
 
@@ -108,7 +109,8 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.lists(st.tuples(triples, triples, st.sampled_from([None, small.FEW, 1])), min_size=1, max_size=4), st.booleans()
+    st.lists(st.tuples(triples, triples, st.sampled_from([None, small_joins.FEW, 1])), min_size=1, max_size=4),
+    st.booleans(),
 )
 def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]], hold: bool) -> None:
     """Whether SQL or NumPy finds the difference, looking for one vertex after the other or for all of a label.
@@ -120,27 +122,27 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
     for wanted, unwanted, apart in changes:
         removed = known & unwanted
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small, "FEW", apart or small.FEW)
+            patch.setattr(small_joins, "FEW", apart or small_joins.FEW)
             patch.setattr(held_of_file, "_GROUPS", 2)
-            patch.setattr("graphdb.storage.degrees.LOOKS", 1)
-            patch.setattr("graphdb.storage.degrees._SEVERAL", 1)
+            patch.setattr("graphdb.storage.statistics.degrees.LOOKS", 1)
+            patch.setattr("graphdb.storage.statistics.degrees._SEVERAL", 1)
             change(changed, wanted - (known - removed), removed, by_few=apart is not None, degrees=degrees)
         known = (known - removed) | wanted
         fresh = empty()
         insert(fresh, "_graphdb.triple", known)
-        statistics.refresh(fresh, np.array([label for label, _, _ in known], np.int64))
+        labels.refresh(fresh, np.array([label for label, _, _ in known], np.int64))
         found = tables(changed)
         assert found == tables(fresh)
         assert (found["degree"], found["label_pair"]) == counted(known)
         fresh.close()
-    statistics.refresh(changed, np.array([1, 2], np.int64))
+    labels.refresh(changed, np.array([1, 2], np.int64))
     assert (tables(changed)["degree"], tables(changed)["label_pair"]) == counted(known)
     changed.close()
 
 
 @pytest.mark.parametrize("by_few", [False, True])
 def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch, by_few: bool) -> None:
-    monkeypatch.setattr(statistics, "PAIRS", 4)
+    monkeypatch.setattr(labels, "PAIRS", 4)
     data = {(TYPE, v, 1 + v % 3) for v in range(1, 9)} | {(1 + v % 3, v, o) for v in range(1, 9) for o in range(1, v)}
     every = counted(data)[1]
     most = sorted(every, key=lambda row: (-row[3], row[0], row[1], row[2]))[:4]
@@ -159,7 +161,7 @@ def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch
     change(connection, set(), gone, by_few=by_few)
     fresh = empty()
     insert(fresh, "_graphdb.triple", data - {one} - gone)
-    statistics.refresh(fresh, np.arange(10))
+    labels.refresh(fresh, np.arange(10))
     assert tables(connection) == tables(fresh)
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import pytest
 
 import graphdb
-from graphdb.errors import GraphDBError, NotSupportedError, QueryInterrupted, QueryTimeout
+from graphdb.common.errors import GraphDBError, NotSupportedError, QueryInterrupted, QueryTimeout
 
 SLACK = float(os.environ.get("GRAPHDB_STOPS_SLACK", "2"))
 DRAWN = int(os.environ.get("GRAPHDB_STOPS", "12"))

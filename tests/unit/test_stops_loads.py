@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.errors import LoadError, QueryTimeout
+from graphdb.common.errors import LoadError, QueryTimeout
 
 SLACK = 2.0
 """Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""

@@ -15,11 +15,16 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.errors import ExecutionError, GraphDBError, QueryTimeout
+from graphdb.common.errors import ExecutionError, GraphDBError, QueryTimeout
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
-TRACED = ("graphdb/transactions.py", "graphdb/state.py", "graphdb/open_files.py", "graphdb/connection.py")
+TRACED = (
+    "graphdb/common/duckdb/transactions.py",
+    "graphdb/relational/session/state.py",
+    "graphdb/common/duckdb/open_files.py",
+    "graphdb/common/duckdb/connection.py",
+)
 TRACED += ("storage/catalog.py", "storage/loaders/load.py", "writing/run.py", "interpret/statement.py")
 """Files in which an interrupt comes at every line: those that begin, commit and roll back."""
 

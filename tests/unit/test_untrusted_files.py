@@ -16,8 +16,8 @@ import duckdb
 import pytest
 
 import graphdb
-from graphdb.errors import StorageError
-from graphdb.storage import verify
+from graphdb.common.errors import StorageError
+from graphdb.storage.file import verify
 from tests.unit import battery
 
 ROUNDS = int(os.environ.get("GRAPHDB_MUTANTS", "3"))

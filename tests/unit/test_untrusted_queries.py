@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-from graphdb.errors import AccessError, GraphDBError
+from graphdb.common.errors import AccessError, GraphDBError
 
 HOME = pathlib.Path(graphdb.__file__).parent.parent
 SEED = int(os.environ.get("GRAPHDB_SEED", "16"))

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.storage import changes, keys, statistics, update
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, XSD
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.terms import LITERAL_BASE, RDF_TYPE, XSD
-from graphdb.storage.update import Update
+from graphdb.storage.dictionary import hash_index
+from graphdb.storage.graph import changes
+from graphdb.storage.statistics import labels
+from graphdb.storage.updates import apply
+from graphdb.storage.updates.apply import Update
 
 TRIPLE = ("label", "subject", "object")
 EDGE = (*TRIPLE, "ordinal")
@@ -77,19 +80,19 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
         else:
             assert {tuple(row) for row in told.removed.tolist()} == before & removed
             assert {tuple(row) for row in told.added.tolist()} == model - (before - removed)
-    added_up = [held(connection, f"({statistics.summed(name)})") for name in statistics.APPENDED]
-    statistics.settle(connection)
+    added_up = [held(connection, f"({labels.summed(name)})") for name in labels.APPENDED]
+    labels.settle(connection)
     counted = [held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")]
     assert counted[2:] == added_up
-    statistics.refresh(connection, np.arange(10))
+    labels.refresh(connection, np.arange(10))
     assert counted == [
         held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")
     ]
     wanted = made(connection, "wanted", ("vertex",), [(1,), (2,)])
     near = {triple for triple in model if {1, 2} & {*triple[1:]} and triple[0] != TYPE and triple[2] < LITERAL_BASE}
-    assert held(connection, update.incident(wanted, TYPE)) == sorted(near)
+    assert held(connection, apply.incident(wanted, TYPE)) == sorted(near)
     said = {triple for triple in model if triple[1] in (1, 2) and (triple[0] == TYPE or triple[2] >= LITERAL_BASE)}
-    assert held(connection, update.facts(wanted, TYPE)) == sorted(said)
+    assert held(connection, apply.facts(wanted, TYPE)) == sorted(said)
 
 
 @settings(max_examples=8, deadline=None)
@@ -101,7 +104,7 @@ def test_parallel_edges_are_numbered_on(steps: list[list[tuple[int, int]]]) -> N
     model: dict[tuple[int, ...], int] = {}
     for step in steps:
         wanted = made(connection, "wanted", ("row", *TRIPLE), [(i, 7, *ends) for i, ends in enumerate(step)])
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE new AS FROM {update.numbered(wanted)} ORDER BY row")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE new AS FROM {apply.numbered(wanted)} ORDER BY row")
         expected = []
         for i, ends in enumerate(step):
             triple = (7, *ends)
@@ -112,7 +115,7 @@ def test_parallel_edges_are_numbered_on(steps: list[list[tuple[int, int]]]) -> N
             "CREATE OR REPLACE TEMP TABLE several AS SELECT DISTINCT label, subject, object FROM new WHERE ordinal > 0"
         )
         connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE every AS FROM {update.edges_of('several')}"
+            f"CREATE OR REPLACE TEMP TABLE every AS FROM {apply.edges_of('several')}"
             " UNION ALL SELECT * EXCLUDE row FROM new SEMI JOIN several USING (label, subject, object)"
         )
         writer.apply(added="temp.new", touched="temp.several", edges="temp.every")
@@ -131,11 +134,11 @@ def test_edges_are_replaced_with_their_properties() -> None:
         properties=table(PROPERTY, [(*edge, 9, LITERAL_BASE), (*edge, 8, LITERAL_BASE + 1)]),
     )
     connection.execute("INSERT INTO _graphdb.reifier VALUES (5, 7, 1, 2, 0), (6, 7, 1, 2, 1)")
-    assert held(connection, update.properties_of("(SELECT 7 AS label, 1 AS subject, 2 AS object)")) == [
+    assert held(connection, apply.properties_of("(SELECT 7 AS label, 1 AS subject, 2 AS object)")) == [
         (*edge, 8, LITERAL_BASE + 1),
         (*edge, 9, LITERAL_BASE),
     ]
-    assert held(connection, update.edges_of("_graphdb.triple")) == [edge, (7, 2, 1, 0)]
+    assert held(connection, apply.edges_of("_graphdb.triple")) == [edge, (7, 2, 1, 0)]
     writer.apply(touched=table(TRIPLE, [edge[:3]]), edges=table(EDGE, [edge]))
     assert held(connection, "_graphdb.edge") == [edge]
     assert held(connection, "_graphdb.edge_property") == []
@@ -147,7 +150,7 @@ def test_edges_are_replaced_with_their_properties() -> None:
 
 def test_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond so many triples it is only said that something changed."""
-    monkeypatch.setattr(update, "MOST", 50)
+    monkeypatch.setattr(apply, "MOST", 50)
     connection = opened()
     writer = Update(connection)
     first = writer.vertices(200).start
@@ -160,12 +163,12 @@ def test_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert connection.execute("SELECT triples, max_in_degree FROM _graphdb.edge_label").fetchall() == [(198, 198)]
 
 
-@pytest.mark.parametrize("small", [keys.SMALL, 3])
+@pytest.mark.parametrize("small", [hash_index.SMALL, 3])
 def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, small: int) -> None:
     """Known literals keep their ids, new ones get the next ones, one each, with their values."""
-    monkeypatch.setattr(keys, "SMALL", small)
-    monkeypatch.setattr(keys, "RUN", small)
-    monkeypatch.setattr(keys, "SHARE", 0)
+    monkeypatch.setattr(hash_index, "SMALL", small)
+    monkeypatch.setattr(hash_index, "RUN", small)
+    monkeypatch.setattr(hash_index, "SHARE", 0)
     connection = opened()
     writer = Update(connection)
     connection.execute(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.versions import MOST
+from graphdb.relational.session.versions import MOST
 
 PEOPLE = (
     "UNWIND range(1, 600) AS i CREATE (:Person {k: i, name: 'p' + toString(i)})-[:LIKES {since: i}]->(:Thing {k: i})"
@@ -183,23 +183,23 @@ def test_another_connection_writes(tmp_path: Path) -> None:
 def test_reading_that_is_interrupted_says_so_afterwards(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     result = db.query("MATCH (n:Person) RETURN n ORDER BY n.k")
     db.query("MATCH (n) SET n.k = 0")
-    from graphdb import hydrate
+    from graphdb.relational import entity_fetch
 
     with monkeypatch.context() as patched:
 
-        def interrupted(source: hydrate.Source, ids: Any) -> Any:
+        def interrupted(source: entity_fetch.Source, ids: Any) -> Any:
             raise KeyboardInterrupt
 
-        patched.setattr(hydrate, "nodes", interrupted)
+        patched.setattr(entity_fetch, "nodes", interrupted)
         with pytest.raises(KeyboardInterrupt):
             result.fetchall()
     assert properties(result)[6]["k"] == 7  # nothing was aborted
 
-    def aborted(source: hydrate.Source, ids: Any) -> Any:
+    def aborted(source: entity_fetch.Source, ids: Any) -> Any:
         return source.connection.rows("SELECT error('as an interrupt does')")
 
     with monkeypatch.context() as patched:
-        patched.setattr(hydrate, "nodes", aborted)
+        patched.setattr(entity_fetch, "nodes", aborted)
         with pytest.raises(graphdb.GraphDBError, match="as an interrupt does"):
             result.fetchall()
     with pytest.raises(graphdb.StorageError, match="run the query again"):

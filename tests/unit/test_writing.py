@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.elements import Node, Relationship
-from graphdb.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
+from graphdb.common.values.elements import Node, Relationship
 from graphdb.grammar.parser import parse_script
 from graphdb.interpret.match import Match
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.shown import array_of
-from graphdb.storage import timetz
+from graphdb.results.display import array_of
+from graphdb.storage.arrays import times_with_offset
 from tests.oracle.routes import interpreted
 
 
@@ -38,9 +38,9 @@ def times() -> list[time]:
 
 def test_columns_of_times_keep_their_offsets(times: list[time]) -> None:
     given = [*times, None, *times[:3]]
-    assert timetz.to_times(timetz.of_times(given)) == given
-    assert timetz.to_times(timetz.of_times(given).slice(5, 7)) == given[5:12]
-    assert timetz.to_times(array_of([None, *times])) == [None, *times]
+    assert times_with_offset.to_times(times_with_offset.of_times(given)) == given
+    assert times_with_offset.to_times(times_with_offset.of_times(given).slice(5, 7)) == given[5:12]
+    assert times_with_offset.to_times(array_of([None, *times])) == [None, *times]
     assert array_of([times[0], time(1)]).to_pylist() == [str(times[0]), "01:00:00"]
 
 

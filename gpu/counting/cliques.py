@@ -1,0 +1,137 @@
+"""Counts cliques on a device: see ``kernels/clique.cu``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
+from graphdb.gpu.watch import Watch, wait_for
+from graphdb.plan.counting.programs import Bundle, Load, Local, Meet, Part, Through
+from graphdb.plan.physical import CliqueCount
+
+SIZES = range(3, 9)
+"""Cliques of so many vertices have kernels."""
+SHARED = 200 << 10
+WARP_BYTES = 8 << 10
+"""Shared memory that a warp may take, beyond which a block works on one vertex."""
+
+VARIANTS["clique"] = tuple(
+    {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
+    for size, words, team in ((3, 3, "Warp"), (4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The constants that a kernel is compiled with, and its shared memory in bytes."""
+
+    size: int
+    words: int
+    team: str
+    shared: int
+    matrix_words: int
+
+    @property
+    def macros(self) -> dict[str, object]:
+        """For the compiler."""
+        return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team}
+
+
+def shape_of(size: int, ranks: int, longest: int) -> Shape | None:
+    """How cliques of ``size`` are counted in a graph of so many ranks and a longest list; None where they cannot be."""
+    words = max((longest + 31) // 32, 1)
+    if words > 4:
+        words = (words + 3) // 4 * 4  # fewer kernels to compile
+    bits = (ranks + 31) // 32
+    matrix = 0 if size == 3 else longest * words
+    taken = bits + matrix + (0 if size == 3 else (bits + 1) // 2)
+    chosen = 0 if size == 3 else words * 16 + 1
+    if size not in SIZES or longest >= 1 << 16:
+        return None
+    if 4 * (taken + chosen) <= WARP_BYTES:
+        return Shape(size, words, "Warp", 4 * (taken + chosen) * (BLOCK // 32), matrix)
+    shared = 4 * (taken + chosen * (BLOCK // 32))
+    return Shape(size, words, "Block", shared, matrix) if shared <= SHARED else None
+
+
+def shape_for(plan: CliqueCount) -> Shape | None:
+    """How a plan is run; None where it is not."""
+    if plan.graph.neighbours.dtype != np.int32:
+        return None
+    longest = int(np.diff(plan.graph.offsets).max(initial=0))
+    return shape_of(plan.size, len(plan.graph.offsets) - 1, longest)
+
+
+def launch_cliques(
+    device: Device, graph: DeviceGraph, plan: CliqueCount, shape: Shape, stop: int, next_task: int, total: int
+) -> None:
+    """Start to count each clique once.
+
+    Parameters
+    ----------
+    stop, next_task, total
+        Addresses: of a flag that says stop, and of two numbers that are 0, the second of which becomes the count.
+    """
+    oriented = graph.oriented(plan.graph)
+    module = device.module("clique", shape.macros)
+    ranks = len(plan.graph.offsets) - 1
+    module.launch(
+        "cliques",
+        min(module.resident("cliques", BLOCK, shape.shared), ranks),
+        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.matrix_words),
+        *(next_task, total, stop),
+        shared=shape.shared,
+    )
+
+
+def book_of(part: Part) -> int:
+    """The power, if a part is triangles times a power of how many vertices all three know; else 0."""
+    if len(part.levels) != 2 or part.weights or not part.root.is_one:
+        return 0
+    first, second = ([i for i in level.instructions if not isinstance(i, Local)] for level in part.levels)
+    match first, second:
+        case (
+            [Load(near, 0, up), Load(every, 0, free)],
+            [Meet(later, source, 1, again), Meet(common, of, 1, once), Through(_, counted, mask, _, back) as last],
+        ):
+            bundles = {Bundle(bundle.members) for bundle in (up, free, again, once, last.forward, back)}
+            member = free.members[0]
+            shape = (
+                (source, of, counted, mask, part.levels[1].register) == (near, every, common, later, near)
+                and up == again
+                and up.order != 0
+                and {free.order, once.order, last.forward.order, back.order} == {0}
+                and len(bundles) == 1
+                and free.plain
+                and member.direction == "both"
+                and last.total == 1
+            )
+            return last.power if shape else 0
+    return 0
+
+
+class DeviceCliques:
+    """Counts cliques on one device; ``milliseconds`` is what the last run took there."""
+
+    def __init__(self, device: Device, graph: DeviceGraph) -> None:
+        self._device, self._graph, self._stop = device, graph, StopFlag(device)
+        self.milliseconds = 0.0
+
+    def count(self, plan: CliqueCount, shape: Shape, watch: Watch) -> int:
+        """Count each clique once; raises what ``watch`` does."""
+        device = self._device
+        with device.active():
+            self._graph.oriented(plan.graph)
+            cells: Any = device.memory.empty(2, np.uint64)
+            cells.fill(0)
+            begin = device.event()
+            cell = address(cells)
+            launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8)
+            end = device.event()
+            wait_for(end, watch, self._stop, lambda: None)
+            self.milliseconds = device.milliseconds(begin, end)
+            return int(cells.get()[1])

@@ -1,0 +1,244 @@
+"""Which counts a device sums up instead of going through the matches, and what has to be ready for that.
+
+A counting plan is prepared once: lists are put in the order of ranks, kernels are written and compiled.  Where that
+takes longer than one run gains, a thread does it while plans go the way they went; the first run after that finds it
+ready.  Compiled kernels are kept on disk, so that the next process has them at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import GraphDBError
+from graphdb.gpu.counting.cliques import DeviceCliques, shape_for
+from graphdb.gpu.counting.lists import unranked
+from graphdb.gpu.counting.registers import SHARED, TooWide, Unsupported
+from graphdb.gpu.counting.run import DeviceCount
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
+from graphdb.gpu.watch import Watch
+from graphdb.plan.counting.plan import CountingPlan
+from graphdb.plan.counting.programs import Part
+from graphdb.plan.executor import OutOfRange
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.trials import DOUBT, Expected
+
+ANSWER = 7e-4
+"""Seconds that the smallest run on a device takes."""
+DEAR = 4e10
+"""Elements that a search must be expected to go through, where the host has a tree, before sums are planned instead: it
+takes a device about as long as compiling does."""
+COMPILING = 0.4
+"""Seconds in which a kernel is compiled."""
+RANKING = 3e-8
+"""Seconds in which an entry of a list is put in the order of ranks."""
+LIST_RATE = 1e10
+"""Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
+SCATTER_RATE = 8e10
+"""The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
+once."""
+BESIDE = 0.02
+"""A second of a thread that gets sums ready beside queries is worth so many seconds that these would take less."""
+MOST_BESIDE = 2
+"""So many threads do, at most."""
+
+Ints = NDArray[np.int64]
+_log = logging.getLogger("graphdb")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unable:
+    """Stands for a plan that device kernels do not count."""
+
+    too_wide: bool
+    """Its numbers may not fit 64 bits."""
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A thread gets a plan ready."""
+
+    done: Future[None]
+    started: float
+
+
+class Counter:
+    """Counts without going through the matches, where a plan says how and the device has kernels for it.
+
+    Parameters
+    ----------
+    device, graph
+        Where to count.
+    pinned
+        Whether to sum up whatever can be, also where going through the matches, or the host, is sooner.
+    """
+
+    def __init__(self, device: Device, graph: DeviceGraph, *, pinned: bool = False) -> None:
+        self._device, self._graph, self._pinned = device, graph, pinned
+        self._known: set[Part] = set()
+        self._missed: dict[Part, float] = {}
+        """Seconds that counts took longer than with a part's kernel; other plans share it."""
+        self._under_way: dict[CountingPlan, _UnderWay] = {}
+        self.milliseconds = 0.0
+        """After a count: the device's time."""
+
+    def expected(self, plan: PhysicalPlan, counting: bool) -> Expected | None:
+        """What a count, or counts by vertex instead of rows, are expected to take, and to rank and compile first.
+
+        None where matches have to be found.
+        """
+        if plan.limit is not None:
+            return None
+        if counting and plan.clique is not None and shape_for(plan.clique) is not None:
+            return Expected(ANSWER, 0.0)
+        summed = self._sums(plan, counting)
+        if summed is None:
+            return None
+        ready = self._device.memory.kept("count", summed)
+        if isinstance(ready, _Unable):
+            return None
+        looped = _looped(summed)
+        rate = LIST_RATE if not looped or 4 * summed.vertices < SHARED else SCATTER_RATE
+        seconds = ANSWER + summed.cost / rate
+        if ready is not None:
+            return Expected(seconds)
+        first = COMPILING * len(looped - self._known)
+        first += RANKING * unranked(self._graph, list(summed.partitions.values()))
+        under_way = self._under_way.get(summed)
+        if under_way is not None:  # what has taken so long may take as long again
+            passed = time.monotonic() - under_way.started
+            first = max(first - passed, passed)
+        return Expected(seconds, first, beside=True)
+
+    def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
+        """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
+        summed, expected = self._sums(plan, counting), self.expected(plan, counting)
+        if summed is None or expected is None or not expected.first or summed in self._under_way:
+            return
+        saved = seconds - DOUBT * expected.seconds  # else they would not be chosen
+        parts = {part for term in summed.terms for part in term.parts}
+        parts = (_looped(summed) - self._known) or parts
+        for part in parts:
+            self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
+        if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.first:
+            self._prepare(summed)
+
+    def describe(self, plan: PhysicalPlan, counting: bool) -> str:
+        """What is added up: a few words for EXPLAIN."""
+        if not counting:
+            return "sums per vertex"
+        return "sums" if plan.clique is None or shape_for(plan.clique) is None else "cliques"
+
+    def preparing(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether a thread gets a plan's sums ready."""
+        summed = self._sums(plan, counting)
+        return summed is not None and summed in self._under_way
+
+    def too_wide(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether a plan's sums are known not to fit 64 bits."""
+        summed = self._sums(plan, counting)
+        ready = None if summed is None else self._device.memory.kept("count", summed)
+        return isinstance(ready, _Unable) and ready.too_wide
+
+    def settle(self) -> None:
+        """Wait for all that is got ready beside queries."""
+        wait([each.done for each in list(self._under_way.values())])
+
+    def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
+        """The number of matches; None where they have to be searched for.
+
+        Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange`.
+        """
+        shape = shape_for(plan.clique) if plan.clique is not None else None
+        if plan.clique is not None and shape is not None:
+            cliques = DeviceCliques(self._device, self._graph)
+            found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
+            self.milliseconds = cliques.milliseconds
+            return found
+        prepared = self._ready(plan, True, watch)
+        if prepared is None:
+            return None
+        counted = prepared.run(watch)
+        self.milliseconds = prepared.milliseconds
+        if counted is None:
+            raise OutOfRange
+        return counted
+
+    def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
+        """The vertices of the plan's one output, and the matches of each; as :meth:`count`."""
+        prepared = self._ready(plan, False, watch)
+        if prepared is None:
+            return None
+        counted = prepared.run_by_vertex(watch)
+        self.milliseconds = prepared.milliseconds
+        if counted is None:
+            raise OutOfRange
+        return counted
+
+    def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
+        """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
+        found = plan.counting
+        if counting and found is None and plan.tree is not None and (self._pinned or plan.cost > DEAR):
+            found = plan.tree.otherwise()
+        return None if found is None or (found.root < 0) != counting else found
+
+    def _ready(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> DeviceCount | None:
+        """A plan's sums, ready to run; None where there are none, or no kernels for them."""
+        summed = self._sums(plan, counting)
+        prepared = None if summed is None else self._prepared(summed, watch)
+        if isinstance(prepared, _Unable) and prepared.too_wide:
+            raise OutOfRange
+        return prepared if isinstance(prepared, DeviceCount) else None
+
+    def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
+        """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""
+        under_way = self._under_way.get(plan)
+        while under_way is not None and not wait([under_way.done], COMPILER_PAUSE).done:
+            watch.check()
+        return self._device.memory.keep("count", plan, lambda: self._built(plan, watch))
+
+    def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
+        try:
+            built = DeviceCount(self._device, self._graph, plan, _nothing if watch is None else watch.check)
+        except Unsupported as error:
+            return _Unable(isinstance(error, TooWide))
+        self._known |= _looped(plan)
+        return built
+
+    def _prepare(self, plan: CountingPlan) -> None:
+        """Get a plan ready by a thread, unless enough is got ready already."""
+        if len(self._under_way) >= MOST_BESIDE:
+            return
+
+        def prepare() -> None:
+            built: DeviceCount | _Unable = _Unable(False)
+            try:
+                with faults():
+                    built = self._built(plan, None)
+            except GraphDBError as error:
+                _log.info("counts go on without sums: %s", error)
+            finally:
+                self._device.memory.keep("count", plan, lambda: built)
+                self._under_way.pop(plan, None)
+
+        done: Future[None] = Future()
+        self._under_way[plan] = _UnderWay(done, time.monotonic())
+        pool = ThreadPoolExecutor(1, "graphdb-sums")
+        pool.submit(prepare).add_done_callback(lambda _: done.set_result(None))
+        pool.shutdown(wait=False)
+
+
+def _looped(plan: CountingPlan) -> set[Part]:
+    """The parts that have a kernel of their own."""
+    return {part for term in plan.terms for part in term.parts if part.levels or part.clique}
+
+
+def _nothing() -> None:
+    """Nobody waits: nothing to ask."""

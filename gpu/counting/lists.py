@@ -1,0 +1,178 @@
+"""What counting reads on a device: a data graph's lists by rank, candidates among the ranks, and roots dealt out.
+
+All of it depends on the data and on candidate sets alone, so it is kept with these, for whichever plan comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.counting.ranks import Ranks, rank_relations
+from graphdb.gpu.counting.registers import Unsupported
+from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.memory import DeviceMemory
+from graphdb.plan.checks import Relation
+from graphdb.storage.graph.pcsr import Partition
+
+Ints = NDArray[np.int64]
+
+_MOST_PIECES = 4096
+
+
+@dataclass(slots=True)
+class Bits:
+    """Candidates among the ranks: uint32, one bit each; and once that is known, the most that any list holds."""
+
+    array: Any
+    most: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return int(self.array.nbytes)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class DeviceLists:
+    """Ranked relations on the device.
+
+    Attributes
+    ----------
+    name
+        Says which relations of which graph these are.
+    table, cells
+        Four addresses for each relation (:class:`graphdb.gpu.counting.ranks.Ranked`), here and there.
+    longest
+        By relation: its longest list.
+    """
+
+    memory: DeviceMemory
+    name: str
+    ranks: Ranks
+    arrays: tuple[Any, ...]
+    table: tuple[int, ...]
+    cells: Any
+    longest: tuple[int, ...]
+    _work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(int(array.nbytes) for array in self.arrays)
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices have a rank."""
+        return len(self.ranks.vertices)
+
+    def bits(self, candidates: Ints, *, kept: bool) -> Bits:
+        """Candidates (vertices) as bits; ``kept`` for other plans as long as the candidates are."""
+
+        def build() -> Bits:
+            flags = np.zeros((self.vertices + 31) // 32 * 32, bool)
+            flags[self._ranked(candidates)] = True
+            return Bits(self.memory.upload(np.packbits(flags, bitorder="little").view(np.uint32)))
+
+        return self.memory.keep(f"bits {self.name}", candidates, build) if kept else build()
+
+    def _ranked(self, candidates: Ints) -> Ints:
+        ranks = self.ranks.rank[candidates].astype(np.int64)
+        return np.sort(ranks[ranks >= 0])
+
+    def tasks(self, candidates: Ints | None, relations: list[Relation], pieces: int, *, kept: bool) -> Any:
+        """Roots that have neighbours in all ``relations``, the heaviest dealt out in pieces.
+
+        Parameters
+        ----------
+        candidates
+            The roots, as vertices; None: all.
+        pieces
+            About so many in all, or 0: roots stay whole.
+        kept
+            For other plans, as long as the candidates are (without any, these lists).
+
+        Returns
+        -------
+        array
+            int32 [tasks, 2] on the device: a root and (piece << 16 | pieces).
+        """
+        if not kept:
+            return self._dealt(candidates, relations, pieces)
+        numbers = list(self.ranks.relations)
+        name = f"tasks {pieces} {[numbers.index(relation) for relation in relations]} {self.name}"
+        original = self if candidates is None else candidates
+        return self.memory.keep(name, original, lambda: self._dealt(candidates, relations, pieces))
+
+    def _dealt(self, candidates: Ints | None, relations: list[Relation], wanted: int) -> Any:
+        roots = np.arange(self.vertices) if candidates is None else self._ranked(candidates)
+        for relation in relations:
+            ranked = self.ranks.relations[relation]
+            roots = roots[ranked.begin[roots + 1] > ranked.begin[roots]]
+        pieces = np.ones(len(roots), np.int64)
+        if wanted and len(roots):
+            work = self._work_of(relations[0])[roots]
+            fair = max(float(work.sum()) / wanted, 1.0)
+            pieces = np.clip(np.ceil(work / fair), 1, _MOST_PIECES).astype(np.int64)
+        number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        tasks = np.stack([np.repeat(roots, pieces), number << 16 | np.repeat(pieces, pieces)], axis=1)
+        return self.memory.upload(tasks.astype(np.int32))
+
+    def _work_of(self, relation: Relation) -> NDArray[np.float64]:
+        """By rank: how long the lists of a vertex's neighbours are together."""
+        known = self._work
+        if relation not in known:
+            ranked = self.ranks.relations[relation]
+            degrees = np.diff(ranked.begin.astype(np.int64))
+            sums = np.append(0, np.cumsum(degrees[ranked.ids]))
+            known[relation] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
+        return known[relation]
+
+
+def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], vertices: int) -> DeviceLists:
+    """The lists of some relations by rank, kept with the first of them.
+
+    Raises
+    ------
+    Unsupported
+        Where there are more vertices or entries than 32 bits count.
+    """
+    memory = graph.memory
+    if not partitions:
+        nothing = Ranks(np.empty(0, np.int64), np.empty(0, np.int32), {})
+        return DeviceLists(memory, "", nothing, (), (), None, ())
+    name = _name_of(graph, partitions.values())
+
+    def build() -> DeviceLists:
+        ranks = rank_relations(partitions, vertices)
+        if ranks is None:
+            raise Unsupported("more than 32 bits of vertices or edges")
+        copies: dict[int, tuple[Any, ...]] = {}
+        for ranked in ranks.relations.values():
+            if id(ranked) not in copies:
+                copies[id(ranked)] = tuple(
+                    memory.upload(cells) for cells in (ranked.begin, ranked.less, ranked.more, ranked.ids)
+                )
+        rows = [copies[id(ranked)] for ranked in ranks.relations.values()]
+        table = tuple(address(array) for row in rows for array in row)
+        arrays = tuple(array for each in copies.values() for array in each)
+        longest = tuple(ranked.longest for ranked in ranks.relations.values())
+        return DeviceLists(memory, name, ranks, arrays, table, memory.upload(np.array(table, np.int64)), longest)
+
+    return memory.keep(name, next(iter(partitions.values())), build)
+
+
+def unranked(graph: DeviceGraph, partitions: list[Partition]) -> int:
+    """How many entries have to be put in the order of ranks first: none where other counts have read them."""
+    if not partitions or graph.memory.keeps(_name_of(graph, partitions), partitions[0]):
+        return 0
+    return sum(len(partition.neighbours) for partition in partitions)
+
+
+def _name_of(graph: DeviceGraph, partitions: Iterable[Partition]) -> str:
+    """What ranks over some partitions are called among what is kept, with the first of them."""
+    return f"ranked {[graph.serial(each) for each in partitions]}"

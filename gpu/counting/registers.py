@@ -1,0 +1,314 @@
+"""How the registers of a counting program are kept on a device, and who works on them.
+
+A register is a sparse vector.  What is asked of it decides how it is kept: to be gone through, it needs nothing but
+the list that it comes from; to be looked up, a bit per vertex (the value is then that of the weight, or register, that
+it comes from); to be sent to, a number per vertex.  Bits lie in shared memory; numbers too while they fit, else in
+scratch memory.  A *team* that works on one binding is a warp or a block, per level: whatever leaves enough room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphdb.plan.checks import Relation
+from graphdb.plan.counting.programs import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
+
+SHARED = 224 << 10
+"""Bytes of shared memory that a block may take."""
+WARP_BYTES = 10 << 10
+"""Bytes of shared memory that a warp may take, beyond which the whole block works as one team."""
+_NARROW, _WIDE = 1 << 32, 1 << 63
+WARP = 32
+
+
+class Unsupported(Exception):
+    """A program that has no kernel; another executor counts it, or a search does."""
+
+
+class TooWide(Unsupported):
+    """Its numbers may not fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is known of a weight: whether all its values are 0 or 1, the greatest, and the greatest sum over a list."""
+
+    bits: bool
+    top: int
+    sums: int
+
+
+@dataclass(slots=True)
+class Register:
+    """A register: what makes it, at which level, and how it is kept."""
+
+    number: int
+    level: int
+    made: Instruction
+    binary: bool
+    """All values are 0 or 1."""
+    top: int
+    """No value is greater."""
+    sums: int
+    """No sum of values over a neighbour list is."""
+    got: int = 0
+    """No sum that arrives, before power and mask, is."""
+    looked: bool = False
+    """Something asks for single values."""
+    iterated: bool = False
+    asked: bool = False
+    """Its values are found one by one, each when a loop binds its vertex: nothing else reads them."""
+    counted: bool = False
+    """Somebody wants to know how many there are."""
+    pushed: bool = False
+    """Values are sent to it."""
+    ranked: bool = False
+    """Somebody wants to know the place in its list of one that has a bit."""
+    form: str = ""
+    """How it is kept: as ``bits``; as ``numbers`` per vertex, or ``halves`` (of 16 bits), or a number per ``places`` of
+    the mask's list."""
+    where: str = ""
+    """``shared`` or ``scratch``."""
+
+    @property
+    def bit(self) -> bool:
+        """Whether what is dense are bits: who has one has the value of the weight, or register, that it comes from."""
+        return isinstance(self.made, Load | Meet)
+
+    @property
+    def dense(self) -> bool:
+        """Whether there is a bit or a number per vertex."""
+        return (self.looked or self.pushed) and not self.asked
+
+    @property
+    def held(self) -> bool:
+        """Whether the vertices that have a value are listed: nothing else knows them."""
+        return isinstance(self.made, Through) and self.made.mask < 0 and self.made.total == 0 and self.iterated
+
+    @property
+    def type(self) -> str:
+        """The type of its values, or of what is sent to it, in C++."""
+        return type_of(self.got if self.form == "places" else max(self.top, self.got))
+
+
+def type_of(top: int) -> str:
+    """The type, in C++, of numbers up to ``top``; raises :class:`TooWide` where there is none."""
+    if top >= _WIDE:
+        raise TooWide("numbers that may not fit 64 bits")
+    return "u32" if top < _NARROW else "u64"
+
+
+def plain(part: Part) -> bool:
+    """Whether all that joins the core's vertices are single relations that only test."""
+    return all(bundle.plain for bundle in _bundles(part))
+
+
+def _bundles(part: Part) -> list[Bundle]:
+    found = []
+    for level in part.levels:
+        for made in level.instructions:
+            found += [getattr(made, name) for name in ("bundle", "forward", "backward") if hasattr(made, name)]
+    return found
+
+
+@dataclass(slots=True)
+class Layout:
+    """The registers of one part, and the teams of its levels: found by :meth:`find_registers` and :meth:`place`.
+
+    Parameters
+    ----------
+    relations, degrees, weights, vertices, root_weighted
+        As :func:`graphdb.gpu.counting.code_generation.specialise` says.
+    """
+
+    part: Part
+    relations: Mapping[Relation, int]
+    degrees: Sequence[int]
+    weights: Sequence[Values]
+    vertices: int
+    root_weighted: bool
+    registers: dict[int, Register] = field(default_factory=dict)
+    outer: str = "Block"
+    inner: str = "Block"
+
+    def find_registers(self) -> None:
+        """Find what makes each register, and what is asked of it."""
+        reads = self._reads()
+        for number, level in enumerate(self.part.levels):
+            for made in level.instructions:
+                match made:
+                    case Load(out, _, _, weight):
+                        value = self._weight(weight)
+                        self.registers[out] = Register(out, number, made, value.bits, value.top, value.sums)
+                    case Meet(out, source):
+                        of = self.registers[source]
+                        of.looked = True
+                        self.registers[out] = Register(out, number, made, of.binary, of.top, of.sums)
+                    case Through(out, source, mask, _, _, weight, power):
+                        of = self.registers[source]
+                        by = self.registers[mask] if mask >= 0 else self._weight(weight)
+                        top, sums = of.sums**power * by.top, of.sums**power * by.sums
+                        self.registers[out] = Register(out, number, made, False, top, sums, of.sums)
+                        if mask >= 0:
+                            of.looked = of.looked or not self.must_push(made)
+                            self._iterate(mask)
+                            if self.must_push(made):
+                                self.registers[out].pushed = True
+                                self._iterate(source)
+                                self.registers[mask].looked = True
+                                self.registers[mask].ranked = made.total > 0 and self._one_list(mask)
+                            elif self.may_push(made):
+                                self.registers[out].pushed = True
+                                self._iterate(source)
+                                self.registers[mask].looked = True
+                                self.registers[mask].counted = of.counted = True
+                        else:
+                            self.registers[out].pushed = True
+                            self._iterate(source)
+                    case Total(source):
+                        self._iterate(source)
+                    case Tally(source):
+                        self.registers[source].looked = True
+            if number + 1 < len(self.part.levels):
+                following = self.registers[self.part.levels[number + 1].register]
+                if reads[following.number] == 1 and isinstance(following.made, Through) and following.made.mask >= 0:
+                    following.asked = True
+                else:
+                    self._iterate(following.number)
+
+    def _reads(self) -> Counter[int]:
+        """How many instructions and loops read each register."""
+        found = Counter(level.register for level in self.part.levels[1:])
+        for level in self.part.levels:
+            for made in level.instructions:
+                found.update(getattr(made, name) for name in ("source", "mask") if hasattr(made, name))
+        return found
+
+    def _iterate(self, number: int) -> None:
+        """Note that a register is gone through: by its own list, whose values may be another's."""
+        register = self.registers[number]
+        register.iterated = True
+        if isinstance(register.made, Through) and register.made.mask >= 0:
+            register.looked = True
+            self._iterate(register.made.mask)
+
+    def _weight(self, weight: int) -> Values:
+        return Values(True, 1, max(self.degrees)) if weight < 0 else self.weights[weight]
+
+    def relation(self, bundle: Bundle) -> int:
+        """The number of the relation that a bundle is."""
+        return self.relations[bundle.members[0].relation]
+
+    def must_push(self, made: Through) -> bool:
+        """Whether sending is never dearer than asking: what is sent comes from a part of the mask, bound later."""
+        source = self.registers[made.source].made
+        return isinstance(source, Meet) and source.source == made.mask
+
+    def _one_list(self, number: int) -> bool:
+        """Whether a register is just one list, whose places fit 16 bits."""
+        made = self.registers[number].made
+        return isinstance(made, Load) and made.weight < 0 and self.degrees[self.relation(made.bundle)] < 1 << 16
+
+    def may_push(self, made: Through) -> bool:
+        """Whether sending may be cheaper than asking: not where both ends are lists of the same level."""
+        source, mask = self.registers[made.source], self.registers[made.mask]
+        return source.level > mask.level or isinstance(source.made, Through)
+
+    def place(self) -> tuple[int, int, int]:
+        """Choose teams, and where registers lie: (threads, bytes of shared memory, bytes of scratch per block)."""
+        kept = [r for r in self.registers.values() if r.dense]
+        for r in kept:
+            r.form = "bits" if r.bit else "places" if self._placed(r) else "numbers"
+            r.where = "shared" if r.form != "numbers" else "scratch"
+        outer, inner = (sum(4 * self._words(r) for r in kept if (r.level > 0) == deep) for deep in (False, True))
+        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
+        if not pushed and outer + inner <= WARP_BYTES:
+            self.outer = self.inner = "Warp"
+        elif len(self.part.levels) > 1 and inner <= WARP_BYTES:
+            self.inner = "Warp"
+        for r in kept:
+            if r.where == "scratch" and self.team(r.level) == "Block" and r.type == "u32":
+                r.form = "halves" if self._halved(r) else "numbers"
+                r.where = "shared" if self._shared(kept, 256) + 4 * self._words(r, True) <= SHARED else "scratch"
+                r.form = r.form if r.where == "shared" else "numbers"
+        # Few blocks fit a processor where each takes much shared memory: then they are larger.
+        threads = 256
+        while threads < 1024 and 2048 // threads * self._shared(kept, threads) > 2 * SHARED:
+            if self._shared(kept, 2 * threads) > SHARED or self.outer == "Warp":
+                break
+            threads *= 2
+        if self._shared(kept, threads) > SHARED:
+            raise Unsupported("more bits than shared memory holds")
+        return threads, self._shared(kept, threads), sum(self._scratch(r, threads) for r in kept)
+
+    def _placed(self, register: Register) -> bool:
+        """Whether sums are kept by their places in the mask's list: it is one list, and only its members get any."""
+        made = register.made
+        if not isinstance(made, Through) or made.mask < 0 or not made.total or register.got >= _NARROW:
+            return False
+        return self.registers[made.mask].ranked
+
+    def _halved(self, register: Register) -> bool:
+        """Whether 16 bits do for what is sent."""
+        made = register.made
+        assert isinstance(made, Through)
+        counted = made.power == 1 or made.total > 0
+        return (
+            register.got < 1 << 16 and counted and made.mask < 0 and (made.weight < 0 or self.weights[made.weight].bits)
+        )
+
+    def _words(self, register: Register, shared: bool = False) -> int:
+        """Words of 32 bits of shared memory that a register takes per team."""
+        words = (self.vertices + 31) // 32
+        if register.where != "shared" and not shared:
+            return 0
+        if register.form == "bits":
+            return words + (words + 1) // 2 * register.ranked
+        if register.form == "places":
+            return self.longest_mask(register)
+        return (self.vertices + 1) // 2 * (1 if register.form == "halves" else 2)
+
+    def longest_mask(self, register: Register) -> int:
+        """How many places a mask's list has at most."""
+        made = register.made
+        assert isinstance(made, Through)
+        mask = self.registers[made.mask].made
+        assert isinstance(mask, Load)
+        return self.degrees[self.relation(mask.bundle)]
+
+    def _shared(self, kept: list[Register], threads: int) -> int:
+        """Bytes of shared memory that a block takes."""
+        return sum(4 * self._words(r) * self._teams(r, threads) for r in kept)
+
+    def _teams(self, register: Register, threads: int) -> int:
+        return threads // WARP if self.team(register.level) == "Warp" else 1
+
+    def _scratch(self, register: Register, threads: int) -> int:
+        """Bytes of a block's scratch that a register takes."""
+        width = 8 if register.type == "u64" else 4
+        size = (self.vertices * width + 7) // 8 * 8 if register.where == "scratch" else 0
+        size += (self.vertices * 4 + 15) // 8 * 8 if register.held else 0
+        return size * self._teams(register, threads)
+
+    def team(self, level: int) -> str:
+        """The team of a level."""
+        return self.inner if level else self.outer
+
+    def split(self) -> bool:
+        """Whether the outermost loop that can be dealt out in pieces adds up."""
+        if len(self.part.levels) > 1:
+            return True
+        last = self.part.levels[0].instructions[-1]
+        return self.linear(0, len(self.part.levels[0].instructions) - 1) and not (
+            isinstance(last, Through) and (last.mask < 0 or self.may_push(last))
+        )
+
+    def linear(self, level: int, at: int) -> bool:
+        """Whether an instruction's sum is the last factor: then everyone adds his own part of it."""
+        instructions = self.part.levels[level].instructions
+        if level != len(self.part.levels) - 1 or at != len(instructions) - 1:
+            return False
+        made = instructions[at]
+        return (isinstance(made, Through) and made.total == 1) or (isinstance(made, Total | Tally) and made.power == 1)

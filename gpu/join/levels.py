@@ -1,0 +1,335 @@
+"""A plan as the join runs it: levels, each from a table of partial matches to the next, as descriptors for kernels.
+
+A table holds one column per slot that is still needed, and nothing else: what a later level reads, or the result.  A
+shared intersection (:mod:`graphdb.plan.passes.code_motion`) is made once per row of the table in which the last of its
+vertices is bound.  Later tables know it by that row's number, in a column of its own, so rows with the same prefix are
+grouped without being sorted (GAMMA, pattern mining, §6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.search.program import device_program
+from graphdb.plan.physical import EdgeStep, Op, PhysicalPlan
+
+Ints = NDArray[np.int64]
+
+NEIGHBOURS, VALUES, SHARE, RANGE = 0, 1, 2, 3
+"""Where a list comes from: the ``Source`` of ``kernels/join.cu``."""
+CONSTANT, VALUE, ROW = -1, -2, -3
+"""Where a slot is found, besides the columns of a table: its ``Place``."""
+_HEADER = 22
+_LIST_CELLS = 6
+
+_OPERANDS: Mapping[int, tuple[int, ...]] = {
+    Op.NOT_BOTH_EQUAL: (1, 2, 3, 4),
+    Op.EDGES_DIFFER: (1, 2, 3, 4, 5, 6),
+    Op.SIGNATURE: (1,),
+    Op.EDGE: (2, 3),
+    Op.NO_EDGE: (2, 3),
+    Op.EDGE_COUNT: (2, 3),
+}
+"""The cells of a check that are slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A list that a level goes through or asks: of ``partition``'s row for the vertex in ``slot``, or a share's."""
+
+    kind: int
+    slot: int = 0
+    partition: int = 0
+    elements: int = 0
+    """The address of its elements; a share's is known once it is made."""
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A shared intersection of two lists, made per row of table ``level``; ``slot`` stands for it in later tables."""
+
+    slot: int
+    level: int
+    lists: tuple[Source, Source]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLists:
+    """An edge step: the codes of the data edges between two bound vertices."""
+
+    partition: int
+    vertex: int
+    other: int
+    flip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What binds a slot.
+
+    Attributes
+    ----------
+    above, differs
+        Slots whose values the new one must exceed, and differ from.
+    bits
+        The address of one bit per vertex, set for candidates; 0 where any will do.
+    checks
+        int64 [checks, 7], as in :class:`graphdb.plan.physical.Program`: the rarer ones.
+    reads
+        The slots that all of it reads.
+    columns
+        The slots that the table after this level holds, in order.
+    """
+
+    slot: int
+    lists: tuple[Source, ...]
+    edges: EdgeLists | None = None
+    above: tuple[int, ...] = ()
+    differs: tuple[int, ...] = ()
+    bits: int = 0
+    checks: tuple[tuple[int, ...], ...] = ()
+    reads: frozenset[int] = frozenset()
+    columns: tuple[int, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether every element of its one list is a binding."""
+        return len(self.lists) < 2 and not (self.checks or self.differs or self.bits)
+
+    @property
+    def kernel(self) -> str:
+        """What marks its bindings: steps of one list or two without rarer checks have a kernel of their own."""
+        count = len(self.lists)
+        if self.edges is not None or self.checks or count > 2 or self.lists[0].kind == RANGE:
+            return "mark"
+        if count == 1:
+            return "mark_one"
+        return "mark_two" if self.differs or self.bits else "intersect_two"
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether bindings are counted per row: one list, of which inequalities exclude single values."""
+        simple = self.edges is None and not self.checks and not self.bits
+        return simple and len(self.lists) == 1 and self.lists[0].kind != RANGE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """A whole plan: ``tables`` are partitions, uncertain edges and constants, ``alive`` is what they lead to."""
+
+    levels: tuple[Level, ...]
+    shares: tuple[Share, ...]
+    slots: int
+    tables: tuple[Any, Any, Any]
+    resources: int
+    type_label: int
+    alive: tuple[Any, ...]
+    own_bytes: int = 0
+    """Bytes of the partitions that were made for it."""
+    kept: int = 0
+    """So many levels make a row, if not all: later tables know it by its number, in the column of slot ``origin``."""
+    outputs: tuple[int, ...] = ()
+
+    @property
+    def origin(self) -> int:
+        """The slot that stands for the number of the row that a match belongs to: the last."""
+        return self.slots - 1
+
+    @property
+    def output_columns(self) -> Ints:
+        """int64 [2 outputs]: where the table of rows has each output, and its slot."""
+        places = {slot: column for column, slot in enumerate(self.levels[self.kept - 1].columns)}
+        return np.array([cell for slot in self.outputs for cell in (places.get(slot, CONSTANT), slot)], np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its own arrays."""
+        return sum(int(table.nbytes) for table in self.tables) + self.own_bytes
+
+    def shares_after(self, level: int) -> tuple[Share, ...]:
+        """The shares that are made per row of the table after ``level``."""
+        return tuple(share for share in self.shares if share.level == level)
+
+    def descriptor(self, number: int, made: Mapping[int, tuple[int, int]]) -> Ints:
+        """The cells of a level; ``made`` are the (elements', offsets') addresses of shares, by their slot."""
+        level = self.levels[number]
+        before = self.levels[number - 1].columns if number else ()
+        fresh = {share.slot for share in self.shares_after(number - 1)}
+        if number == self.kept:
+            fresh.add(self.origin)
+        places = {slot: column for column, slot in enumerate(before)} | dict.fromkeys(fresh, ROW) | {level.slot: VALUE}
+        return self._cells(level, places, made)
+
+    def share_descriptor(self, share: Share, made: Mapping[int, tuple[int, int]]) -> Ints:
+        """The cells of what makes a share: its two lists, and the one column of values."""
+        places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
+        places |= {other.slot: ROW for other in self.shares_after(share.level)} | {share.slot: VALUE}
+        level = Level(share.slot, share.lists, columns=(share.slot,))
+        return self._cells(level, places, made)
+
+    def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]]) -> Ints:
+        lists: list[int] = []
+        for source in level.lists:
+            elements, offsets = made.get(source.slot, (0, 0)) if source.kind == SHARE else (source.elements, 0)
+            lists += (source.kind, source.partition, source.slot, elements, source.length, offsets)
+        checks = [cell for check in level.checks for cell in check]
+        columns = [cell for slot in level.columns for cell in (places.get(slot, CONSTANT), slot)]
+        layout = [places.get(slot, CONSTANT) for slot in range(self.slots)]
+        above, differs = ([places[slot] for slot in slots] for slots in (level.above, level.differs))
+        sections = (lists, above, differs, checks, columns, layout)
+        at = np.cumsum([_HEADER, *map(len, sections)]).tolist()
+        edges = level.edges or EdgeLists(0, 0, 0, 0)
+        partitions, uncertain, constants = map(address, self.tables)
+        header = (
+            int(level.edges is not None),
+            *(len(level.lists), len(above), len(differs), len(level.checks), len(level.columns)),
+            *at[:6],
+            *(level.bits, partitions, uncertain, self.resources, self.type_label, constants),
+            *(edges.partition, edges.vertex, edges.other, edges.flip),
+        )
+        return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
+
+
+Narrow = Callable[[DevicePartition, int], DevicePartition | None]
+"""Makes a partition of candidates alone, from the address of their bits; None where that is not worth it."""
+
+
+def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, kept: int, narrow: Narrow) -> Levels:
+    """Copy what a plan reads to the device, and write its steps as levels, of which ``kept`` make a row (0: all)."""
+    program = device_program(plan, graph)
+    slots = len(plan.names)
+    position = {int(row[0]): i for i, row in enumerate(program.steps)}
+    partitions = _Partitions(list(program.copies), narrow)
+    shares: list[Share] = []
+    prefixes: list[Source] = []  # not by recursion: a function that knows itself would keep all this until the next GC
+    for number, (parent, partition, slot) in enumerate(program.shares.tolist()):
+        own = partitions.list_of(partition, slot)
+        if parent >= 0:
+            shares.append(Share(slots + number, position[slot], (prefixes[parent], own)))
+            own = Source(SHARE, slots + number)
+        prefixes.append(own)
+    levels = []
+    for i, row in enumerate(program.steps.tolist()):
+        slot, _, first_list, last_list, first_above, first_check, last_check = row[:7]
+        checks = [tuple(check) for check in program.checks[first_check:last_check].tolist()]
+        above = tuple(program.checks[first_above:first_check, 2].tolist())
+        differs = tuple(sum(check[1:3]) - slot for check in checks if check[0] == Op.UNEQUAL)
+        bits = next((check[2] for check in checks if check[0] == Op.CANDIDATE_BIT), 0)
+        rest = tuple(check for check in checks if check[0] not in (Op.UNEQUAL, Op.CANDIDATE_BIT))
+        lists: list[Source] = []
+        for source, of, length, _ in program.lists[first_list:last_list].tolist():
+            if source >= 0:
+                lists.append(partitions.list_of(source, of, bits))
+            else:
+                lists.append(prefixes[of] if source == -2 else Source(VALUES, elements=of, length=length))
+        if any(source.kind == NEIGHBOURS and source.partition >= len(program.copies) for source in lists):
+            bits = 0  # a list of candidates alone
+        if i in program.scans:
+            lists.append(Source(VALUES, elements=address(program.scans[i]), length=len(program.scans[i])))
+        edges = EdgeLists(*row[8:12]) if isinstance(plan.steps[i], EdgeStep) else None
+        level = Level(slot, tuple(lists), edges, above, differs, bits, rest)
+        levels.append(replace(level, reads=_reads(level, program.uncertain) - {slot}))
+    constants = np.full(slots + len(program.shares) + 1, -1, np.int64)
+    constants[:slots] = plan.program.constants
+    upload, p = graph.memory.upload, plan.program
+    tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
+    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, kept)
+    outputs = tuple(p.outputs.tolist())
+    return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs))
+
+
+class _Partitions:
+    """The table of partitions: the plan's, and those that are narrowed to candidates."""
+
+    def __init__(self, copies: list[DevicePartition], narrow: Narrow) -> None:
+        self.copies = copies
+        self._given = len(copies)
+        self._narrow = narrow
+        self._rows: dict[tuple[int, int], int] = {}
+
+    def list_of(self, partition: int, slot: int, bits: int = 0) -> Source:
+        """The neighbours of a slot, of candidates alone where bits are given and that is worth it."""
+        row = partition
+        if bits:
+            key = (partition, bits)
+            if key not in self._rows:
+                made = self._narrow(self.copies[partition], bits)
+                self._rows[key] = partition if made is None else len(self.copies)
+                if made is not None:
+                    self.copies.append(made)
+            row = self._rows[key]
+        return Source(NEIGHBOURS, slot, row, address(self.copies[row].neighbours))
+
+    def table(self) -> Ints:
+        """The rows that kernels read."""
+        return np.array([copy.row for copy in self.copies], np.int64).reshape(len(self.copies), 6)
+
+    @property
+    def own_bytes(self) -> int:
+        """Bytes of the narrowed ones."""
+        return sum(copy.nbytes + int(copy.neighbours.nbytes) for copy in self.copies[self._given :])
+
+
+def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: DeviceGraph) -> Levels:
+    """The levels that count cliques of ``size`` vertices over an oriented graph: slot ``i`` binds the i-th rank."""
+    neighbours = address(oriented.neighbours)
+
+    def prefix(last: int) -> Source:
+        """What the first ``last + 1`` ranks have in common."""
+        return Source(NEIGHBOURS, 0, 0, neighbours) if last == 0 else Source(SHARE, size + last)
+
+    levels = [Level(0, (Source(RANGE, length=ranks),))]
+    for slot in range(1, size):
+        last = (Source(NEIGHBOURS, slot - 1, 0, neighbours),)
+        lists = (prefix(slot - 2), *last) if slot == size - 1 else (prefix(slot - 1),)
+        levels.append(Level(slot, lists, reads=frozenset(source.slot for source in lists)))
+    shares = tuple(
+        Share(size + last, last, (prefix(last - 1), Source(NEIGHBOURS, last, 0, neighbours)))
+        for last in range(1, size - 2)
+    )
+    rows = np.array([oriented.row], np.int64)
+    upload = graph.memory.upload
+    tables = (upload(rows), upload(np.zeros(1, np.int64)), upload(np.full(2 * size + 1, -1, np.int64)))
+    return _live(Levels(tuple(levels), shares, 2 * size + 1, tables, 0, -1, (oriented,)))
+
+
+def _reads(level: Level, uncertain: Ints) -> frozenset[int]:
+    """The slots that a level reads."""
+    found = {source.slot for source in level.lists if source.kind in (NEIGHBOURS, SHARE)}
+    found |= {*level.above, *level.differs}
+    if level.edges is not None:
+        found |= {level.edges.vertex, level.edges.other}
+    for check in level.checks:
+        found |= {check[cell] for cell in _OPERANDS.get(check[0], ())}
+        if check[0] == Op.EDGE_COUNT:
+            found |= set(uncertain[check[5] : check[6]].tolist())
+    return frozenset(found)
+
+
+def _live(made: Levels) -> Levels:
+    """Give every level the columns of the table after it: what later levels and shares read, and the outputs."""
+    bound = {level.slot: i for i, level in enumerate(made.levels)}
+    last = len(made.levels) - 1
+    tables: list[tuple[int, ...]] = []
+    for i in range(last):
+        needed = {slot for level in made.levels[i + 1 :] for slot in level.reads}
+        if not made.kept or i < made.kept:
+            needed |= set(made.outputs)
+        for share in made.shares:
+            if share.level >= i:
+                needed |= {source.slot for source in share.lists}
+        older = {share.slot for share in made.shares if share.level < i}
+        if made.kept and i >= made.kept:
+            needed.add(made.origin)
+            older.add(made.origin)
+        tables.append(tuple(sorted(slot for slot in needed if bound.get(slot, last) <= i or slot in older)))
+    tables.append((made.origin,) if made.kept else made.outputs)
+    levels = tuple(replace(level, columns=columns) for level, columns in zip(made.levels, tables, strict=True))
+    return replace(made, levels=levels)

@@ -1,0 +1,318 @@
+"""The depth-first search on a device: persistent kernels written per plan (``kernels/search.cu``).
+
+Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps
+fill them in any order and say when one is complete, blocks are copied to the host in their order, and the kernel is
+told how many are gone, by a copy behind theirs.  So a run needs no more memory than the ring, however many matches
+there are.  As the kernel waits for those who empty the ring, it leaves room on every processor for theirs.
+
+Work is dealt out by the second step's elements.  Warps that find none take half of what others have left, within their
+block and across blocks (``kernels/steal.cuh``).  Where there are too few elements to begin with, partial matches of a
+later step are put into a pool first, and dealt out anew in a second launch: that spreads sooner than stealing does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
+from graphdb.gpu.search.code_generation import search_text
+from graphdb.gpu.search.program import DeviceProgram, device_program, partitions_of
+from graphdb.gpu.search.stealing import LEFT, LETTER, STEALS, Steal
+from graphdb.gpu.stream import Images, Table, stream
+from graphdb.plan.executor import Control
+from graphdb.plan.physical import PhysicalPlan, VertexStep
+
+PIECES = 16
+"""Tasks per warp that the work is dealt into, …"""
+LEAST = 1
+"""… unless they had fewer elements than this, …"""
+LARGE = 16
+"""… or so many, which are dealt out more finely, to a quarter: then their work differs most."""
+ENOUGH, FEW = 1 << 20, 1 << 13
+"""Partial matches of the second step that keep a device busy; and those that do where work is stolen."""
+RESIDENT = 4
+"""Blocks of 256 threads that a processor has room for at least: its registers are shared by as many."""
+POOL_ROWS = 1 << 22
+BLOCK_ROWS = 1 << 18
+RING_BLOCKS = 8
+SHARED, PROCESSOR_SHARED = 200 << 10, 224 << 10
+"""Bytes of shared memory that a block may take, and all blocks of a processor."""
+
+LONGEST = 1 << 27
+"""Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
+
+_NEXT, _RESUMES, _DESK = 13, 24, 32
+"""Cells of ``Run`` that differ between a search's two launches."""
+_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0, 0, 0)
+"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, the
+second launch's next task, and what was stolen within and across blocks."""
+
+_MACROS = {"THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)}
+VARIANTS["search"] = (
+    {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
+    {"ID": IDS[np.int64], **_MACROS},
+)
+
+
+class Search:
+    """Runs plans by depth-first search.
+
+    Parameters
+    ----------
+    pieces, least, block_rows, blocks
+        How finely work is dealt, and the ring's blocks (tests make them tiny).
+    most
+        Blocks of threads at most.
+    unroll
+        Lists that a warp works on at a time, at most (STMatch §VI).
+    motion
+        Whether shared intersections are kept (:func:`graphdb.gpu.search.code_generation.search_text`).
+    depth, pool_rows
+        The step whose batches are dealt out anew, and how many partial matches that may be; by default the third where
+        the second is not expected to have enough for all warps, and the plan goes on for long enough.
+    steal, left
+        Whether warps without work take from others (STMatch §V), and how little of the last step but one is still
+        divided.
+    resident
+        Blocks that a processor is to have room for, at least: with more, each thread has fewer registers.
+    """
+
+    name = "search"
+
+    def __init__(
+        self,
+        device: Device,
+        graph: DeviceGraph,
+        *,
+        pieces: int = PIECES,
+        least: int = LEAST,
+        block_rows: int = BLOCK_ROWS,
+        blocks: int = RING_BLOCKS,
+        most: int | None = None,
+        unroll: int = 32,
+        motion: bool = True,
+        depth: int | None = None,
+        pool_rows: int = POOL_ROWS,
+        steal: Steal = "across",
+        left: int = LEFT,
+        resident: int = RESIDENT,
+    ) -> None:
+        self.device, self.graph = device, graph
+        self.pieces, self.least, self.block_rows, self.blocks = pieces, least, block_rows, blocks
+        self.most, self.motion, self.pool_rows = most, motion, pool_rows
+        self._depth, self.steal, self.left = depth, steal, left
+        self.resident = resident
+        self.macros = {} if unroll == 32 else {"UNROLL": unroll}
+        self.milliseconds = 0.0
+        """After a run: the device's time."""
+        self.stolen = (0, 0)
+        """After a run: how often work was taken within blocks, and across them."""
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether no list, of neighbours or to be scanned, is too long for it."""
+        scans = (len(step.scan) for step in plan.steps[1:] if isinstance(step, VertexStep) and step.scan is not None)
+        lists = (partition.max_degree for partition in partitions_of(plan))
+        return max((*scans, *lists), default=0) < LONGEST
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
+        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 1024 * self.device.processors
+        ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
+        ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
+        return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+
+    def depth(self, plan: PhysicalPlan) -> int:
+        """The step whose batches go through the pool; 0 where the second step's lists are enough to deal out."""
+        last = len(plan.steps) - 2
+        depth = self._depth
+        if depth is None:
+            # As early as will do: intersections that were kept for later steps are made anew for each that is pooled.
+            enough = FEW if self.steal == "across" else ENOUGH
+            depth = 2 if last > 2 and plan.steps[1].estimate < enough else 0
+        return depth if 1 < depth <= last else 0
+
+    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images; with a limit, that many or more will do."""
+        if limit == 0:
+            return 0
+        run = _Run(self, plan, limit, control, counting=True)
+        try:
+            run.wait(control)
+            return run.found
+        finally:
+            run.close()
+
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
+        """Give the matches as arrays [outputs, rows], images included, each with its number of rows."""
+        if limit == 0:
+            return
+        with self.device.active():
+            images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}, check=control.check), self.device, plan)
+        run = _Run(self, plan, limit, control, counting=False)
+        try:
+            yield from stream(self.device, run.tables(control), images, control.buffer_bytes)
+        finally:
+            run.close()
+
+
+@dataclass(slots=True)
+class _Table:
+    """Matches on the device: [columns, rows]."""
+
+    cells: Any
+    rows: int
+
+
+class _Run:
+    """One search: its launches, on a stream of its own, and what they write."""
+
+    def __init__(
+        self, search: Search, plan: PhysicalPlan, limit: int | None, control: Control, *, counting: bool
+    ) -> None:
+        self._search, self._plan, self._limit, self._counting = search, plan, limit, counting
+        self._stop = StopFlag(search.device)
+        device = self._device = search.device
+        second = plan.program.second
+        depth = search.depth(plan) if limit is None else 0
+        text = search_text(plan, counting, second, search.motion, depth, search.steal != "off")
+        steals = STEALS.index(search.steal) if text.levels else 0
+        width = np.dtype(plan.dtype).itemsize
+        threads, room = BLOCK, SHARED if counting else SHARED // 2
+        while threads > 32 and threads // 32 * text.room * width > room:
+            threads //= 2
+        warps, shared = threads // 32, threads // 32 * text.room * width
+        if steals:
+            shared += 4 * (warps * (4 * text.levels + 1) + 1)  # stacks, and which warps have no work
+        with device.active():
+            empty, upload = device.memory.empty, device.memory.upload
+            program = device_program(plan, search.graph)
+            resident = min(search.resident * BLOCK // threads, PROCESSOR_SHARED // max(shared, 1))
+            macros = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1), **search.macros}
+            if steals:
+                macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
+            module = device.module("search", macros, text.plan, control.check)
+            scan = program.scans[0]
+            ends, elements = self._ends(module, program, scan, second)
+            blocks = module.resident("search", threads, shared)
+            if not counting:
+                blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
+            blocks = min(blocks, search.most or 1 << 30)
+            if text.shares:
+                room = device.memory.reserve(2 * blocks * warps * text.shares * width) // 2
+                blocks = max(min(blocks, room // (warps * text.shares * width)), 1)
+            piece = elements // (blocks * warps * search.pieces)
+            piece = max(piece // 4 if piece >= LARGE else piece, search.least)
+            columns = 0 if counting else len(plan.program.outputs)
+            self._ring = empty((search.blocks, max(columns, 1), 1 if counting else search.block_rows), plan.dtype)
+            self._columns = columns
+            self._filled = upload(np.zeros(search.blocks, np.uint32))
+            self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
+            self._gone: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
+            self._ready[:] = 0
+            self._cells, self._taken = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
+            shares = empty(blocks * warps * text.shares, plan.dtype)
+            pool = empty(text.pooled * search.pool_rows, plan.dtype)
+            desks = empty((1 + (depth > 0), 2 + -(-blocks // 32) + LETTER * blocks * warps if steals else 0), np.uint32)
+            desks.fill(0)
+            mail = empty(blocks * warps * text.carried, plan.dtype)
+            scans = np.zeros((len(plan.steps), 2), np.int64)
+            for step, values in program.scans.items():
+                scans[step] = address(values), len(values)
+            host = (program.partitions, program.lists, program.checks, program.uncertain, plan.program.constants, scans)
+            tables = [upload(table.reshape(-1)) for table in host]
+            cell = address(self._cells)
+            given = [
+                *map(address, tables[:5]),
+                *(plan.program.resources, plan.program.type_label, address(tables[5])),
+                *(address(scan), len(scan), 0 if ends is None else address(ends) + 8, elements, piece),
+                *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
+                *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
+                *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
+                *(self._ready.ctypes.data, address(self._taken)),
+                *(address(desks), address(mail), cell + 56),
+            ]
+            resumed = given.copy()
+            resumed[_NEXT], resumed[_RESUMES], resumed[_DESK] = cell + 48, 1, address(desks[-1:])
+            first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
+            self._alive = (program, ends, shares, pool, tables, desks, mail, first, again)
+            self._stream = device.side_stream()
+            self._stream.wait_event(device.event())
+            with self._stream:
+                self._begin = device.event_on(self._stream)
+                started = blocks if steals > 1 else min(blocks, max(-(-elements // piece), 1))
+                module.launch("search", started, first, threads=threads, shared=shared)
+                if depth:
+                    module.launch("search", blocks, again, threads=threads, shared=shared)
+                self._end = device.event_on(self._stream)
+            device.memory.streams(int(not counting))
+
+    def _ends(self, module: Any, program: DeviceProgram, scan: Any, second: int) -> tuple[Any, int]:
+        """Where each root's elements end, and how many there are: those of its list in partition ``second``."""
+        if second < 0 or not len(scan):
+            return None, len(scan)
+        device = self._device
+        degrees = device.memory.empty(len(scan), np.int64)
+        row = device.memory.upload(program.partitions[second])
+        module.launch("degrees", -(-len(scan) // BLOCK), row, scan, len(scan), degrees)
+        ends = device.offsets(degrees)
+        return ends, device.last(ends)
+
+    @property
+    def found(self) -> int:
+        """The matches counted."""
+        return int(self._cells.get()[2])
+
+    def wait(self, control: Control) -> None:
+        """Wait for the kernels to end."""
+        pause = 0.0
+        while not self._end.done:
+            control.check()
+            time.sleep(pause)
+            pause = min(pause + 2e-5, 2e-3)
+
+    def tables(self, control: Control) -> Iterator[Table]:
+        """The matches, block by block: whoever asks for the next has put the copy of the last on its way."""
+        number, rows, blocks = 0, self._search.block_rows, self._search.blocks
+        while True:
+            ended = self._end.done  # asked first: what was written before is there then
+            at = number % blocks
+            if int(self._ready[at]) == number + 1:
+                yield self._block(at, rows)
+                number += 1
+                self._gone[at] = number
+                self._taken.set(self._gone[at : at + 1], stream=self._device.copies)
+            elif ended:
+                break
+            else:
+                control.check()
+                time.sleep(2e-5)
+        head = int(self._cells.get()[3])
+        rest = (head if self._limit is None else min(head, self._limit)) - number * rows
+        if rest > 0:
+            yield self._block(number % blocks, rest)
+
+    def _block(self, at: int, rows: int) -> _Table:
+        """The first rows of a block of the ring."""
+        cells = self._ring[at, : self._columns, :rows]
+        if rows < self._search.block_rows:  # which copies as one piece
+            whole = self._device.memory.empty((self._columns, rows), self._plan.dtype)
+            whole[...] = cells
+            cells = whole
+        return _Table(cells, rows)
+
+    def close(self) -> None:
+        """Stop the kernels if they run still."""
+        if not self._end.done:
+            self._stop.set()
+            self._end.synchronize()
+        else:
+            self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
+            self._search.stolen = tuple(self._cells.get()[7:9].tolist())
+        self._device.memory.streams(-int(not self._counting))

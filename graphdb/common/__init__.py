@@ -1,0 +1,1 @@
+"""What every layer may import: errors, settings, values, caches, and the connection to DuckDB."""

@@ -1,0 +1,384 @@
+"""The one connection to DuckDB: a lock around it, its errors as ours, and ways in and out for arrays.
+
+Everything that talks to DuckDB goes through here, so that one statement runs at a time, Ctrl-C and timeouts reach
+it, and no error of DuckDB's leaves the house as it came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
+from graphdb.common.duckdb.open_files import opened
+from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
+from graphdb.common.duckdb.udf import Calls
+from graphdb.common.duckdb.watchdog import WATCHDOG
+from graphdb.common.errors import StorageError
+from graphdb.common.stopping import check_stop, deadline, no_limits, stopping
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import duckdb
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+_PATIENCE = 10.0
+"""Seconds that closing waits for a statement to stop."""
+
+
+class Connection:
+    """DuckDB, opened once.
+
+    Parameters
+    ----------
+    path
+        A database file, or ``":memory:"``.
+    threads
+        DuckDB's threads; None for all cores.
+    memory_limit
+        DuckDB's share of memory in bytes; None for DuckDB's own default.
+    spill
+        The directory that DuckDB spills to; None for its own default, beside the file.
+    read_only
+        Open the file for reading only; several processes may.
+    untrusted
+        Let SQL reach no other file, no network and no extension, nor any setting: DuckDB holds to that.
+
+    Raises
+    ------
+    StorageError
+        The file is not a database, is locked by another process, or cannot be created there.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        threads: int | None = None,
+        memory_limit: int | None = None,
+        spill: str | None = None,
+        read_only: bool = False,
+        untrusted: bool = False,
+    ) -> None:
+        import duckdb
+
+        if not path:
+            raise StorageError("the database needs a path", hint="for one in memory: graphdb.connect()")
+        if re.match(r"[A-Za-z]\w*:", path):
+            raise StorageError(f"'{path}' is no path of a file", hint=f"if it is meant as one: './{path}'")
+        self.path = path
+        self.closed = False
+        self._process = os.getpid()
+        self._deadline: float | None = None
+        """When (by ``time.monotonic``) the work under way must end."""
+        self.cancelled = threading.Event()
+        """Set to stop the statement under way."""
+        self._discarded: list[str] = []
+        self._depth = 0
+        """How many guards are entered, each within the one before."""
+        self._ending = False
+        """Whether the statement under way is ending already: what it still does must not be stopped."""
+        self.calls = Calls()
+        """Functions of ours that SQL can call."""
+        self._temporary = 0
+        config: dict[str, Any] = {"python_enable_replacements": False}
+        if threads is not None:
+            config["threads"] = threads
+        if memory_limit is not None:
+            config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
+        if spill is not None:
+            config["temp_directory"] = spill
+        if untrusted:
+            config["enable_external_access"] = "false"
+        refuse_others(path)
+        try:
+            self.raw = duckdb.connect(path, read_only=read_only, config=config)
+            self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
+            if untrusted:  # but what loads and results set: how rows are stored, and shown
+                self.raw.execute("SET allowed_configs = ['disabled_compression_methods', 'TimeZone']")
+                self.raw.execute("SET lock_configuration = true")
+        except duckdb.Error as error:
+            raise opening_error(path, error) from None
+        self.transactions = Transactions(self.raw)
+        self.transactions.on_recover = self.calm
+        self.file = opened(path)
+        self.lock = self.file.lock
+        _OPEN.add(self)
+
+    def guard(self, timeout: float | None = None, *, ours: bool = True) -> Guard:
+        """Hold the connection for a piece of work; DuckDB's errors leave it as ours.
+
+        ``ours`` says that the SQL is not the user's, who is then not shown it.  After ``timeout`` seconds DuckDB is
+        interrupted and the work ends with :class:`~graphdb.common.errors.QueryTimeout`; so it is at the deadline of the
+        statement (:mod:`graphdb.common.stopping`).  After :meth:`interrupt` it ends with
+        :class:`~graphdb.common.errors.QueryInterrupted`, after Ctrl-C with `KeyboardInterrupt`.
+        """
+        return Guard(self, timeout, ours)
+
+    def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> dict[str, NDArray[Any]]:
+        """Run a query and return its columns as NumPy arrays."""
+        with self.lock, self.guard() as raw:
+            return raw.execute(sql, dict(parameters or {})).fetchnumpy()
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows; for small results."""
+        with self.lock, self.guard() as raw:
+            return raw.execute(sql, dict(parameters or {})).fetchall()
+
+    def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
+        """Run a query and return its rows as an Arrow table."""
+        with self.lock, self.guard() as raw:
+            return (
+                raw.sql(sql, params=dict(parameters)).to_arrow_table() if parameters else raw.sql(sql).to_arrow_table()
+            )
+
+    def view(self, name: str, table: pa.Table) -> View:
+        """Make a table visible to SQL under ``name`` for a piece of work."""
+        return View(self, name, table)
+
+    def discard(self, tables: Iterable[str]) -> None:
+        """Drop temporary tables of ours, later: now a transaction may be open, or have failed."""
+        self._discarded.extend(tables)
+
+    def temporary(self) -> str:
+        """Return a fresh name for a view or temporary table of ours, which no table of the user's has."""
+        self._temporary += 1
+        return f"{OURS}{self._temporary}"
+
+    def former(self) -> Connection:
+        """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
+        other = copy(self)
+        with self.guard() as raw:
+            other.raw = raw.cursor()
+            other.raw.execute("BEGIN TRANSACTION READ ONLY")
+            other.raw.execute(TOUCH).fetchall()
+        other.transactions = Transactions(other.raw)
+        other._discarded, other._depth, other._deadline = [], 0, None
+        _OPEN.add(other)
+        return other
+
+    def check_open(self) -> None:
+        """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
+        if self._process != os.getpid():
+            raise StorageError(
+                f"the database was opened by process {self._process}, of which this one is a fork",
+                hint="open it after the fork, in one process, or read-only in all",
+            )
+        if self.closed:
+            raise StorageError("the database is closed")
+
+    def unsettled(self) -> bool:
+        """Whether an earlier statement left something to :meth:`settle`; asked where no statement is under way."""
+        transactions = self.transactions
+        return (
+            self._depth != 0
+            or transactions.writing
+            or transactions.changing
+            or bool(transactions.leftovers)
+            or bool(self._discarded)
+            or self.cancelled.is_set()
+        )
+
+    def settle(self) -> None:
+        """Undo what an interrupted statement left half done, before another one begins; can itself be interrupted."""
+        import duckdb
+
+        no_limits()
+        self._deadline = None
+        self._depth = 0
+        self._ending = False
+        self.cancelled.clear()
+        WATCHDOG.release(self, None)
+        self.transactions.settle()
+        while self._discarded and not self.transactions.inside:
+            with contextlib.suppress(duckdb.Error):
+                self.raw.execute(f"DROP TABLE IF EXISTS {self._discarded[-1]}")
+            self._discarded.pop()
+
+    # --- stops
+
+    def interrupt(self) -> None:
+        """Stop the statement under way, from another thread."""
+        self.cancelled.set()
+        WATCHDOG.wake()
+
+    def overdue(self, now: float) -> bool:
+        """See :class:`graphdb.common.duckdb.watchdog.Watched`."""
+        if self._ending:
+            return False
+        return self.cancelled.is_set() or (self._deadline is not None and now >= self._deadline)
+
+    def due(self) -> float | None:
+        """See :class:`graphdb.common.duckdb.watchdog.Watched`."""
+        return None if self._ending else self._deadline
+
+    def stop(self) -> None:
+        """See :class:`graphdb.common.duckdb.watchdog.Watched`."""
+        self.raw.interrupt()
+
+    def calm(self) -> None:
+        """Let the statement under way end: it has heard that it must."""
+        self._ending = True
+        WATCHDOG.calm(self)
+
+    def close(self) -> None:
+        """Close the database file; what another thread runs on it is stopped first.
+
+        Raises
+        ------
+        StorageError
+            What runs does not stop.
+        """
+        self.closed = True
+        end = time.monotonic() + _PATIENCE
+        while not self.lock.acquire(timeout=0.05):
+            self.interrupt()
+            if time.monotonic() > end:
+                if not self._depth:  # another connection to the same file is at work
+                    break
+                self.closed = False
+                raise StorageError("the database cannot be closed: a statement does not stop")
+        try:
+            self.raw.close()
+        finally:
+            if self.lock._is_owned():  # type: ignore[attr-defined]  # it may have been given up waiting for
+                self.lock.release()
+
+
+class Guard:
+    """Work with the connection; see :meth:`Connection.guard`.
+
+    A class of its own, not a generator: nothing is suspended in it that an interrupt could leave behind.
+    """
+
+    __slots__ = ("_acquired", "_connection", "_deadline", "_former", "_limits", "_ours", "_outermost")
+
+    def __init__(self, connection: Connection, timeout: float | None, ours: bool) -> None:
+        self._connection = connection
+        self._limits = stopping(timeout, connection.cancelled)
+        self._deadline: float | None = None
+        self._ours = ours
+        self._acquired = self._outermost = False
+        self._former: int | None = None
+
+    def __enter__(self) -> duckdb.DuckDBPyConnection:
+        connection = self._connection
+        connection.check_open()
+        if not connection.lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
+            self._acquired = connection.lock.acquire()
+        connection.check_open()
+        self._limits.__enter__()
+        self._deadline, connection._deadline = connection._deadline, deadline()
+        self._outermost = not connection._depth
+        connection._depth += 1
+        connection._ending = False
+        try:
+            if self._outermost:
+                main = threading.get_ident() == threading.main_thread().ident
+                self._former = WATCHDOG.watch(connection, main=main)
+            check_stop()
+        except BaseException:
+            self._leave()
+            raise
+        return connection.raw
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            if error is not None:
+                self._raise(error)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        connection = self._connection
+        connection._depth -= 1
+        connection._deadline = self._deadline
+        self._limits.__exit__()
+        if self._outermost:
+            WATCHDOG.release(connection, self._former)
+        if self._acquired:
+            connection.lock.release()
+
+    def _raise(self, error: BaseException) -> None:
+        """Raise one of DuckDB's errors as ours; any other goes on as it is."""
+        import duckdb
+
+        connection = self._connection
+        if is_signal(error):
+            connection.calm()
+            raise KeyboardInterrupt from None
+        if not isinstance(error, duckdb.Error):
+            return
+        if connection.closed:
+            raise StorageError("the database was closed while the statement ran") from None
+        if isinstance(error, duckdb.InterruptException):
+            connection.calm()
+            check_stop()
+            raise KeyboardInterrupt from None
+        transactions = connection.transactions
+        if transactions.by_user and isinstance(error, duckdb.TransactionException) and ABORTED in str(error):
+            if not transactions.failed:
+                transactions.fail()
+            raise failed_transaction() from None
+        raise failure(error, self._ours) from None
+
+
+class View:
+    """A table that SQL sees for a piece of work; see :meth:`Connection.view`."""
+
+    __slots__ = ("_connection", "_name", "_table")
+
+    def __init__(self, connection: Connection, name: str, table: pa.Table) -> None:
+        self._connection = connection
+        self._name = name
+        self._table = table
+
+    def __enter__(self) -> None:
+        with self._connection.lock:
+            self._connection.transactions.leftovers.append(self._unregister)
+            with self._connection.guard() as raw:
+                raw.register(self._name, self._table)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._connection.lock:
+            if not self._connection.closed:
+                import duckdb
+
+                with contextlib.suppress(duckdb.TransactionException):  # an error aborted it, and is on its way
+                    self._unregister()
+            self._connection.transactions.leftovers.remove(self._unregister)
+
+    def _unregister(self) -> None:
+        self._connection.raw.unregister(self._name)
+
+
+OURS = f"_graphdb_{os.urandom(6).hex()}_"
+"""What the names of temporary views and tables begin with that SQL of users could see: nobody guesses it."""
+
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
+"""All that are open in this process."""
+
+
+def _keep_after_fork() -> None:
+    """Keep what a fork has of open databases for ever: closing one would write to the file that its parent has open."""
+    for connection in _OPEN:
+        connection.closed = True
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection.raw))
+
+
+os.register_at_fork(after_in_child=_keep_after_fork)
+
+
+def quoted(identifier: str) -> str:
+    """Return an identifier in SQL's quotes."""
+    return '"' + identifier.replace('"', '""') + '"'

@@ -1,0 +1,142 @@
+"""DuckDB's errors as ours: what a file that does not open is, and what a statement failed of."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from graphdb.common import regex
+from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, MemoryLimitError, StorageError
+
+
+def refuse_others(path: str) -> None:
+    """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it.
+
+    And one whose name is ambiguous with that of our schema, before it is made.
+    """
+    if "\0" in path or not _is_encodable(path):
+        raise StorageError(f"'{path}' is no path of a file", hint="it has a character that no path has")
+    if database_name(path).lower() == "_graphdb":
+        raise StorageError(
+            f"'{path}' cannot be opened: a database is called as its file is, and '_graphdb' is a schema within it",
+            hint="name the file otherwise, such as graph.duckdb; one that is there can be renamed",
+        )
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except OSError:
+        return  # not there, a directory, not to be read: told when it is opened
+    if not head:
+        raise StorageError(f"'{path}' is an empty file, not a database", hint="remove it, and one is made there")
+    if head[8:12] != b"DUCK":
+        is_sqlite = head.startswith(b"SQLite format 3")
+        raise StorageError(
+            f"'{path}' is {'a database of SQLite' if is_sqlite else 'not a database'}",
+            hint=None if is_sqlite else f"to load data: graphdb load NEW.duckdb {path}",
+        )
+
+
+def database_name(path: str) -> str:
+    """Return what DuckDB calls the database in a file that is given no other name.
+
+    >>> database_name("/data/graph.2024.duckdb"), database_name(".hidden")
+    ('graph', 'hidden')
+    """
+    return os.path.basename(path).lstrip(".").split(".")[0].lstrip("?").split("?")[0]
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path).decode()
+    except UnicodeError:
+        return False
+    return True
+
+
+def opening_error(path: str, error: Exception) -> StorageError:
+    """Return what to tell about a database that did not open."""
+    told = str(error)
+    folder = os.path.dirname(os.path.abspath(path))
+    if "lock" in told.lower() and "PID" in told:
+        holder = re.search(r"PID (\d+)", told)
+        there = int(holder[1]) if holder else 0  # zero: it has no number here
+        who = f" (process {there})" if there else ", of another container or machine"
+        return StorageError(
+            f"database '{path}' is open in another process{who}",
+            hint="close it there first, or open it read-only in both",
+        )
+    if "different configuration" in told:
+        return StorageError(
+            f"database '{path}' is open in this process with other settings",
+            hint="connect with the same memory_limit, threads, spill and read_only, or close it first",
+        )
+    if os.path.isdir(path):
+        return StorageError(f"'{path}' is a directory, not a database file")
+    if "read-only" in told and not os.path.exists(path):
+        return StorageError(f"there is no database '{path}'", hint="open it for writing to make one")
+    if not os.path.isdir(folder):
+        return StorageError(f"cannot create database '{path}': there is no directory '{folder}'")
+    if "not a valid DuckDB database" in told:
+        return StorageError(f"'{path}' is not a database", hint="to load data: graphdb load NEW.duckdb " + path)
+    if "Permission denied" in told or "Read-only" in told or not os.access(folder, os.W_OK):
+        return StorageError(f"no permission to open database '{path}' for writing")
+    return StorageError(f"cannot open database '{path}': {told.splitlines()[0]}")
+
+
+_FULL = re.compile(
+    r'write file \\?"([^"\\]+)\\?": (No space left on device|File too large|Disk quota exceeded)', re.IGNORECASE
+)
+"""What DuckDB says of a disk that is full, in errors of writing and around them."""
+
+_PLAINER = (
+    (r"division by zero(?! at offset)", "division by zero", None),
+    (r"out of range|[Oo]verflow|too large", "a number is out of range", "integers have 64 bits: -2^63 to 2^63 - 1"),
+)
+"""What DuckDB says of SQL that the user did not write, and how to say it to the user."""
+
+
+_IN_PYTHON = re.compile(r"(?:failed|UDF): KeyboardInterrupt:?\s*$")
+"""What DuckDB says where Ctrl-C came while it called Python, for a table's schema or a function."""
+
+
+def is_signal(error: BaseException) -> bool:
+    """Whether an error is how DuckDB's client reports Ctrl-C in some places."""
+    if type(error) is RuntimeError:
+        return "interrupt" in str(error).lower()
+    return isinstance(error, Exception) and _IN_PYTHON.search(str(error)) is not None
+
+
+def failure(error: Exception, ours: bool) -> GraphDBError:
+    """Return one of DuckDB's errors as ours."""
+    import duckdb
+
+    told = str(error).strip()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
+    if isinstance(error, duckdb.PermissionException) or "configuration has been locked" in told:
+        return AccessError(
+            re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n")[0]),
+            hint="the database is open for untrusted queries, or enable_external_access is false",
+        )
+    if "read-only mode" in told:
+        return StorageError("the database is open read-only", hint="open it for writing to change it")
+    writing = ours or isinstance(error, duckdb.IOException | duckdb.TransactionException)
+    full = _FULL.search(told) if writing else None
+    if full:
+        return StorageError(
+            f"cannot write '{full[1]}': {full[2]}", hint="make room on the disk; spill= says where temporary files go"
+        )
+    if isinstance(error, duckdb.IOException):
+        return StorageError(told.split("\n")[0])
+    if isinstance(error, duckdb.TransactionException) and re.search(r"[Cc]onflict", told):
+        return StorageError(
+            "another connection of this process is changing the same data", hint="run the statement again after it"
+        )
+    if not ours:
+        return ExecutionError(told)
+    if isinstance(error, duckdb.InvalidInputException) and (fault := regex.fault_in(told)) is not None:
+        return fault
+    for pattern, plainer, hint in _PLAINER:
+        if re.search(pattern, told, re.I):
+            return ExecutionError(plainer, hint=hint)
+    return ExecutionError(re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n\nLINE ")[0]))

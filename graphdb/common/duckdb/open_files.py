@@ -1,0 +1,84 @@
+"""What the connections of one process to the same file share: they take turns, and know of each other's changes.
+
+Each connection has its own transaction and its own memory of names and data.  Ids are numbered by whoever writes, so
+only one may: statements of all connections to a file run one at a time, a transaction of the user's that has changed
+the graph keeps others from changing it until it ends, and one that began before another's change cannot change it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Protocol
+
+from graphdb.common.errors import StorageError
+from graphdb.common.forks import held_at_fork
+
+
+class Member(Protocol):
+    """An open database."""
+
+    def about_to_change(self) -> None:
+        """Prepare for a change that another one makes."""
+
+
+class OpenFile:
+    """A database file that is open, or a database in memory."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Held while a statement runs."""
+        self.version = 0
+        """How many changes of the graph were committed; what memory holds of another version is stale."""
+        self.members: weakref.WeakSet[Member] = weakref.WeakSet()
+        """All that have it open."""
+        self._writer: weakref.ref[object] | None = None
+
+    def enter(self, writer: object, *, until_it_ends: bool) -> None:
+        """Let a statement change the graph; ``until_it_ends`` for one within a transaction of the user's.
+
+        Raises
+        ------
+        StorageError
+            Another connection has changed it within a transaction that is still open.
+        """
+        there = None if self._writer is None else self._writer()
+        if there is not None and there is not writer:
+            raise StorageError(
+                "another connection of this process has changed the graph within a transaction that is still open",
+                hint="COMMIT or ROLLBACK there first",
+            )
+        if until_it_ends:
+            self._writer = weakref.ref(writer)
+        if len(self.members) > 1:
+            for member in list(self.members):
+                if member is not writer:
+                    member.about_to_change()
+
+    def leave(self, writer: object) -> None:
+        """End the transaction of a writer."""
+        if self._writer is not None and self._writer() in (None, writer):
+            self._writer = None
+
+
+_FILES: weakref.WeakValueDictionary[str, OpenFile] = weakref.WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+def opened(path: str) -> OpenFile:
+    """Return what the connections of this process to a file share; one in memory shares nothing."""
+    if path == ":memory:":
+        return OpenFile()
+    with _LOCK:
+        return _FILES.setdefault(os.path.realpath(path), OpenFile())
+
+
+def _begin_anew() -> None:
+    """Forget, in a forked process, what its parent has open: a thread of the parent's may have held the locks."""
+    global _FILES, _LOCK
+    _FILES, _LOCK = weakref.WeakValueDictionary(), threading.Lock()
+
+
+held_at_fork(lambda: _LOCK)
+os.register_at_fork(after_in_child=_begin_anew)

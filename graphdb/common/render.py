@@ -1,0 +1,219 @@
+"""Rows as text: aligned tables for people; line, CSV, JSON and Markdown for what comes after.
+
+A renderer takes the columns' names and the rows and yields lines without their line ends, so long output streams.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import html
+import io
+import itertools
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from graphdb.common.values.decimals import shortest
+
+Row: TypeAlias = Sequence[object]
+
+WIDEST = 300
+"""Characters of a value that a table of HTML shows."""
+
+NARROWEST = 10
+"""Terminal columns below which no column of a table is cut."""
+
+
+def text(value: object) -> str:
+    """Return a value as people read it: no quotes around strings, ``null`` for None.
+
+    >>> text([1, None, "a"])
+    '[1, null, a]'
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return shortest(value) if value.is_finite() else str(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(text, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {text(item)}" for key, item in value.items()) + "}"
+    return str(value)
+
+
+def table(columns: Sequence[str], rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
+    """Yield an aligned table, numbers to the right; cells are cut where the terminal ends.
+
+    Parameters
+    ----------
+    width
+        Terminal columns to stay within, as far as :data:`NARROWEST` allows; None asks the terminal.
+    """
+    kept = [list(row) for row in rows]
+    cells = [[_one_line(text(value)) for value in row] for row in kept]
+    names = [_one_line(name) for name in columns]
+    right = [_is_numeric(row[i] for row in kept) for i in range(len(columns))]
+    natural = [max(map(_width, (name, *(row[i] for row in cells)))) for i, name in enumerate(names)]
+    widths = _fit(natural, (width or shutil.get_terminal_size().columns) - 3 * len(names) + 1)
+    for number, row in enumerate([names, *cells]):
+        line = " │ ".join(_cell(cell, widths[i], right[i]) for i, cell in enumerate(row))
+        yield f" {line}".rstrip()
+        if number == 0:
+            yield "┼".join("─" * (size + 2) for size in widths)
+
+
+def line(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield one ``name = value`` per line, and an empty line between rows."""
+    margin = max(map(_width, columns), default=0)
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for name, value in zip(columns, row, strict=True):
+            yield f"{_cell(name, margin, right=True)} = {text(value)}"
+
+
+def comma_separated(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield CSV as RFC 4180 has it: a header, null as nothing, vertices as their IRI."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="")
+    for row in itertools.chain([columns], rows):
+        writer.writerow(["" if value is None else getattr(value, "iri", None) or text(value) for value in row])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def as_json(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a JSON array, one object per line."""
+    opening = "["
+    for row in rows:
+        yield opening + json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=_jsonable)
+        opening = ","
+    yield "[]" if opening == "[" else "]"
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a Markdown table."""
+    yield "| " + " | ".join(map(_escape, columns)) + " |"
+    yield "|" + "---|" * len(columns)
+    for row in rows:
+        yield "| " + " | ".join(_escape(text(value)) for value in row) + " |"
+
+
+def as_html(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a table of HTML as notebooks show data frames: numbers to the right, long values cut."""
+    kept = [list(row) for row in rows]
+    sides = [' style="text-align: right"' if _is_numeric(row[i] for row in kept) else ' style="text-align: left"'
+             for i in range(len(columns))]  # fmt: skip
+    yield '<table class="dataframe">'
+    head = "".join(f"<th{side}>{html.escape(name)}</th>" for side, name in zip(sides, columns, strict=True))
+    yield f"<thead><tr>{head}</tr></thead><tbody>"
+    for row in kept:
+        cells = (_short(text(value)) if value is not None else None for value in row)
+        yield "<tr>" + "".join(
+            f"<td{side}>{'<em>null</em>' if cell is None else html.escape(cell)}</td>"
+            for side, cell in zip(sides, cells, strict=True)
+        ) + "</tr>"  # fmt: skip
+    yield "</tbody></table>"
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= WIDEST else cell[: WIDEST - 1] + "…"
+
+
+MODES: dict[str, Callable[[Sequence[str], Iterable[Row]], Iterator[str]]] = {
+    "table": table,
+    "line": line,
+    "csv": comma_separated,
+    "json": as_json,
+    "markdown": markdown,
+}
+"""The output modes by name."""
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that suits it.
+
+    >>> duration(0.0123), duration(7.5), duration(95)
+    ('12.3 ms', '7.50 s', '1 min 35 s')
+    """
+    if seconds < 1:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``1 row``, ``1,234 rows``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _jsonable(value: object) -> object:
+    """Return what JSON can say of a value that it does not know."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    return str(value)
+
+
+def _one_line(cell: str) -> str:
+    """Make control characters visible, so that a cell stays one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cell)
+
+
+def _escape(cell: str) -> str:
+    return _one_line(cell).replace("|", "\\|")
+
+
+def _is_numeric(values: Iterable[object]) -> bool:
+    """True if there are numbers among the values and nothing else but null."""
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) for value in present
+    )
+
+
+def _width(cell: str) -> int:
+    """Return the terminal columns that a string takes."""
+    if cell.isascii():
+        return len(cell)
+    from wcwidth import wcswidth
+
+    return max(wcswidth(cell), 0)
+
+
+def _cell(cell: str, size: int, right: bool) -> str:
+    """Pad a cell to ``size`` terminal columns, or cut it there."""
+    if _width(cell) > size:
+        cell = cell[:size]
+        while _width(cell) >= size:
+            cell = cell[:-1]
+        cell += "…"
+    padding = " " * (size - _width(cell))
+    return padding + cell if right else cell + padding
+
+
+def _fit(natural: list[int], available: int) -> list[int]:
+    """Return column widths that fit into ``available``: all columns wider than some width are cut to it."""
+    widest = max(natural, default=0)
+    caps = range(min(widest, max(available, NARROWEST)), NARROWEST, -1)
+    cap = next((cap for cap in caps if sum(min(size, cap) for size in natural) <= available), NARROWEST)
+    return [min(size, cap) for size in natural]

@@ -1,0 +1,125 @@
+"""When the statement of this thread must stop: at its deadline, or once another thread cancels it.
+
+A statement that begins notes both here (:class:`stopping`).  Loops in Python that may take long ask
+(:func:`check_stop`, :func:`checked`), however deep below the statement they are: parsing, planning, evaluation by
+rows, loads and exports.  DuckDB and the executors are stopped by their own means, at the same deadline.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, TypeVar
+
+from graphdb.common.errors import ParameterError, QueryInterrupted, QueryTimeout
+
+Item = TypeVar("Item")
+
+EVERY = 1024
+"""Items of a loop between two checks: a millisecond where an item takes a microsecond."""
+
+
+_Limits: TypeAlias = "tuple[float | None, float, threading.Event | None]"
+"""When a statement must stop, by ``time.monotonic``, how many seconds it had, and who is set to stop it."""
+
+_NONE: _Limits = (None, 0.0, None)
+
+
+class _Thread(threading.local):
+    """The limits of a thread's statement: one value, which an interrupt cannot leave half changed."""
+
+    limits = _NONE
+
+
+_THREAD = _Thread()
+
+
+class stopping:  # a context manager, named as those of contextlib are
+    """Within this context, the thread's statement stops after ``timeout`` seconds, or when ``cancelled`` is set.
+
+    Within another one the earlier deadline holds.
+
+    Parameters
+    ----------
+    timeout
+        Seconds from now; None for any time.
+    cancelled
+        Set by another thread to stop the statement.
+    """
+
+    __slots__ = ("_before", "_cancelled", "_timeout")
+
+    def __init__(self, timeout: float | None, cancelled: threading.Event | None = None) -> None:
+        self._timeout = timeout
+        self._cancelled = cancelled
+
+    def __enter__(self) -> None:
+        self._before = deadline, timeout, cancelled = _THREAD.limits
+        if self._timeout is not None:
+            asked = time.monotonic() + self._timeout
+            if deadline is None or asked < deadline:
+                deadline, timeout = asked, self._timeout
+        _THREAD.limits = deadline, timeout, self._cancelled or cancelled
+
+    def __exit__(self, *_: object) -> None:
+        _THREAD.limits = self._before
+
+
+def seconds_of(timeout: object) -> float | None:
+    """Return a timeout that a caller gave as seconds; None for any time.
+
+    Raises
+    ------
+    ParameterError
+        It is no number of seconds.
+    """
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
+        raise ParameterError(f"timeout must be a number of seconds, found {timeout!r}")
+    return None if timeout > threading.TIMEOUT_MAX else float(timeout)
+
+
+def check_stop() -> None:
+    """Raise if the statement of this thread must stop now.
+
+    Raises
+    ------
+    QueryTimeout
+        Its time is over.
+    QueryInterrupted
+        It was cancelled.
+    """
+    deadline, timeout, cancelled = _THREAD.limits
+    if cancelled is not None and cancelled.is_set():
+        raise QueryInterrupted("the statement was interrupted")
+    if deadline is not None and time.monotonic() > deadline:
+        raise QueryTimeout(
+            f"the statement ran longer than its timeout of {timeout:g} s",
+            hint="give it more time, or ask for less with LIMIT",
+        )
+
+
+def checked(items: Iterable[Item], every: int = EVERY) -> Iterator[Item]:
+    """Yield the items, checking before the first of each ``every``; see :func:`check_stop`."""
+    for i, item in enumerate(items):
+        if i % every == 0:
+            check_stop()
+        yield item
+
+
+def deadline() -> float | None:
+    """Return when, by ``time.monotonic``, this thread's statement must stop; None where it has any time."""
+    return _THREAD.limits[0]
+
+
+def no_limits() -> None:
+    """Forget the limits of an interrupted statement of this thread."""
+    _THREAD.limits = _NONE
+
+
+def time_left() -> float | None:
+    """Return the seconds until the deadline of this thread's statement, at least 0; None where it has none."""
+    deadline = _THREAD.limits[0]
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

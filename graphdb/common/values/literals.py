@@ -1,0 +1,158 @@
+"""RDF literals from values and back: how lists and temporal values are written in the database."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+from graphdb.common.values import temporal_build as build
+from graphdb.common.values.decimals import shortest
+from graphdb.common.values.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time, to_python
+from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
+
+Literal = tuple[str, str | None]
+"""Lexical form and datatype (None: xsd:string)."""
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<open>\[)|(?P<close>\])|(?P<comma>,)|(?P<null>null)|(?P<boolean>true|false)"
+    r'|(?P<string>"(?:[^"\\]|\\.)*")(?:\^\^<(?P<type>[^>]*)>)?'
+    r"|(?P<float>-?(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|INF)|NaN)|(?P<integer>-?\d+))"
+)
+
+
+def literal_of(value: Any) -> Literal | None:
+    """Return the literal of a value; None for what cannot be a property (a map, a vertex, a list with a map)."""
+    match value:
+        case bool():
+            return ("true" if value else "false"), XSD + "boolean"
+        case int():
+            return str(value), XSD + "integer"
+        case float():
+            return _float_text(value), XSD + "double"
+        case Decimal() if value.is_finite():
+            return shortest(value), XSD + "decimal"
+        case str():
+            return value, None
+        case list():
+            items = [_item_text(item) for item in value]
+            return None if None in items else (f"[{', '.join(filter(None, items))}]", LIST_DATATYPE)
+        case Temporal():
+            return _temporal_literal(value)
+    return None
+
+
+def _float_text(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return repr(value) if math.isfinite(value) else "INF" if value > 0 else "-INF"
+
+
+def _temporal_literal(value: Temporal) -> Literal:
+    datatype = {Date: "date", LocalTime: "time", Time: "time", Duration: "duration"}.get(type(value), "dateTime")
+    # XML Schema has no zones, and offsets of whole minutes up to fourteen hours.
+    if isinstance(value, (Time, DateTime)) and (abs(value.offset) > 14 * 3600 or value.offset % 60):
+        return str(value), ZONED_DATATYPE
+    if isinstance(value, DateTime) and value.zone:
+        return str(value), ZONED_DATATYPE
+    text = str(value)
+    if isinstance(value, (LocalTime, Time, LocalDateTime, DateTime)):
+        # XML Schema wants the seconds.
+        text = re.sub(r"((?:^|T)\d{2}:\d{2})(?!:?\d)", r"\1:00", text, count=1)
+    return text, XSD + datatype
+
+
+def _item_text(value: Any) -> str | None:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return _float_text(value)
+        case str():
+            return json.dumps(value)
+    literal = literal_of(value)
+    if literal is None or isinstance(value, list):
+        return None if literal is None else literal[0]
+    return f"{json.dumps(literal[0])}^^<{literal[1]}>"
+
+
+def value_of(lexical: str, datatype: str | None) -> Any:
+    """Return the value of a literal that SQL does not hold; its text where it is malformed."""
+    try:
+        if datatype == LIST_DATATYPE:
+            return _list_of(lexical)
+        return _temporal_of(lexical, (datatype or "").removeprefix(XSD))
+    except (build.Malformed, ValueError):
+        return lexical
+
+
+def python_value_of(lexical: str, datatype: str | None) -> Any:
+    """Return the same as a user sees it: of Python's own types where nothing is lost."""
+    return exported(value_of(lexical, datatype))
+
+
+def exported(value: Any) -> Any:
+    """Return a value without vertices and edges as a user sees it."""
+    match value:
+        case Temporal():
+            return to_python(value)
+        case list():
+            return [exported(item) for item in value]
+        case dict():
+            return {key: exported(item) for key, item in value.items()}
+    return value
+
+
+def _temporal_of(lexical: str, name: str) -> Any:
+    zoned = re.search(r"(Z|[+-]\d{2}:\d{2}(:\d{2})?)(\[|$)", lexical.partition("T")[2] or lexical)
+    kinds: dict[str, type[Temporal]] = {
+        "date": Date,
+        "time": Time if zoned else LocalTime,
+        "dateTime": DateTime if zoned else LocalDateTime,
+        "duration": Duration,
+        ZONED_DATATYPE: DateTime if "T" in lexical else Time,
+    }
+    kind = kinds.get(name)
+    if kind is None:
+        return Decimal(lexical) if name == "decimal" else lexical
+    return build.parse(kind, lexical)
+
+
+def _list_of(text: str) -> list[Any]:
+    lists: list[list[Any]] = []
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise build.Malformed(f"'{text}' is not a list")
+        at = found.end()
+        match found.lastgroup:
+            case "open":
+                lists.append([])
+                continue
+            case "comma":
+                continue
+            case "close":
+                value: Any = lists.pop()
+                if not lists:
+                    return list(value)
+            case "null":
+                value = None
+            case "boolean":
+                value = found["boolean"] == "true"
+            case "integer":
+                value = int(found["integer"])
+            case "float":
+                value = float(found["float"].replace("INF", "inf"))
+            case _:
+                value = json.loads(found["string"])
+                if found["type"]:
+                    value = _temporal_of(value, found["type"].removeprefix(XSD))
+        lists[-1].append(value)
+    raise build.Malformed(f"'{text}' is not a list")

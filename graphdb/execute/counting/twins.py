@@ -1,0 +1,36 @@
+"""Runs a :class:`graphdb.plan.counting.twins.TwinCount`: one hash table, root after root."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import perm
+
+import numpy as np
+
+from graphdb.plan.counting.twins import TwinCount
+from graphdb.plan.executor import Control
+
+_PIECE = 1 << 18
+"""Choices that a kernel call counts, roughly: some milliseconds."""
+
+
+def count_twins(plan: TwinCount, control: Control, memory_limit: int | None = None) -> int | None:
+    """Count the matches; None where the table does not fit the memory limit.  Raises what ``control`` does."""
+    choices = int(plan.choices[-1])
+    size = 1 << max(choices + choices // 2, 16).bit_length()
+    if memory_limit is not None and size * 16 > memory_limit:
+        return None
+    from graphdb.execute.counting.twin_kernels import tally
+
+    control.threads = 1
+    table = np.zeros((size, 2), np.int64)
+    partitions = np.array([partition.row for partition in plan.partitions], np.int64)
+    marks = np.array([0 if mark is None else mark.ctypes.data for mark in plan.marks], np.int64)
+    width = np.dtype(plan.dtype).itemsize
+    cuts = np.searchsorted(plan.choices, np.arange(_PIECE, choices, _PIECE))
+    for begin, end in pairwise(sorted({0, *cuts.tolist(), len(plan.roots)})):
+        control.check()
+        tally(partitions, marks, plan.roots, begin, end, plan.vertices, table, width, plan.dtype(0))
+    times = np.bincount(table[:, 1])
+    shared, twins = np.flatnonzero(times).tolist(), len(plan.twins)
+    return sum((perm(n, twins) if plan.differ else n**twins) * int(times[n]) for n in shared if n)

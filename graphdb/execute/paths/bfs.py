@@ -1,0 +1,195 @@
+"""Breadth-first search from some vertices, and what is read back from it: lengths, paths, their number.
+
+What is not the shortest (the second shortest, or the shortest of two edges or more) is found by deepening: all paths of
+one length after the other, none entered that is too far from its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import ExecutionError
+from graphdb.execute.paths.found import Found, of_one_length
+from graphdb.execute.paths.traversal import BUDGET, FAR, Traversal
+from graphdb.storage.graph.pcsr import Partition
+
+Ints = NDArray[np.int64]
+
+_ROOM = 1 << 12
+"""Paths that are spelled at a time."""
+_EXACT = 2.0**53
+
+
+class Flood:
+    """A breadth-first search from one vertex along a partition, one start after the other."""
+
+    def __init__(self, traversal: Traversal, partition: Partition) -> None:
+        self._traversal, self._partition = traversal, partition
+        self._row = np.array(partition.row, np.int64)
+        self.depths = np.full(traversal.nodes, -1, np.int32)
+        self._before, self._queue = (np.empty(traversal.nodes, np.int64) for _ in range(2))
+        self._started = self._tail = 0
+
+    @property
+    def starts(self) -> Ints:
+        """Where it began."""
+        return self._queue[: self._started]
+
+    @property
+    def reached(self) -> Ints:
+        """The vertices that it has come to, but for the starts: nearest first."""
+        return self._queue[self._started : self._tail]
+
+    def start(self, start: int | Ints, wanted: NDArray[np.bool_], missing: int, longest: int = FAR) -> None:
+        """Search from a vertex or several until so many that are wanted are found, or there are no more."""
+        from graphdb.execute.paths.bfs_kernels import flood, forget
+
+        forget(self.depths, self._queue, self._tail)
+        starts = np.atleast_1d(np.asarray(start, np.int64))
+        self._started = len(starts)
+        self.depths[starts], self._queue[: len(starts)] = 0, starts
+        state = np.array([0, len(starts), missing], np.int64)
+        longest = min(longest, self._traversal.longest)
+        ended = len(wanted) > 0 and missing == 0
+        while not ended:
+            self._traversal.control.check()
+            ended = flood(
+                self._row,
+                self._partition.neighbours,
+                self.depths,
+                self._before,
+                self._queue,
+                state,
+                wanted,
+                longest,
+                BUDGET,
+            )
+        self._tail = int(state[1])
+
+    def found(self, start: int, ends: Ints, backwards: bool) -> Iterator[Found]:
+        """Yield the shortest paths between the start and some vertices, where it has come to them."""
+        step = self._traversal.step
+        ends = ends[self.depths[ends] >= 0]
+        lengths = self.depths[ends].astype(np.int64)
+        if step.groups and step.spelled:
+            yield from self._spelled(start, ends, backwards)
+            return
+        starts = np.full(len(ends), start)
+        sources, targets = (ends, starts) if backwards else (starts, ends)
+        if step.groups:
+            yield Found(sources, targets, lengths, self._ways(start)[ends])
+        elif not step.spelled:
+            yield Found(sources, targets, lengths)
+        else:
+            yield self._read(Found(sources, targets, lengths), ends, backwards)
+
+    def _read(self, found: Found, ends: Ints, backwards: bool) -> Found:
+        from graphdb.execute.paths.bfs_kernels import read_back
+
+        starts = np.append(0, np.cumsum(found.lengths + 1))
+        walks = np.empty(int(starts[-1]), np.int64)
+        read_back(self._before, ends, starts, walks)
+        if backwards:
+            at = np.repeat(starts[1:] + starts[:-1] - 1, found.lengths + 1) - np.arange(len(walks))
+            walks = walks[at]
+        return self._traversal.coded(found, starts, walks)
+
+    def _ways(self, start: int) -> Ints:
+        """How many shortest paths lead to each vertex."""
+        from graphdb.execute.paths.bfs_kernels import count_ways
+
+        ways = np.zeros(self._traversal.nodes)
+        ways[start] = 1
+        for at in range(0, self._tail, _ROOM):
+            self._traversal.control.check()
+            end = min(at + _ROOM, self._tail)
+            count_ways(self._row, self._partition.neighbours, self.depths, self._queue, at, end, ways)
+        if ways.max() >= _EXACT:
+            raise ExecutionError("there are more shortest paths between two vertices than can be counted exactly")
+        return ways.astype(np.int64)
+
+    def _spelled(self, start: int, ends: Ints, backwards: bool) -> Iterator[Found]:
+        """Yield all shortest paths, spelled out from each end back to the start."""
+        partition = self._traversal.away if backwards else self._traversal.back
+        for end in ends.tolist():
+            for walks, edges in self._spell(partition, end, int(self.depths[end]), None):
+                if backwards:
+                    yield of_one_length(walks, edges)
+                else:
+                    yield of_one_length(walks[:, ::-1], edges[:, ::-1] ^ 1)
+
+    # --- paths of a given length to the start, which the search goes back from
+
+    def of_length(self, source: int, length: int, most: int | None) -> Iterator[Found]:
+        """Yield the paths of a length from a vertex to the start, at most so many."""
+        step = self._traversal.step
+        count = 0
+        for walks, edges in self._spell(self._traversal.away, source, length, most):
+            count += len(walks)
+            if step.spelled:
+                yield of_one_length(walks, edges)
+        if not step.spelled and count:
+            ends = np.array([source]), self._queue[:1].copy()
+            yield Found(*ends, np.array([length]), np.array([count]))
+
+    def deepened(self, source: int) -> Iterator[Found]:
+        """Yield the paths from a vertex to the start, shortest first, until the step has as many as it wants."""
+        step, depth = self._traversal.step, int(self.depths[source])
+        if depth < 0:
+            return
+        length, left = max(depth, step.low), step.count
+        self._longer = True
+        whole = step.groups or step.ties
+        while left > 0 and self._longer and length <= self._traversal.longest:
+            found = 0
+            for rows in self.of_length(source, length, None if whole else left):
+                found += len(rows) if rows.counts is None else int(rows.counts.sum())
+                yield rows
+            left -= min(found, 1) if step.groups else found
+            length += 1
+
+    _longer = True
+
+    def _spell(self, partition: Partition, start: int, length: int, most: int | None) -> Iterator[tuple[Ints, Ints]]:
+        from graphdb.execute.paths import enumeration_kernels as kernels
+
+        traversal = self._traversal
+        mode = {"WALK": kernels.WALK, "TRAIL": kernels.TRAIL, "SIMPLE": kernels.SIMPLE, "ACYCLIC": kernels.ACYCLIC}
+        mode["SIMPLE WALK"] = kernels.SIMPLE_WALK
+        row, only = np.array(partition.row, np.int64), traversal.code(partition)
+        nodes, vertices, codes = (np.empty(length + 1, np.int64) for _ in range(3))
+        places, state = np.empty((length + 1, 3), np.int64), np.zeros(3, np.int64)
+        nodes[0], vertices[0], places[0, 0] = start, start % traversal.vertices, -1
+        room = _ROOM if most is None else min(most, _ROOM)
+        walks, edges = np.empty((room, length + 1), np.int64), np.empty((room, length), np.int64)
+        done = False
+        while not done and (most is None or most > 0):
+            traversal.control.check()
+            done = kernels.spell(
+                row,
+                partition.neighbours,
+                only,
+                self.depths,
+                length,
+                mode[traversal.step.mode],
+                traversal.vertices,
+                nodes,
+                vertices,
+                codes,
+                places,
+                state,
+                walks,
+                edges,
+                BUDGET,
+            )
+            full = int(state[kernels.FOUND])
+            if full and (done or full == room):
+                if most is not None:
+                    full = min(full, most)
+                    most -= full
+                yield walks[:full].copy(), edges[:full].copy()
+                state[kernels.FOUND] = 0
+        self._longer = not done or bool(state[kernels.LONGER])

@@ -1,0 +1,77 @@
+"""What the searches of one step share: where they go, how far, and the edges that they take on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.paths.found import Found
+from graphdb.plan.executor import Control
+from graphdb.plan.paths import PathStep
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.pcsr import Direction, Partition
+
+Ints = NDArray[np.int64]
+
+FAR = np.iinfo(np.int32).max
+"""Longer than any path."""
+BUDGET = 1 << 20
+"""Neighbours that a kernel looks at before it returns: some milliseconds."""
+
+_BACK: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """A step over a data graph.
+
+    Attributes
+    ----------
+    away, back
+        The partitions that paths go along, from their source and back from their target.
+    vertices, nodes
+        How many vertices there are, and nodes: where the step's pattern has states, a vertex in each of them.
+    longest
+        The most edges of a path.
+    """
+
+    step: PathStep
+    control: Control
+    away: Partition
+    back: Partition
+    vertices: int
+    nodes: int
+    longest: int
+
+    @classmethod
+    def of(cls, graph: DataGraph, step: PathStep, control: Control) -> Self:
+        """Return the traversal of a step."""
+        longest, vertices = FAR if step.high is None else step.high, graph.vertices
+        if step.along is not None:
+            nodes = vertices * (1 + len(step.along.pieces))
+            return cls(step, control, step.along.away, step.along.back, vertices, nodes, longest)
+        away, back = (graph.partition(step.labels, way) for way in (step.direction, _BACK[step.direction]))
+        return cls(step, control, away, back, vertices, vertices, longest)
+
+    @property
+    def last(self) -> int:
+        """The first node of the state in which paths end."""
+        return self.nodes - self.vertices
+
+    def code(self, partition: Partition) -> int:
+        """The code of all edges of a partition without codes."""
+        step = self.step
+        direction = step.direction if partition is self.away else _BACK[step.direction]
+        return step.labels[0] << 1 | (direction == "in") if step.labels else 0
+
+    def coded(self, found: Found, starts: Ints, walks: Ints) -> Found:
+        """Add walks to rows, and which edges they take: the first of parallel ones."""
+        from graphdb.execute.paths.bfs_kernels import first_codes
+
+        codes = np.empty(len(walks) - len(found), np.int64)
+        away = self.away
+        first_codes(np.array(away.row, np.int64), away.neighbours, self.code(away), starts, walks, codes)
+        return Found(found.sources, found.targets, found.lengths, None, starts, walks, codes)

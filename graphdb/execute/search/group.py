@@ -1,0 +1,46 @@
+"""Rows of two vertices that stand for several matches, each given once: what GROUP BY would do, without hashing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+_FITS = float(1 << 62)
+
+_BUDGET = 1 << 20
+"""Rows that a kernel call goes through, about: some milliseconds."""
+
+
+def grouped(
+    first: NDArray[np.integer], second: NDArray[np.integer], numbers: Ints, vertices: int, check: Callable[[], None]
+) -> tuple[Ints, Ints, Ints] | None:
+    """Return the different rows with their numbers of matches, by either column's runs; None where neither has such,
+    or the numbers are so large that sums of them may not fit.
+
+    Parameters
+    ----------
+    first, second, numbers
+        [rows]: two vertices (below ``vertices``), and how many matches the row stands for.
+    check
+        Called every few milliseconds; may raise.
+    """
+    from graphdb.execute.search.group_kernels import group_runs
+
+    if float(numbers.sum(dtype=np.float64)) >= _FITS:
+        return None
+    counts = np.zeros(vertices, np.int64)
+    for swapped in (False, True):
+        columns = (second, first) if swapped else (first, second)
+        a, b, n = (np.array(column, np.int64) for column in (*columns, numbers))
+        at, out, seen = 0, 0, np.zeros(vertices, np.uint8)
+        while at < len(a) and out >= 0:
+            check()
+            at, out = group_runs(a, b, n, at, out, counts, seen, _BUDGET)
+        if out >= 0:
+            found = (b, a) if swapped else (a, b)
+            return found[0][:out], found[1][:out], n[:out]
+    return None

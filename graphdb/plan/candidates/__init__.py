@@ -1,0 +1,1 @@
+"""Candidate sets made smaller along the edges of a pattern, and the candidate space that they span."""

@@ -1,0 +1,1 @@
+"""Counting without enumerating: from a pattern to a program of sums, loops and trees."""

@@ -1,0 +1,118 @@
+"""What counting is expected to cost: degrees as a search meets them, and how often wedges close.
+
+The neighbour of a random vertex has more neighbours than a random vertex: lists met along an edge are as long as the
+mean of the squared degrees over the mean degree.  And friends of friends are friends: how often two neighbours of a
+vertex are joined is asked of a sample of wedges.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.plan.counting.inclusion_exclusion import OPPOSITE, Member, loop_free
+from graphdb.storage.graph.data_graph import DataGraph
+
+Ints = NDArray[np.int64]
+
+SAMPLES = 400
+"""Wedges that are looked at."""
+_GUESS = 0.05
+"""How often wedges close where nobody looked."""
+
+
+class CountingCosts:
+    """Figures about the relations of one data graph; each is found once and kept with the graph.
+
+    Parameters
+    ----------
+    filters
+        The candidate sets that quotients know by number.
+    """
+
+    def __init__(self, graph: DataGraph, filters: list[Ints]) -> None:
+        self._graph = graph
+        self.filters = filters
+        self.vertices = graph.vertices
+        self._figures: dict[Member, tuple[float, float]] = {}
+        self._met: dict[tuple[Member, Member], float] = {}
+
+    def check(self) -> None:
+        """Raise if whoever plans wants no more."""
+        self._graph.check()
+
+    def keys(self, member: Member) -> float:
+        """How many vertices have a neighbour."""
+        return self._of(member)[0]
+
+    def mean(self, member: Member) -> float:
+        """How many neighbours those have on average."""
+        return self._of(member)[1]
+
+    def biased(self, member: Member, arrival: Member | None = None) -> float:
+        """How many neighbours a vertex has that an edge (of ``arrival``; by default, of its own kind) leads to."""
+        arrival = member if arrival is None else arrival
+        if (member, arrival) not in self._met:
+            kinds = (member.labels, member.direction, arrival.labels, arrival.direction)
+            found = self._graph.derived(("met", *kinds), lambda: np.array([self._meet(member, arrival)]))
+            self._met[member, arrival] = float(found[0])
+        return self._met[member, arrival]
+
+    def loop_free(self, member: Member) -> bool:
+        """Whether no vertex is its own neighbour."""
+        return loop_free(self._graph, member.labels)
+
+    def oriented_work(self, member: Member) -> float:
+        """The neighbours' neighbours in the graph oriented by degree."""
+        return float(self._graph.oriented(member.labels).work[-1])
+
+    def closure(self, members: tuple[Member, ...]) -> float:
+        """The share of two steps' ends that such an edge joins; more than one condition counts as half each."""
+        member = members[0]
+        key = ("closure", member.labels, member.direction)
+        share = float(self._graph.derived(key, lambda: np.array([self._sampled(member)]))[0])
+        return float(share * 0.5 ** (len(members) - 1))
+
+    def _of(self, member: Member) -> tuple[float, float]:
+        if member not in self._figures:
+            key = ("degrees", member.labels, member.direction)
+            keys, mean = self._graph.derived(key, lambda: self._degrees(member)).tolist()
+            self._figures[member] = (keys, mean)
+        return self._figures[member]
+
+    def _degrees(self, member: Member) -> NDArray[np.float64]:
+        partition = self._graph.partition(member.labels, member.direction)
+        entries, keys = float(len(partition.neighbours)), float(len(partition.keys))
+        return np.array([keys, entries / max(keys, 1.0)])
+
+    def _meet(self, member: Member, arrival: Member) -> float:
+        # An edge leads to a vertex with probability proportional to how many of its kind do.
+        partition = self._graph.partition(member.labels, member.direction)
+        leads = self._graph.partition(arrival.labels, OPPOSITE[arrival.direction])
+        often = leads.lengths().astype(np.float64)
+        own = np.zeros(self._graph.vertices)
+        own[partition.keys] = partition.lengths()
+        return float((own[leads.keys] * often).sum() / max(often.sum(), 1.0))
+
+    def _sampled(self, member: Member) -> float:
+        """The share of sampled wedges y - x - z whose ends are joined; the same sample every time."""
+        partition = self._graph.partition(member.labels, member.direction)
+        floor = self.biased(member) / max(self._graph.vertices, 1)
+        neighbours, offsets = partition.neighbours, partition.offsets
+        if not len(neighbours) or partition.layer == "hashed":
+            return float(min(1.0, max(floor, _GUESS)))
+        rng = np.random.default_rng(0)
+        x = neighbours[rng.integers(0, len(neighbours), SAMPLES)]
+        x = x[offsets[x + 1] - offsets[x] > 1]
+        length = offsets[x + 1] - offsets[x]
+        first = (rng.random(len(x)) * length).astype(np.int64)
+        second = (first + 1 + (rng.random(len(x)) * (length - 1)).astype(np.int64)) % np.maximum(length, 1)
+        y, z = neighbours[offsets[x] + first], neighbours[offsets[x] + second]
+        low, high = offsets[y], offsets[y + 1]
+        end = high.copy()
+        while np.any(low < high):
+            middle = (low + high) >> 1
+            right = neighbours[np.minimum(middle, len(neighbours) - 1)] < z
+            low, high = np.where((low < high) & right, middle + 1, low), np.where(right, high, np.minimum(middle, high))
+        closed = (low < end) & (neighbours[np.minimum(low, len(neighbours) - 1)] == z)
+        return float(min(1.0, max((closed.sum() + 0.5) / (len(x) + 1), floor)))

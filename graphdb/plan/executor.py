@@ -1,0 +1,132 @@
+"""The protocol of executors, and the control that a caller keeps over a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import QueryInterrupted, QueryTimeout
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.physical import PhysicalPlan
+
+_NO_ROWS = np.zeros(0, np.int64)
+
+TELL = 0.05
+"""Seconds between two reports of progress, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows: one array per output, in the plan's id type, each of length ``count``."""
+
+    columns: dict[str, NDArray[Any]]
+    count: int
+    matches: NDArray[Any] | None = None
+    """How many matches each row stands for, where the plan counts duplicates: of dtype object where int64 does not hold
+    them (:mod:`graphdb.execute.counting.crt`)."""
+
+
+class OutOfRange(Exception):
+    """A number of matches may not fit the 64 bits of a device's sums, and another executor's are exact."""
+
+
+@dataclass(slots=True)
+class Control:
+    """What a caller says to a run, and what it learns from it.
+
+    Parameters
+    ----------
+    timeout
+        Seconds from now after which the run raises :class:`graphdb.common.errors.QueryTimeout`.
+    cancelled
+        An event that stops the run with :class:`graphdb.common.errors.QueryInterrupted` once it is set.
+    limit
+        At most so many matches, whichever they are; the plan's own limit holds too.
+    progress
+        Called in the caller's thread with the share done (0 … 1), which never falls: some times a second.
+    buffer_bytes
+        Matches that may wait in memory until the caller takes them.
+    """
+
+    timeout: float | None = None
+    cancelled: threading.Event | None = None
+    limit: int | None = None
+    progress: Callable[[float], None] | None = None
+    buffer_bytes: int = 256 << 20
+    rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
+    """After a run: the bindings that passed each step (a step that only counts, its matches)."""
+    work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
+    """After a run: the elements that each step went through."""
+    term_seconds: list[float] = field(default_factory=list)
+    """After a count without enumerating: how long each term of the sum took."""
+    seconds: float = 0.0
+    """After a run: how long it took."""
+    threads: int = 0
+    """After a run: how many workers it had; 0 on a device."""
+    _started: float = field(default_factory=time.monotonic)
+    _share: float = 0.0
+    _told: float = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether the caller wants to know how far the run is, and was not told just now."""
+        return self.progress is not None and time.monotonic() - self._told >= TELL
+
+    def report(self, share: float) -> None:
+        """Tell the caller how far the run is; what would fall is not told."""
+        if self.progress is None or share <= self._share:
+            return
+        self._share, self._told = min(share, 1.0), time.monotonic()
+        self.progress(self._share)
+
+    def watch(self, share: Callable[[], float]) -> None:
+        """Every few milliseconds: raise if the run must stop, and tell the caller how far it is where that is due."""
+        self.check()
+        if self.due:
+            self.report(share())
+
+    def check(self) -> None:
+        """Raise if the run must stop now."""
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise QueryInterrupted("the statement was interrupted")
+        if self.timeout is not None and time.monotonic() - self._started > self.timeout:
+            raise QueryTimeout(
+                "the query ran longer than its timeout",
+                hint="give it more time, or a LIMIT",
+            )
+
+    def limit_of(self, plan: PhysicalPlan) -> int | None:
+        """The tighter of the two limits."""
+        if self.limit is None:
+            return plan.limit
+        return self.limit if plan.limit is None else min(self.limit, plan.limit)
+
+
+class Executor(Protocol):
+    """Runs physical plans."""
+
+    name: str
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether this executor can run the plan."""
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run needs besides the data graph and the caller's share of the result."""
+
+    def describe(self, plan: PhysicalPlan) -> str:
+        """Where the plan runs, and how: a few words for EXPLAIN."""
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine a pattern's candidates while it is planned; None where the planner is to do that itself."""
+
+    def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
+        """Run the plan, and give its matches block by block; the same rows in the same order every time."""
+
+    def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
+        """Run the plan for the number of its matches alone."""

@@ -1,0 +1,237 @@
+"""From a pattern graph to a physical plan: an ordered tuple of plain functions over one draft.
+
+Each pass reads what the earlier ones decided and adds its own part; the last writes the plan down as arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+from math import factorial
+from typing import Literal
+
+import numpy as np
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
+from graphdb.plan.candidates.refinement import Refine
+from graphdb.plan.candidates.space import candidate_space
+from graphdb.plan.checks import Above, EdgeCount, HasSignature, Unequal
+from graphdb.plan.counting.tree import LOOK, TreeCount, tree_count, tree_order
+from graphdb.plan.counting.twins import CHOICE, twin_count
+from graphdb.plan.injectivity import unequal_vertices
+from graphdb.plan.lower import lower
+from graphdb.plan.ordering.prefix import output_vertices, rows_first, search_cost
+from graphdb.plan.ordering.sample import modelled, walked_order
+from graphdb.plan.passes.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
+from graphdb.plan.passes.counting import WORTH, counting_plan
+from graphdb.plan.passes.draft import Draft
+from graphdb.plan.passes.pigeonhole import overfull
+from graphdb.plan.passes.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
+from graphdb.plan.physical import CliqueCount, PhysicalPlan
+from graphdb.plan.symmetry import differ, symmetry
+from graphdb.storage.graph.data_graph import DataGraph
+
+TRUSTED = 4.0
+"""A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
+
+DEAR = 1e7
+"""Trees that are expected to go through so many elements (a tenth of a second) are compared with counting by sums."""
+
+
+def make_plan(
+    pattern: PatternGraph,
+    graph: DataGraph,
+    *,
+    counting: Literal["auto", "always", "never"] = "auto",
+    refine: Refine | None = None,
+) -> PhysicalPlan:
+    """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing.
+
+    ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
+    through them; ``refine``, an executor's, refines candidates where that is quicker than here.
+    """
+    if overfull(pattern, graph):
+        pattern = _unmatched(pattern, 0)
+    # Nobody looks at samples for a search that gives way to counting whatever they say.
+    draft = Draft(
+        pattern,
+        graph,
+        counting,
+        sampled=counting != "auto" or not pattern.count_only or pattern.limit is not None,
+        refine=refine,
+    )
+    plan = _plan(draft)
+    if draft.unsure and plan.counting is None:
+        again = Draft(pattern, graph, counting, refine=refine, counted=draft.counted)
+        again.plain, again.modelled = draft.plain, draft.modelled
+        plan = _plan(again)
+    if plan.tree is None and plan.counting is None and plan.clique is None:
+        plan.text.program  # noqa: B018 - what the search reads is built now, not while it runs
+    return plan
+
+
+def _plan(draft: Draft) -> PhysicalPlan:
+    pattern, graph, counting = draft.pattern, draft.graph, draft.counting
+    for run in PASSES:
+        run(draft)
+    cost = sum(draft.visits) + sum(draft.rows)
+    if pattern.duplicates != "keep":
+        cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
+    plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
+    conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
+    tree = _tree(draft, cost) if counting == "auto" else None
+    if tree is not None:
+        found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > DEAR else None
+        if found is not None:
+            return replace(plan, counting=found)
+        otherwise = cache(partial(counting_plan, pattern, graph, conditions, plan, always=True))
+        return replace(plan, tree=replace(tree, otherwise=otherwise))
+    clique = _clique(draft) if counting != "always" else None
+    countable = pattern.count_only or pattern.duplicates != "keep"
+    if clique is not None:
+        return replace(plan, clique=clique)
+    if not countable or counting == "never":
+        return plan
+    found = counting_plan(
+        pattern, graph, conditions, plan, sampled=not draft.unsure, always=counting == "always", known=draft.counted
+    )
+    dear = plan.cost if found is None else found.cost
+    twins = None
+    if counting != "always" and dear >= WORTH and pattern.limit is None:
+        twins = twin_count(pattern, graph, conditions, dear / CHOICE)
+    return plan if found is None and twins is None else replace(plan, counting=found, twins=twins)
+
+
+def without_matches(pattern: PatternGraph) -> PatternGraph | None:
+    """Where a vertex has no candidates, or an edge only labels that the data lack: that vertex alone, without a match.
+
+    None where nothing like that is known.  To plan the rest would take longer than to find none.
+    """
+    empty = [
+        v for v, vertex in enumerate(pattern.vertices) if vertex.candidates is not None and not vertex.candidates.size
+    ]
+    empty += [edge.source for edge in pattern.edges if edge.labels is not None and max(edge.labels, default=-1) < 0]
+    if not empty:
+        return None
+    return _unmatched(pattern, empty[0])
+
+
+def _unmatched(pattern: PatternGraph, vertex: int) -> PatternGraph:
+    """A pattern without a match: what is only counted is one vertex without candidates, of rows all columns stay."""
+    nothing = replace(pattern.vertices[vertex], candidates=np.empty(0, np.int64))
+    if pattern.count_only:
+        clauses = (Clause(MatchMode.REPEATABLE_ELEMENTS, (0,)),)
+        return PatternGraph((nothing,), (), clauses, count_only=True, limit=pattern.limit)
+    vertices = (*pattern.vertices[:vertex], nothing, *pattern.vertices[vertex + 1 :])
+    return replace(pattern, vertices=vertices)
+
+
+def refine_candidates(draft: Draft) -> None:
+    """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
+    if not draft.linear:
+        draft.space = candidate_space(draft.pattern, draft.graph, lambda: draft.searched.cost, draft.refine)
+
+
+def choose_order(draft: Draft) -> None:
+    """Order the pattern vertices by cost, and note what each step is expected to do."""
+    if draft.space is None:
+        draft.estimates, forecast = draft.plain, draft.forecast
+    else:
+        draft.estimates = draft.space.estimates()
+        if draft.pattern.count_only and draft.pattern.limit is None:
+            draft.tree = tree_count(draft.space, unequal_vertices(draft.pattern), draft.graph.check)
+            order = tuple(node.vertex for node in draft.tree.nodes)
+        else:
+            order = tree_order(draft.space, draft.graph.check)
+        forecast = modelled(draft.estimates, order)
+        if forecast.cost > LOOK:
+            forecast = walked_order(draft.space, forecast, unequal_vertices(draft.pattern))
+    if draft.pattern.duplicates != "keep":
+        order = rows_first(draft.estimates, forecast.order, draft.pattern)
+        forecast = forecast if order == forecast.order else modelled(draft.estimates, order)
+    draft.order = forecast.order
+    draft.position = {v: i for i, v in enumerate(draft.order)}
+    draft.rows, draft.visits = list(forecast.rows), list(forecast.work)
+
+
+def break_symmetry(draft: Draft) -> None:
+    """Find one of several automorphic matches (SMOG §III), where no data edge has to be chosen for a pattern edge."""
+    pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
+    loopless = _joined_without_loops(draft)
+    unequal = set() if draft.chosen_edges else loopless | pairs
+    # Where a row stands for many matches, only what is not returned may be exchanged.
+    once = draft.pattern.duplicates != "keep"
+    fixed = output_vertices(draft.pattern) if once else ()
+    draft.symmetry = symmetry(
+        draft.pattern, draft.order, unequal, rows=not (draft.pattern.count_only or once), fixed=fixed
+    )
+    above = differ(draft.symmetry.restrictions, draft.position.__getitem__)
+    known = above | loopless
+    draft.checks = [
+        check for check in draft.checks if not (isinstance(check, Unequal) and (check.left, check.right) in known)
+    ]
+    draft.checks += [Above(greater, lesser) for lesser, greater in draft.symmetry.restrictions]
+    share = 1.0
+    for i, v in enumerate(draft.order):
+        draft.visits[i] *= share
+        share /= 1 + sum(v in pair and draft.position[min(pair, key=draft.position.__getitem__)] < i for pair in above)
+        draft.rows[i] *= share
+
+
+def _joined_without_loops(draft: Draft) -> set[tuple[int, int]]:
+    """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself."""
+    if draft.space is not None:
+        return set(draft.space.apart)
+    links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges]
+    links += [test for test in draft.pattern.edge_tests if not test.negated]
+    return {
+        (min(link.source, link.target), max(link.source, link.target))
+        for link in links
+        if link.source != link.target and not draft.partition(draft.relation(link)[0]).loops
+    }
+
+
+def _clique(draft: Draft) -> CliqueCount | None:
+    """The count of cliques that a pattern asks for: all pairs joined alike, all matches of a clique automorphic."""
+    edges, size = draft.pattern.edges, len(draft.pattern.vertices)
+    restricted = all(isinstance(check, Above | HasSignature) for step in draft.steps for check in step.checks)
+    free = all(vertex.candidates is None for vertex in draft.pattern.vertices)
+    if not (draft.pattern.count_only and size > 2 and restricted and free) or draft.pattern.edge_tests:
+        return None
+    whole = len(edges) == size * (size - 1) // 2 and draft.symmetry.size == factorial(size)
+    if not whole or draft.chosen_edges or any(edge.directed or edge.labels != edges[0].labels for edge in edges):
+        return None
+    return CliqueCount(size, draft.graph.oriented(edges[0].labels))
+
+
+def _tree(draft: Draft, cost: float) -> TreeCount | None:
+    """The tree along which to count, if vertices that differ are all that it has to know of."""
+    if draft.tree is None or draft.chosen_edges or not draft.differ:
+        return None  # where nothing must differ, counting along edges is faster still
+    # The tree was planned before it was known which vertices must differ so that edges do: it would count them too.
+    told = unequal_vertices(draft.pattern)
+    if not all(isinstance(check, Unequal) and (check.left, check.right) in told for check in draft.differ):
+        return None
+    checks = (check for step in draft.steps for check in step.checks)
+    known = all(isinstance(check, Unequal | Above) for check in checks)
+    # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.
+    cheaper = draft.symmetry.size > 1 and draft.tree.cost > TRUSTED * cost
+    return draft.tree if known and not cheaper else None
+
+
+PASSES = (
+    refine_candidates,
+    choose_order,
+    require_distinct,
+    require_induced,
+    require_edges,
+    choose_edges,
+    break_symmetry,
+    use_signatures,
+    bind_vertices,
+    drop_implied,
+    share_intersections,
+    bind_edges,
+    place_checks,
+)

@@ -1,0 +1,478 @@
+"""Candidate sets before the match: labels and constants by the data graph, property predicates by SQL.
+
+Every condition on a single vertex becomes a sorted array of data vertices here; the executor sees arrays only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import astuple, dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.lru_cache import Kept
+from graphdb.common.stopping import checked
+from graphdb.common.values.elements import Node
+from graphdb.common.values.terms import RDF_TYPE, Kind
+from graphdb.common.values.types import EDGE, NODE, TERM, Type, type_of_kinds
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, VertexInfo
+from graphdb.pattern.graph import PatternVertex
+from graphdb.pattern.hierarchy import Hierarchy
+from graphdb.pattern.names import Names
+from graphdb.procedures.registry import Procedures
+from graphdb.snapshot.edges import Edges
+from graphdb.snapshot.properties import Properties
+from graphdb.snapshot.terms import Lookup
+from graphdb.sql.compiler import Scope
+from graphdb.sql.computing import Computing
+from graphdb.sql.expressions import ExpressionCompiler
+from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
+from graphdb.sql.value import Typed
+from graphdb.storage.arrays.arrow import names_table
+from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
+from graphdb.storage.dictionary.terms import names_ahead, term_counts
+from graphdb.storage.graph.changes import Changes, Sizes
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.statistics.known import Held
+from graphdb.storage.triples import TripleStore
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.storage.statistics.degrees import Degrees
+
+Ids = NDArray[np.int64]
+
+_REMEMBERED = 100_000
+"""IRIs whose ids are remembered."""
+
+_SAID = 5
+"""Labels below another one that EXPLAIN names."""
+
+_NOT_STRICT = (
+    ast.IsNull,
+    ast.LabelPredicate,
+    ast.Case,
+    ast.ListComprehension,
+    ast.ListPredicate,
+    ast.MapLiteral,
+    ast.Reduce,
+)
+_KNOW_NULL = frozenset({"coalesce", "datatype", "exists", "lang"})
+"""Functions that make something of null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a statement sees of the database: one state of names and data."""
+
+    connection: Connection
+    names: Names
+    store: TripleStore
+    graph: DataGraph
+    properties: Properties
+    lookup: Lookup
+    edges: Edges
+    ahead: int
+    """How far the numbers in names of blank nodes are ahead of their ids."""
+    degrees: Degrees | None = None
+    """What is held of them for writing."""
+    procedures: Procedures = field(default_factory=Procedures)
+    """What CALL knows."""
+    computing: Callable[[], Computing] | None = None
+    """Who computes what SQL cannot express, for the statement under way."""
+    ids: dict[str, int | None] = field(default_factory=dict)
+    """IRIs that were looked up, with their ids; None for those that the database lacks."""
+    proved: Kept[bool] = field(default_factory=lambda: Kept(1 << 20))
+    """Programs whose SQL DuckDB has bound: by that SQL, and by the types of what it is given."""
+
+    @property
+    def held(self) -> Held:
+        """What writing need not ask the file."""
+        names, sizes = self.names, self.graph.sizes
+        labels = names.edge_labels.values()
+        return Held(
+            (sizes.resources, sizes.literals),
+            self.ahead,
+            self.store.type_label,
+            {label.id: astuple(label)[2:] for label in labels},
+            {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
+            self.degrees,
+        )
+
+
+def variable(vertex: VertexInfo, sql: str) -> Typed:
+    """Return what a pattern vertex is in an expression: a vertex, a literal, or either."""
+    if not vertex.kinds:
+        return Typed(sql, NODE)
+    if vertex.resource:
+        return Typed(sql, TERM)
+    return Typed(sql, Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING))
+
+
+class Candidates:
+    """Finds the candidate sets of one statement's pattern vertices.
+
+    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        arguments: Mapping[str, object],
+        matches_of: Callable[[ast.PatternPredicate], Ids],
+    ) -> None:
+        self._snapshot = snapshot
+        self._text = text
+        self._arguments = arguments
+        self._matches_of = matches_of
+
+    def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
+        """Return the pattern's vertices with their candidate sets; edges keep the labels that conditions leave them."""
+        for number, conditions in bound.edge_conditions.items():
+            self._narrow(bound, number, conditions)
+        self._look_up([constant for info in bound.vertices for constant in info.iris])
+        return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
+
+    def named(self, constant: ast.Expression) -> Ids:
+        """Return the one vertex that a constant names, or none."""
+        self._look_up([constant])
+        return self._constant(constant)
+
+    def _vertex(self, bound: BoundPattern, number: int) -> PatternVertex:
+        info = bound.vertices[number]
+        sets = [self._members(labels) for labels in info.labels]
+        sets += [self._constant(constant) for constant in info.iris]
+        known = reduce(both, sets) if sets else None
+        grouped, others = self._group(info)
+        for key, conditions in grouped.items():
+            try:
+                sets.append(self._by_property(info, key, conditions))
+            except NotSupportedError:  # the property's values are not all SQL's
+                others += conditions
+        alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
+        if known is None and (info.resources_only or (alone and others)):
+            known = self._snapshot.graph.universe()
+            sets.append(known)
+        if others:
+            sets.append(self._by_sql(bound, number, others, known))
+        sets += [self._matches_of(predicate) for predicate in info.exists]
+        return PatternVertex(
+            info.name,
+            reduce(both, sets) if sets else None,
+            self._words(info),
+            labels=tuple(sorted({label for labels in info.labels for label in self._certain(labels)})),
+        )
+
+    def _narrow(self, bound: BoundPattern, number: int, conditions: list[ast.Expression]) -> None:
+        """Leave an edge the labels that fulfil the conditions on its label: there are few, and SQL tests each once."""
+        edge, known = bound.edges[number], self._snapshot.names.edge_labels
+        admitted = edge.labels
+        if admitted is None:  # any edge between resources but rdf:type
+            admitted = tuple(label.id for label in known.values() if label.resource_triples and label.iri != RDF_TYPE)
+        parameters = Parameters()
+        rows = self._rows(parameters)
+        compiler = ExpressionCompiler(
+            self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: Typed("u", EDGE)})
+        )
+        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
+            sql = f"SELECT u.label AS label FROM _graphdb_labels u {rows.joins} WHERE {where}"
+            left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
+        labels = tuple(sorted(map(int, left)))
+        if edge.labels is None and any(known[label].kinds for label in labels):
+            for end in (edge.source, edge.target):
+                bound.vertices[end].resources_only = True
+        bound.edges[number] = replace(edge, labels=labels)
+
+    # --- labels and constants
+
+    def _members(self, labels: ast.LabelExpression) -> Ids:
+        """Vertices with a label expression, sorted."""
+        names, graph = self._snapshot.names, self._snapshot.graph
+        match labels:
+            case ast.LabelChain():
+                found = [names.vertex_label(name, self._text) for name in names.chains(labels.words)]
+                return reduce(both, [self._of_class(label.id) for label in found])
+            case ast.LabelAnd():
+                return reduce(both, map(self._members, labels.operands))
+            case ast.LabelOr():
+                return reduce(np.union1d, map(self._members, checked(labels.operands, 16)))
+            case ast.LabelNot():
+                return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
+            case ast.LabelAny():
+                every = [graph.members(label) for label in names.vertex_labels]
+                return reduce(np.union1d, every) if every else np.empty(0, np.int64)
+
+    def _of_class(self, label: int) -> Ids:
+        """Vertices with a label or, where subclasses are read, one below it, sorted."""
+        under = [self._snapshot.graph.members(each) for each in self._snapshot.names.under(label)]
+        return under[0] if len(under) == 1 else np.unique(np.concatenate(under))
+
+    def _certain(self, labels: ast.LabelExpression) -> list[int]:
+        """Labels that every vertex with this expression has."""
+        names = self._snapshot.names
+        match labels:
+            case ast.LabelChain():
+                found = [names.vertex_label(name, self._text).id for name in names.chains(labels.words)]
+                return [label for label in found if len(names.under(label)) == 1]
+            case ast.LabelAnd():
+                return [label for operand in labels.operands for label in self._certain(operand)]
+        return []
+
+    def _constant(self, constant: ast.Expression) -> Ids:
+        """The one vertex that a constant names, or none."""
+        iri = self._iri_of(constant)
+        found = self._snapshot.ids.get(iri) if iri is not None else None
+        return np.empty(0, np.int64) if found is None else np.array([found], np.int64)
+
+    def _look_up(self, constants: list[ast.Expression]) -> None:
+        """Find the ids of all constants at once, and remember them."""
+        known = self._snapshot.ids
+        missing = {iri for iri in map(self._iri_of, constants) if iri is not None and iri not in known}
+        if not missing:
+            return
+        if len(known) > _REMEMBERED:
+            known.clear()
+        known.update(dict.fromkeys(missing))
+        known.update(self._snapshot.lookup.ids(missing))
+
+    def _iri_of(self, constant: ast.Expression) -> str | None:
+        value: object = None
+        match constant:
+            case ast.IriLiteral():
+                value = constant.iri
+            case ast.Literal():
+                value = constant.value
+            case ast.Parameter():
+                value = self._arguments[constant.name]
+        value = value.iri if isinstance(value, Node) else value
+        return value if isinstance(value, str) else None
+
+    # --- conditions
+
+    def _group(self, info: VertexInfo) -> tuple[dict[ast.KeyName, list[ast.Expression]], list[ast.Expression]]:
+        """Split conditions into those that need one property to be there, by property, and the rest."""
+        grouped: dict[ast.KeyName, list[ast.Expression]] = {}
+        others = []
+        for condition in info.conditions:
+            parts = list(walk(condition))
+            own = [part.key for part in parts if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable)]
+            properties, direct = {*own}, len(own)
+            uses = sum(isinstance(part, ast.Variable) for part in parts)
+            calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
+            inner = parts[1:] if isinstance(condition, ast.In) else parts  # to be in a list is never true of null
+            strict = not calls & _KNOW_NULL and not any(_knows_null(part, self._arguments) for part in inner)
+            if len(properties) == 1 and uses == direct and strict and not info.kinds:
+                grouped.setdefault(properties.pop(), []).append(condition)
+            else:
+                others.append(condition)
+        return grouped, others
+
+    def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: list[ast.Expression]) -> Ids:
+        """Vertices whose value of one property fulfils conditions that fail without it."""
+        names = self._snapshot.names
+        label = names.property(key.words, self._text)
+        if not label.kinds:
+            return np.empty(0, np.int64)
+        parameters = Parameters()
+        rows = self._rows(parameters)
+        column = self._snapshot.properties.column(label)
+        value = Typed("p.value", column.type, column.many)
+        known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
+        scope = Scope({info.name: Typed("p.subject", NODE)}, known)
+        compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
+        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)
+
+    def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
+        """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
+        info = bound.vertices[number]
+        parameters = Parameters()
+        rows = self._rows(parameters)
+        scope = Scope({info.name: variable(info, "u.id")})
+        compiler = ExpressionCompiler(
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
+        )
+        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        everything = self._everything(bound, number) if known is None else None
+        with self._snapshot.connection.view(
+            "_graphdb_universe", {"id": known if known is not None else np.empty(0, np.int64)}
+        ):
+            source = everything or "_graphdb_universe"
+            return self._ids(f"SELECT u.id AS id FROM {source} u {rows.joins} WHERE {where}", parameters)
+
+    def _everything(self, bound: BoundPattern, number: int) -> str:
+        """Return a relation of all terms that the vertex's edges admit: the ends of its rarest label, or all."""
+        best: tuple[int, str] | None = None
+        for edge in bound.edges:
+            if edge.labels is None or not edge.directed or number not in (edge.source, edge.target):
+                continue
+            triples = sum(self._snapshot.store.statistics(label).triples for label in edge.labels)
+            end = "subject" if edge.source == number else "object"
+            labels = ", ".join(str(int(label)) for label in edge.labels) or "NULL"
+            if best is None or triples < best[0]:
+                best = (triples, f"(SELECT DISTINCT {end} AS id FROM _graphdb.triple WHERE label IN ({labels}))")
+        if best is not None:
+            return best[1]
+        resources = "SELECT id FROM _graphdb.resource"
+        return (
+            f"({resources} UNION ALL SELECT id FROM _graphdb.literal)"
+            if bound.vertices[number].kinds
+            else f"({resources})"
+        )
+
+    def _rows(self, parameters: Parameters) -> Rows:
+        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
+
+    def _ids(self, sql: str, parameters: Parameters) -> Ids:
+        found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
+        terms, store = np.asarray(found, np.int64), self._snapshot.store
+        store.ids.term(terms, "id")
+        return each_once(store.to_vertices(terms), self._snapshot.graph.vertices)
+
+    # --- words for EXPLAIN
+
+    def _words(self, info: VertexInfo) -> str:
+        parts = [self._source(labels) + self._below(labels) for labels in info.labels]
+        parts += [f"= {self._source(constant)}" for constant in info.iris]
+        parts += [self._source(condition) for condition in info.conditions]
+        parts += [self._source(predicate) for predicate in info.exists]
+        return ", ".join(parts)
+
+    def _below(self, labels: ast.LabelExpression) -> str:
+        """Say which labels are read too, because they are below those that are written."""
+        names = self._snapshot.names
+        chains = [part for part in walk(labels) if isinstance(part, ast.LabelChain)]
+        written = [names.vertex_label(name, self._text).id for part in chains for name in names.chains(part.words)]
+        below = sorted({names.class_name(each) for label in written for each in names.under(label)[1:]})
+        more = f", {len(below) - _SAID} more" if len(below) > _SAID else ""
+        return f" (and below: {', '.join(below[:_SAID])}{more})" if below else ""
+
+    def _source(self, node: ast.Expression | ast.LabelExpression) -> str:
+        return " ".join(self._text[node.span.start : node.span.end].split())
+
+
+def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
+    """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
+    if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
+        listed = part.collection
+        given = arguments.get(listed.name) if isinstance(listed, ast.Parameter) else getattr(listed, "value", None)
+        return not (isinstance(given, Sized) and len(given))
+    if isinstance(part, ast.ListLiteral):
+        return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
+    if isinstance(part, ast.Boolean):
+        return not all(any(isinstance(inner, ast.Property) for inner in walk(side)) for side in part.operands)
+    return isinstance(part, _NOT_STRICT)
+
+
+def take_snapshot(
+    connection: Connection,
+    catalog: Catalog,
+    graph_bytes: int,
+    former: tuple[Snapshot, list[Changes]] | None = None,
+    *,
+    subclasses: bool = False,
+    empty: bool = False,
+    degrees: Degrees | None = None,
+    procedures: Procedures | None = None,
+) -> Snapshot:
+    """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
+
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  The tables are as
+    they were created where ``empty``: nothing is read then.  Writing gets ``degrees``, and statements call
+    ``procedures``.
+    """
+    with connection.guard() as raw:
+        names = None if former is None or subclasses else _followed(raw, *former)
+        if names is not None and former is not None:
+            before = former[0]
+            told = [change.counted.sizes for change in former[1] if change.counted is not None]
+            sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
+            described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
+            ahead = before.ahead
+        elif empty and not subclasses:
+            names = Names(PREFIXES, (), ())
+            described = parallel = frozenset()
+            scales, sizes, ahead = {}, Sizes(0, 0), 0
+        else:
+            hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
+            names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
+            rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
+            described = frozenset(label for label, _ in rows)
+            parallel = frozenset(label for label, ordinal in rows if ordinal)
+            scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
+        if former is None or names.spellings is not former[0].names.spellings:
+            _show(raw, names)
+        decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
+        touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
+        if scales is None or decimal & touched:
+            scales = _scales(raw) if decimal else {}
+        store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
+    graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    known: dict[str, int | None] = {}
+    if former is not None:
+        before, changes = former
+        graph.follow(before.graph, changes)
+        properties.follow(before.properties, names.edge_labels, changes)
+        before.edges.drop()
+        known = {iri: id for iri, id in before.ids.items() if id is not None}
+    return Snapshot(
+        connection,
+        names,
+        store,
+        graph,
+        properties,
+        Lookup(connection, store, graph_bytes // 8),
+        Edges(connection, graph, store, described, parallel),
+        ahead,
+        degrees,
+        procedures or Procedures(),
+        ids=known,
+    )
+
+
+def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]) -> Names | None:
+    """Return the names after changes that tell what is counted of them now; None where they are to be read."""
+    edges: dict[int, tuple[int, ...] | None] = {}
+    vertices: dict[int, int] = {}
+    for change in changes:
+        if change.counted is None:
+            return None
+        edges.update(change.counted.edge_labels)
+        vertices.update(change.counted.vertex_labels)
+    known = {id: iri for iri, id in before.ids.items() if id is not None}
+    known |= {id: label.iri for id, label in (before.names.edge_labels | before.names.vertex_labels).items()}
+    missing = [id for id in {**edges, **vertices} if id not in known]
+    if missing:
+        places = ", ".join("?" * len(missing))
+        known.update(raw.execute(f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})", missing).fetchall())
+    return before.names.following(
+        {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
+        {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
+    )
+
+
+def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
+    """Make the written names visible to SQL."""
+    raw.register(NAMES_VIEW, names_table(names.spellings))
+
+
+def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
+    """Return the digits after the point of each decimal property, by label id."""
+    return dict(
+        raw.execute(
+            "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
+            "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
+            {"kind": int(Kind.DECIMAL)},
+        ).fetchall()
+    )

@@ -1,0 +1,1 @@
+"""From triples to edges: which of several parallel edges a match takes."""

@@ -1,0 +1,291 @@
+"""Which edges the triples of a match stand for: rows with their choices among parallel edges, or how many these are.
+
+A pattern edge whose own edge matters (a condition asks for its properties, or the query returns it) is *chosen*: a row
+comes once for each of its edges.  Of the others only the number of choices matters.  Pattern edges that must differ and
+are bound to one triple share its m parallel edges: after i of them have one, the next has m - i left, so that k of them
+have m (m - 1) … (m - k + 1) choices.  Rows are never made to be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.counting.crt import narrowed, products
+from graphdb.pattern.bind import BoundPattern, Choice
+from graphdb.pattern.graph import Wanted
+from graphdb.plan.executor import Block
+from graphdb.plan.physical import EdgeScan
+from graphdb.relational.candidates import Snapshot
+from graphdb.storage.arrays.arrow import numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+Triples = tuple[Ids, Ids, Ids]
+"""Labels, starts and ends."""
+
+_BLOCK = 1 << 18
+"""Edges that are gone through at a time, and rows that are made of a block at a time."""
+
+
+_LOOKED_AT = 1 << 20
+"""Edges that are found, and pairs of them that are compared, between two questions whether to go on."""
+
+
+class Chooser:
+    """Finds the edges of a match's rows, a block at a time.
+
+    Attributes
+    ----------
+    vertices, edges
+        The pattern's vertices and edges that must be among the match's outputs.
+    cuts
+        Whether it drops rows.
+    """
+
+    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted) -> None:
+        self._snapshot = snapshot
+        self._bound = bound
+        self._needs = needs
+        self._counts = needs.count_only or needs.duplicates == "count"
+        self.edges: tuple[int, ...] = ()
+        self.vertices: tuple[int, ...] = ()
+        self.cuts = bool(bound.differ)
+        self._chosen: list[tuple[int, Choice]] = []
+        """Pattern edges of which each parallel edge makes a row, …"""
+        self._counted: list[tuple[int, Choice]] = []
+        """… and those of which only the number of parallel edges matters."""
+        if bound.choices:
+            self._sort()
+
+    def _sort(self) -> None:
+        """Sort the pattern's edges by what is asked of theirs."""
+        bound, needs = self._bound, self._needs
+        compared = {number for pair in bound.differ for number in pair}
+        for number, choice in bound.choices.items():
+            shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
+            if shown or choice.fulfil is not None:
+                self._chosen.append((number, choice))
+            elif number in compared or (choice.parallel and (self._counts or needs.duplicates == "keep")):
+                self._counted.append((number, choice))
+        self.edges = tuple(sorted(number for number, _ in (*self._chosen, *self._counted)))
+        order = [number for number, _ in (*self._chosen, *self._counted)]
+        pairs = {*bound.differ, *((j, i) for i, j in bound.differ)}
+        self._before = {
+            number: [other for other in order[:at] if (other, number) in pairs] for at, number in enumerate(order)
+        }
+        """The pattern edges that are settled before one, and must bind another edge."""
+        ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
+        self.vertices = tuple(dict.fromkeys(ends))
+        self.cuts |= any(choice.fulfil is not None for _, choice in self._chosen)
+
+    def __bool__(self) -> bool:
+        return bool(self.edges)
+
+    def blocks(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
+        """Give the rows with all choices of edges, whose numbers are columns ``#n<edge>`` of int64.
+
+        Where matches are counted, their numbers are int64 if they fit, else Python's integers.  ``check`` is called for
+        every piece of some 100,000 rows; what it raises ends the run.
+        """
+        compared = sum(map(len, self._before.values()))
+        size = max(_LOOKED_AT // (1 + len(self.edges) + compared), 1)
+        for begin in range(0, block.count, size):
+            rows = slice(begin, begin + size)
+            columns = {name: column[rows] for name, column in block.columns.items()}
+            matches = None if block.matches is None else block.matches[rows]
+            yield from self._settled(Block(columns, min(size, block.count - begin), matches), check)
+
+    def _settled(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
+        triples = {number: self._triples(block, number) for number in self.edges}
+        found = {
+            number: self._snapshot.edges.table(choice.labels).find(*triples[number])
+            for number, choice in (*self._chosen, *self._counted)
+        }
+        pending: list[tuple[int, Ids, dict[int, Ids]]] = [(0, np.arange(block.count), {})]
+        while pending:
+            check()
+            at, rows, chosen = pending.pop()
+            if at == len(self._chosen):
+                yield from self._counted_block(block, triples, found, rows, chosen, check)
+                continue
+            number, choice = self._chosen[at]
+            first, count = (column[rows] for column in found[number])
+            if choice.parallel:
+                ends = np.cumsum(count)
+                if len(rows) > 1 and ends[-1] > _BLOCK:
+                    cut = max(int(np.searchsorted(ends, _BLOCK, side="right")), 1)
+                    pending.append((at, rows[cut:], _taken(slice(cut, None), chosen)))
+                    rows, chosen = rows[:cut], _taken(slice(cut), chosen)
+                    first, count, ends = first[:cut], count[:cut], ends[:cut]
+                if (count > 1).any():
+                    again = np.repeat(np.arange(len(rows)), count)
+                    first = first[again] + np.arange(len(again)) - np.repeat(ends - count, count)
+                    rows, chosen = rows[again], _taken(again, chosen)
+            left = self._fulfilling(choice, first)
+            for other in self._before[number]:
+                apart = ~(self._same(number, first, other, chosen[other]) & _equal(triples, number, other, rows))
+                left = apart if left is None else left & apart
+            if left is not None and not left.all():
+                rows, chosen, first = rows[left], _taken(left, chosen), first[left]
+            pending.append((at + 1, rows, {**chosen, number: first}))
+
+    def _counted_block(
+        self,
+        block: Block,
+        triples: Mapping[int, Triples],
+        found: Mapping[int, tuple[Ids, Ids]],
+        rows: Ids,
+        chosen: dict[int, Ids],
+        check: Callable[[], None],
+    ) -> Iterator[Block]:
+        """Give rows whose chosen edges are found, with the numbers of choices among the others."""
+        matches: NDArray[np.generic] = np.ones(len(rows), np.int64)
+        if block.matches is not None:
+            matches = block.matches[rows]
+        for number, _ in self._counted:
+            count = found[number][1][rows]
+            for other in self._before[number]:
+                count = count - _equal(triples, number, other, rows)
+            if self._before[number] and not (alive := count > 0).all():
+                rows, chosen, matches, count = rows[alive], _taken(alive, chosen), matches[alive], count[alive]
+            if self._counts or self._needs.duplicates == "keep":
+                matches = products(matches, count)
+        if self._counts:
+            yield self._block(block, rows, chosen, narrowed(matches))
+        elif self._needs.duplicates == "drop" or not self._counted:
+            yield self._block(block, rows, chosen, None)
+        else:
+            yield from self._repeated(block, rows, chosen, matches, check)
+
+    def _repeated(
+        self, block: Block, rows: Ids, chosen: dict[int, Ids], times: NDArray[np.generic], check: Callable[[], None]
+    ) -> Iterator[Block]:
+        """Give every row so many times, some rows at a time: they may be more than there will ever be time for."""
+        if (times == 1).all():
+            yield self._block(block, rows, chosen, None)
+            return
+        at, done = 0, 0  # the row that goes on, and how often it was given
+        while at < len(rows):
+            check()
+            counts = np.minimum(times[at : at + _BLOCK], _BLOCK).astype(np.int64)
+            counts[0] = min(int(times[at]) - done, _BLOCK)
+            whole = max(int(np.searchsorted(np.cumsum(counts), _BLOCK, side="right")), 1)
+            again = at + np.repeat(np.arange(whole), counts[:whole])
+            yield self._block(block, rows[again], _taken(again, chosen), None)
+            done += int(counts[0])
+            if whole > 1 or done == int(times[at]):
+                at, done = at + whole, 0
+
+    def _block(self, block: Block, rows: Ids, chosen: dict[int, Ids], matches: NDArray[np.int64] | None) -> Block:
+        every = len(rows) == block.count and bool((rows == np.arange(block.count)).all())
+        columns = block.columns if every else {name: column[rows] for name, column in block.columns.items()}
+        return Block(columns | {f"#n{number}": first for number, first in chosen.items()}, len(rows), matches)
+
+    def _fulfilling(self, choice: Choice, first: Ids) -> NDArray[np.bool_] | None:
+        """Which edges fulfil the conditions on them alone; None where there are none."""
+        if choice.fulfil is None:
+            return None
+        described = first >= 0
+        return np.where(described, choice.fulfil[first], choice.others) if len(choice.fulfil) else described
+
+    def _same(self, number: int, first: Ids, other: int, second: Ids) -> NDArray[np.bool_]:
+        """Whether two pattern edges that are bound to one triple are bound to one of its edges."""
+        if self._bound.choices[number].labels == self._bound.choices[other].labels:
+            same: NDArray[np.bool_] = first == second
+        else:  # they are numbered in different tables
+            same = self._ordinals(number, first) == self._ordinals(other, second)
+        return same
+
+    def scan(self, scan: EdgeScan) -> Iterator[Block]:
+        """Give the rows of a pattern of one edge: its edges one after the other."""
+        ((number, choice),) = (*self._chosen, *self._counted)
+        edge, table = self._bound.edges[number], self._snapshot.edges.table(choice.labels)
+        names = [self._bound.vertices[end].name for end in (edge.source, edge.target)]
+        masks = []
+        for candidates in (scan.source, scan.target):
+            mask = None
+            if candidates is not None:
+                mask = np.zeros(self._snapshot.graph.vertices, bool)
+                mask[candidates] = True
+            masks.append(mask)
+        wanted = [end in self._needs.vertices for end in (edge.source, edge.target)]
+        fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
+        for at in range(0, scan.edges, _BLOCK):
+            end = min(at + _BLOCK, scan.edges)
+            every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
+            for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
+                numbers, ends, kept = every, [table.starts[run], table.ends[run]], None
+                if edge.source == edge.target:
+                    kept = ends[0] == ends[1]
+                if backwards:
+                    ends.reverse()
+                    kept = ends[0] != ends[1]  # a self loop is one way to go, not two
+                for side, mask in zip(ends, masks, strict=True):
+                    if mask is not None:
+                        kept = mask[side] if kept is None else kept & mask[side]
+                if kept is not None and not kept.all():
+                    numbers, ends = numbers[kept], [side[kept] for side in ends]
+                columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
+                columns[f"#n{number}"] = numbers
+                if number in self._needs.edges:
+                    columns[edge.name] = table.labels[table.kind[numbers]] * 2 + backwards
+                yield Block(columns, len(numbers), np.ones(len(numbers), np.int64) if self._counts else None)
+
+    def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
+        """Labels, starts and ends of what a pattern edge is bound to."""
+        edge, vertices = self._bound.edges[number], self._bound.vertices
+        codes = block.columns[edge.name]
+        source, target = (block.columns[vertices[v].name] for v in (edge.source, edge.target))
+        if not edge.directed:
+            forward = codes & 1 == 0
+            source, target = np.where(forward, source, target), np.where(forward, target, source)
+        return codes >> 1, source, target
+
+    def _ordinals(self, number: int, chosen: Ids) -> Ids:
+        ordinals = self._snapshot.edges.table(self._bound.choices[number].labels).ordinals
+        if ordinals is None:
+            return np.zeros(len(chosen), np.int64)
+        return np.where(chosen >= 0, ordinals[chosen], 0)
+
+    def columns(self, block: Block) -> dict[str, pa.Array]:
+        """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
+        found: dict[str, pa.Array] = {}
+        for number, choice in self._chosen:
+            if number not in (*self._needs.edges, *self._needs.facts):
+                continue
+            chosen = block.columns[f"#n{number}"]
+            if choice.parallel and number in self._needs.edges:
+                found[f"o{number}"] = numbers(self._ordinals(number, chosen))
+            for key in dict.fromkeys(choice.facts.values()):
+                values = self._snapshot.edges.values(choice.labels, key)
+                if _is_run(chosen):
+                    found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
+                else:
+                    found[f"f{number}_{key}"] = values.take(numbers(chosen, chosen >= 0))
+        return found
+
+
+def _is_run(numbers: Ids) -> bool:
+    """Whether edges follow one another as they are numbered."""
+    if not len(numbers) or numbers[0] < 0 or numbers[-1] - numbers[0] != len(numbers) - 1:
+        return False
+    return bool((np.diff(numbers) == 1).all())
+
+
+def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids) -> NDArray[np.bool_]:
+    """Whether two pattern edges are bound to one triple, for some rows."""
+    same = np.ones(len(rows), bool)
+    for one, another in zip(triples[number], triples[other], strict=True):
+        same &= one[rows] == another[rows]
+    return same
+
+
+def _taken(at: Ids | NDArray[np.bool_] | slice, chosen: Mapping[int, Ids]) -> dict[int, Ids]:
+    """Return some of the rows' chosen edges."""
+    return {number: first[at] for number, first in chosen.items()}

@@ -1,0 +1,265 @@
+"""From triples to edges: what a match, which binds triples, leaves open of a pattern's edges is settled here.
+
+A triple may stand for several parallel edges, and edges have properties, which no partition holds.  So
+
+- a condition on the properties of one edge alone is tested before the match, by SQL over all edges of its labels
+  (:func:`settle`): their ends become candidates of the pattern's vertices, and what the match still finds beside them
+  is dropped;
+- after the match, for a block of rows at a time (:mod:`graphdb.relational.edges.assignment`), the edges of each triple
+are found by their
+  ends.  A row comes once for each choice among parallel edges, or with as many more matches where only these are
+  counted; two pattern edges that must differ may bind one triple, but not one of its edges; and the properties that the
+  query names become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``;
+- where only their number matters, and a match would take longer, parallel edges are weights of a count without it
+  (:func:`with_weights`).
+
+Executors know nothing of it: the same triples are settled the same way, whichever found them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import EDGE, NULL
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, Choice
+from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wanted
+from graphdb.plan.passes.counting import WORTH, explosive, weighing_plan
+from graphdb.plan.physical import EdgeScan, PhysicalPlan
+from graphdb.relational.candidates import Snapshot
+from graphdb.sql.compiler import Scope
+from graphdb.sql.expressions import ExpressionCompiler
+from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.value import Typed
+from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.graph.degree_sketch import IN, OUT
+
+Ids = NDArray[np.int64]
+
+_SCANNED = 16
+"""So many edges are gone through in the time that a search takes for one element and its edge."""
+
+_SELECTIVE = 4
+"""The ends of edges that fulfil a condition become candidates where these are at most every so many-th edge."""
+
+
+def settle(
+    snapshot: Snapshot, text: str, arguments: Mapping[str, object], bound: BoundPattern, later: object = ()
+) -> None:
+    """Note what a match leaves open of a pattern's edges, and test the conditions on the properties of one alone.
+
+    ``later`` is the syntax after the match: the properties that it names become columns of the bindings.
+
+    Raises
+    ------
+    NotSupportedError
+        INDUCED, where two pattern edges may be parallel; properties whose values SQL does not hold.
+    """
+    edges = snapshot.edges
+    if not edges.described:
+        return
+    named = {edge.name: number for number, edge in enumerate(bound.edges)}
+    used = free_variables(tuple(bound.residual)) | bound.edge_of.keys()
+    for number, edge in enumerate(bound.edges):
+        admitted = edges.described if edge.labels is None else edges.described.intersection(edge.labels)
+        parallel = not edges.parallel.isdisjoint(admitted)
+        if admitted and (parallel or edge.name in used):
+            bound.choices[number] = Choice(tuple(sorted(admitted)), parallel)
+            bound.edges[number] = replace(edge, parallel=parallel)
+    if not bound.choices:
+        return
+    _differ(bound)
+    for number in bound.choices:
+        own = [condition for condition in bound.residual if _asks_properties_only(condition, bound.edges[number].name)]
+        if own:
+            bound.residual = [condition for condition in bound.residual if condition not in own]
+            _test(snapshot, text, arguments, bound, number, own)
+    _leave_none_out(snapshot, bound)
+    for part in walk((tuple(bound.residual), later)):
+        if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable):
+            of = bound.choices.get(named.get(part.base.name, -1))
+            if of is not None and edges.plain(key := edges.key(part.key, snapshot.names, text)):
+                of.facts[part] = key
+
+
+def _differ(bound: BoundPattern) -> None:
+    """Note which pattern edges must bind different edges though they may bind one triple."""
+    for i, j in combinations((number for number, choice in bound.choices.items() if choice.parallel), 2):
+        first, second = bound.edges[i], bound.edges[j]
+        mode = bound.clauses[first.clause].mode
+        if first.clause != second.clause or mode is ast.MatchMode.REPEATABLE_ELEMENTS:
+            continue
+        same_ends = {first.source, first.target} == {second.source, second.target}
+        overlap = first.labels is None or second.labels is None or {*first.labels} & {*second.labels}
+        if overlap and (same_ends or mode is ast.MatchMode.DIFFERENT_EDGES):
+            bound.differ.append((i, j))
+
+
+def _leave_none_out(snapshot: Snapshot, bound: BoundPattern) -> None:
+    """INDUCED: what has parallel edges does not match one pattern edge, which would leave the others out."""
+    for number, choice in bound.choices.items():
+        edge = bound.edges[number]
+        if not choice.parallel or bound.clauses[edge.clause].mode is not ast.MatchMode.INDUCED:
+            continue
+        if any(number in pair for pair in bound.differ):
+            raise NotSupportedError("INDUCED with pattern edges that are parallel is not supported in SQL")
+        table = snapshot.edges.table(choice.labels)
+        _, count = table.find(table.labels[table.kind], table.starts, table.ends)
+        alone = count == 1
+        choice.fulfil = alone if choice.fulfil is None else alone & choice.fulfil
+        choice.words = ", ".join(filter(None, (choice.words, "none parallel to it")))
+
+
+def _asks_properties_only(condition: ast.Expression, edge: str) -> bool:
+    """Whether nothing decides a condition but the properties of one edge."""
+    if free_variables(condition) != {edge}:
+        return False
+    parts = list(walk(condition))
+    uses = sum(isinstance(part, ast.Variable) and part.name == edge for part in parts)
+    direct = sum(isinstance(part, ast.Property) and part.base == ast.Variable(edge) for part in parts)
+    return uses == direct and not any(isinstance(part, SUBQUERIES) for part in parts)
+
+
+def _test(
+    snapshot: Snapshot,
+    text: str,
+    arguments: Mapping[str, object],
+    bound: BoundPattern,
+    number: int,
+    conditions: list[ast.Expression],
+) -> None:
+    """Find the edges that fulfil conditions on one pattern edge alone."""
+    import pyarrow as pa
+
+    edges, choice, edge = snapshot.edges, bound.choices[number], bound.edges[number]
+    table = edges.table(choice.labels)
+    columns: dict[str, Any] = {"number": numbers(np.arange(len(table)))}
+    known: dict[ast.Expression, Typed] = {}
+    absent: dict[ast.Expression, Typed] = {}
+    for part in walk(tuple(conditions)):
+        if isinstance(part, ast.Property) and part not in absent and part.base == ast.Variable(edge.name):
+            key = edges.key(part.key, snapshot.names, text)
+            absent[part] = Typed("NULL", NULL)
+            if edges.plain(key):
+                columns[f"f{key}"] = edges.values(choice.labels, key)
+                known[part] = Typed(f"u.f{key}", edges.column(key).type)
+    if len(known) < len(absent):
+        columns |= edges.columns(table)
+
+    def compiled(known: Mapping[ast.Expression, Typed]) -> tuple[str, str, Parameters]:
+        parameters = Parameters()
+        rows = Rows(parameters, snapshot.store.type_label, snapshot.properties, edges)
+        scope = Scope({edge.name: Typed("u", EDGE)}, known)
+        compiler = ExpressionCompiler(text, snapshot.names, arguments, rows, scope)
+        return " AND ".join(compiler.condition(condition) for condition in conditions), rows.joins, parameters
+
+    where, joins, parameters = compiled(known)
+    fulfil = np.zeros(len(table), bool)
+    view = snapshot.connection.temporary()
+    with snapshot.connection.view(view, pa.table(columns)):
+        sql = f"SELECT u.number FROM {view} u {joins} WHERE {where}"
+        fulfil[snapshot.connection.columns(sql, parameters.used(sql))["number"]] = True
+    choice.fulfil = fulfil
+    choice.words = ", ".join(" ".join(text[c.span.start : c.span.end].split()) for c in conditions)
+    if edge.labels is None or not {*edge.labels} <= {*choice.labels}:
+        where, joins, parameters = compiled(absent)
+        sql = f"SELECT count(*) AS n FROM (SELECT 1) u {joins} WHERE {where}"
+        choice.others = bool(snapshot.connection.columns(sql, parameters.used(sql))["n"][0])
+    else:
+        choice.others = False
+
+
+def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
+    """Say what is settled of a pattern's edges beside the match, for EXPLAIN."""
+    for number, choice in bound.choices.items():
+        if choice.fulfil is not None:
+            left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"
+            yield f"edges of {bound.edges[number].name} before the match: {choice.words} leaves {left}"
+        if choice.parallel and plan.scan is None and plan.weighed is None:
+            yield f"edges of {bound.edges[number].name} after the match: each of parallel ones"
+
+
+def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
+    """Return candidates of pattern vertices: the ends of edges that fulfil conditions, where these are few."""
+    found: dict[int, Ids] = {}
+    for number, choice in bound.choices.items():
+        if choice.fulfil is None or choice.others:
+            continue
+        chosen = np.flatnonzero(choice.fulfil)
+        if len(chosen) * _SELECTIVE > len(choice.fulfil):
+            continue
+        edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
+        starts, ends = (each_once(side[chosen], snapshot.graph.vertices) for side in (table.starts, table.ends))
+        if not edge.directed:
+            starts = ends = np.union1d(starts, ends)
+        for vertex, ids in ((edge.source, starts), (edge.target, ends)):
+            found[vertex] = both(found[vertex], ids) if vertex in found else ids
+    return found
+
+
+def with_scan(snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, plan: PhysicalPlan) -> PhysicalPlan:
+    """Return a plan that goes through the numbered edges, where they are all there is to match and a search costs more.
+
+    ``plan`` is that of ``pattern``, whose only edge has choices that matter.
+    """
+    choice = bound.choices.get(0)
+    if choice is None or len(pattern.edges) > 1 or pattern.edge_tests or pattern.unequal or plan.count_only:
+        return plan
+    (edge,), modes = pattern.edges, (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
+    ends = {edge.source, edge.target}
+    if (
+        len(pattern.vertices) > len(ends)
+        or edge.labels != choice.labels
+        or pattern.clauses[edge.clause].mode not in modes
+    ):
+        return plan
+    table = snapshot.edges.table(choice.labels)
+    edges = len(table) if choice.fulfil is None else int(np.count_nonzero(choice.fulfil))
+    if plan.cost * _SCANNED < edges:
+        return plan
+    source, target = (
+        None
+        if edge.directed and _implied(snapshot, choice.labels, pattern.vertices[end], direction)
+        else pattern.vertices[end].candidates
+        for end, direction in ((edge.source, OUT), (edge.target, IN))
+    )
+    return replace(plan, scan=EdgeScan(edges, source, target))
+
+
+def with_weights(
+    snapshot: Snapshot, bound: BoundPattern, needs: Wanted, pattern: PatternGraph, plan: PhysicalPlan
+) -> PhysicalPlan:
+    """Return a plan that counts parallel edges as weights, where only their number matters and a search costs more."""
+    counts = needs.count_only or needs.duplicates == "count"
+    if not counts or needs.edges or needs.facts or plan.count_only:
+        return plan
+    if plan.cost < WORTH and not explosive(pattern, snapshot.graph, plan):
+        return plan
+    choices = bound.choices.values()
+    if not any(choice.parallel for choice in choices) or any(choice.fulfil is not None for choice in choices):
+        return plan
+    outputs = tuple(bound.vertices[vertex].name for vertex in needs.vertices)
+    duplicates: Duplicates = "count" if outputs else "keep"
+    counted = replace(pattern, outputs=outputs, count_only=not outputs, limit=None, duplicates=duplicates)
+    return replace(plan, weighed=weighing_plan(counted, snapshot.graph, plan))
+
+
+def _implied(snapshot: Snapshot, labels: tuple[int, ...], vertex: PatternVertex, direction: int) -> bool:
+    """Whether all edges of some labels start (or end) at what a vertex may be: at those of its one label, it is."""
+    if vertex.candidates is None or len(vertex.labels) != 1:
+        return False
+    (member,), source = vertex.labels, snapshot.graph.source
+    if len(vertex.candidates) < len(snapshot.graph.members(member)):
+        return False
+    there = (source.at_class(label, direction, member) for label in labels)
+    return [found[0] if found is not None else -1 for found in there] == [source.statistics(x).triples for x in labels]

@@ -1,0 +1,338 @@
+"""Vertices with their labels, and what is said of vertices and edges, fetched for many at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.elements import Node, filled
+from graphdb.common.values.literals import python_value_of
+from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.common.values.types import (
+    AS_WRITTEN,
+    MEMBERS,
+    UNION,
+    VALUE,
+    Base,
+    Column,
+    Type,
+    is_plain,
+    literal_sql,
+    tidied,
+)
+from graphdb.relational.candidates import Snapshot
+from graphdb.results.path_materialization import distinct
+from graphdb.snapshot.terms import Lookup
+from graphdb.sql.from_clause import NAMES_VIEW
+from graphdb.storage.arrays.arrow import numbers as numbers_of
+from graphdb.storage.arrays.arrow import strings
+from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.python_values import pylist
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphdb.pattern.names import Names
+
+Ids = NDArray[np.int64]
+
+_WANTED = "_graphdb_wanted"
+
+_EXACT = ", ".join(str(int(kind)) for kind in Kind if AS_WRITTEN >> kind & 1)
+_VALUE = f"{literal_sql('l', VALUE)}, CASE WHEN l.kind IN ({_EXACT}) THEN l.lexical END, l.datatype"
+"""A literal's value; its text, where that says more; and what the text is."""
+
+
+Made = Callable[[], list[Any]]
+"""Makes what was found: what that takes of the database is read already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the terms of a result are looked up: one version of the data."""
+
+    connection: Connection
+    names: Names
+    lookup: Lookup
+    type_label: int | None
+    described: frozenset[int]
+    """Edge labels of which some edge has properties."""
+    key_iri: Callable[[int], str]
+    """Returns the IRI of a property key of edges."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Source:
+        """The data as a statement sees them that runs now."""
+        store, edges = snapshot.store, snapshot.edges
+        return cls(snapshot.connection, snapshot.names, snapshot.lookup, store.type_label, edges.described, edges.iri)
+
+    def through(self, connection: Connection, snapshot: Snapshot) -> Source:
+        """The same, read through another connection; nothing of it is in memory, so it may live long."""
+        keys = {id: iri for iri, id in snapshot.edges.keys.items()}
+        return replace(
+            self, connection=connection, lookup=Lookup(connection, snapshot.store, 0), key_iri=keys.__getitem__
+        )
+
+
+def nodes(source: Source, ids: Ids) -> Made:
+    """Find vertices with labels and properties, and literals' values, in the order of their ids: int64, sorted."""
+    resources, literals = _split(ids)
+    looked_up = source.lookup.ready()
+    values: list[Any] = []
+    if len(literals):
+        values = source.lookup.values(literals) if looked_up else _read_terms(source, literals)
+    if not len(resources):
+        return lambda: values
+    made = _looked_up(source, resources) if looked_up else _read(source, resources)
+    return lambda: made() + values
+
+
+def terms(source: Source, ids: Ids) -> Made:
+    """Find the IRIs of vertices, and literals' values, in the order of their ids: int64, sorted."""
+    if not source.lookup.ready():
+        found = _read_terms(source, ids)
+        return lambda: found
+    resources, literals = _split(ids)
+    found = source.lookup.written_iris(resources) + source.lookup.values(literals)
+    return lambda: found
+
+
+def _split(ids: Ids) -> tuple[Ids, Ids]:
+    at = np.searchsorted(ids, LITERAL_BASE)
+    return ids[:at], ids[at:]
+
+
+def _read(source: Source, resources: Ids) -> Made:
+    """Read resources from the database."""
+    connection = source.connection
+    type_label = -1 if source.type_label is None else source.type_label
+    iris = _read_terms(source, resources)
+    with connection.view(_WANTED, {"id": resources}):
+        classes = connection.arrow(
+            f"SELECT t.subject, n.name FROM _graphdb.triple t "
+            f"JOIN {_WANTED} w ON w.id = t.subject JOIN {NAMES_VIEW} n ON n.id = t.object "
+            "WHERE t.label = $label ORDER BY t.subject ASC, n.name ASC",
+            {"label": type_label},
+        )
+        values = connection.arrow(
+            f"SELECT t.subject, t.label, {_VALUE} FROM _graphdb.triple t "
+            f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
+            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC"
+        )
+    classed = plain(classes.column(0)), pylist(classes.column(1))
+    subjects, labels = (plain(values.column(i)) for i in range(2))
+    properties = subjects, labels, _values(values, 2)
+    return lambda: _nodes(source.names, resources, iris, classed, properties)
+
+
+def _read_terms(source: Source, ids: Ids) -> list[Any]:
+    """Read IRIs and values from the database."""
+    with source.connection.view(_WANTED, {"id": ids}):
+        found = source.connection.arrow(
+            f"SELECT r.iri, {_VALUE} FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id "
+            "LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
+        )
+    resources = int(np.searchsorted(ids, LITERAL_BASE))
+    return pylist(found.column(0)[:resources]) + _values(found[resources:], 1)
+
+
+def _values(table: pa.Table, at: int) -> list[Any]:
+    """Return the values of literals, in columns from a number on."""
+    values = list(map(tidied, pylist(table.column(at))))
+    texts, datatypes = table.column(at + 1), table.column(at + 2)
+    if texts.null_count < len(texts):
+        for i in np.flatnonzero(texts.is_valid().to_numpy()).tolist():
+            values[i] = python_value_of(texts[i].as_py(), datatypes[i].as_py())
+    return values
+
+
+def _looked_up(source: Source, resources: Ids) -> Made:
+    """Take resources from memory."""
+    lookup, names = source.lookup, source.names
+    subjects, labels, objects = lookup.about(resources)
+    classed: tuple[Ids, list[str]] = subjects[:0], []
+    is_literal = objects >= LITERAL_BASE
+    if not is_literal.all():
+        classed = _classes(names, subjects[~is_literal], objects[~is_literal])
+        subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
+    if ((subjects[1:] == subjects[:-1]) & (labels[1:] == labels[:-1])).any():
+        # Several values stand in the order of their lexical forms.
+        lexical = lookup.lexical(numbers_of(objects - LITERAL_BASE)).to_pylist()
+        sequence = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
+        objects = np.array([literal for *_, literal in sequence], np.int64)
+    iris = lookup.written_iris(resources)
+    properties = subjects, labels, lookup.values(objects)
+    return lambda: _nodes(names, resources, iris, classed, properties)
+
+
+def _classes(names: Names, subjects: Ids, classes: Ids) -> tuple[Ids, list[str]]:
+    """Return (vertex, label), both sorted, of vertices (sorted) and ids of classes."""
+    found, which = distinct(classes)
+    known = np.array([label in names.vertex_labels for label in found.tolist()])  # without that of created vertices
+    subjects, which = subjects[known[which]], which[known[which]]
+    written = [names.class_name(label) for label in found.tolist()]
+    rank = np.argsort(np.array(written, object)).argsort()[which]
+    order = np.lexsort((rank, subjects))
+    return subjects[order], list(map(written.__getitem__, which[order].tolist()))
+
+
+def _nodes(
+    names: Names,
+    resources: Ids,
+    iris: list[str],
+    classes: tuple[Ids, list[str]],
+    properties: tuple[Ids, Ids, list[Any]],
+) -> list[Any]:
+    """Make nodes of their IRIs, of (vertex, label), and of (vertex, key, value): both sorted, a key may stand again."""
+    return filled(
+        Node,
+        len(resources),
+        iri=iris,
+        labels=_grouped(classes[0], tuple(classes[1]), resources),
+        properties=_properties(names.edge_name, properties, resources),
+    )
+
+
+def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
+    """Return the properties of edges: columns of label, start, end and ordinal, int64."""
+    described = np.isin(edges[0], list(source.described))
+    some = np.array([part[described] for part in edges])
+    wanted, which = np.unique(some, axis=1, return_inverse=True)
+    parts = ("label", "subject", "object", "ordinal")
+    columns = {part: np.ascontiguousarray(column) for part, column in zip(parts, wanted, strict=True)}
+    number = np.arange(wanted.shape[1])
+    with source.connection.view(_WANTED, {"number": number, **columns}):
+        found = source.connection.arrow(
+            f"SELECT w.number, e.key, {_VALUE} FROM {_WANTED} w "
+            f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
+            "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
+        )
+    owners, keys = (plain(found.column(i)) for i in range(2))
+    values = _values(found, 2)
+
+    def name(key: int) -> str:
+        return source.names.written(source.key_iri(key))
+
+    made = [*_properties(name, (owners, keys, values), number), {}]
+    of = np.full(len(described), -1)
+    of[described] = which.reshape(-1)
+    return list(map(dict, map(made.__getitem__, of.tolist())))
+
+
+def _properties(name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids) -> list[dict[str, Any]]:
+    """Return a dictionary for each of some owners (sorted), of (owner, key, value): sorted, a key may stand again."""
+    owners, keys, values = properties
+    again = (owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])
+    if again.any():
+        first = np.flatnonzero(np.append(True, ~again))
+        ends = np.append(first[1:], len(owners))
+        several = [values[begin:end] for begin, end in zip(first.tolist(), ends.tolist(), strict=True)]
+        values = [value if len(value) > 1 else value[0] for value in several]
+        owners, keys = owners[first], keys[first]
+    found, which = distinct(keys)
+    written = list(map(name, found.tolist()))
+    made: list[dict[str, Any]] = [{} for _ in range(len(of))]
+    mine = map(made.__getitem__, np.searchsorted(of, owners).tolist())
+    deque(map(dict.__setitem__, mine, map(written.__getitem__, which.tolist()), values), maxlen=0)
+    return made
+
+
+def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:
+    """Return the values of each of some subjects; those of all stand side by side, sorted."""
+    if not len(subjects):
+        return repeat(values, len(of))
+    begin, end = np.searchsorted(subjects, of), np.searchsorted(subjects, of, side="right")
+    return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
+
+
+def presented(source: Source, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table | None:
+    """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
+    import pyarrow as pa
+
+    for i, column in enumerate(columns):
+        if not is_plain(column.type) and (column.type.base not in _GRAPH or table.column(i).null_count):
+            return None
+    if any(column.type.base in _GRAPH for column in columns) and not source.lookup.ready():
+        return None
+    shown = [
+        _listed(source, column.type, table.column(i).combine_chunks())
+        if column.type.base is Base.TUPLE
+        else _named(column.type, table.column(i).combine_chunks())
+        if _has_maps(column.type)
+        else _shown(source, table.column(i), column.type.base)
+        for i, column in enumerate(columns)
+    ]
+    return pa.Table.from_arrays(shown, names=[column.sql_name for column in columns])
+
+
+def _has_maps(type: Type) -> bool:
+    return type.base is Base.MAP or (type.element is not None and _has_maps(type.element))
+
+
+def _named(type: Type, array: pa.Array) -> pa.Array:
+    """Return values with the keys of their maps."""
+    import pyarrow as pa
+
+    if type.base is Base.MAP:
+        fields = [_named(field, array.field(i)) for i, (_, field) in enumerate(type.fields)]
+        return pa.StructArray.from_arrays(fields, [key for key, _ in type.fields], mask=array.is_null())
+    if type.base is Base.LIST and type.element is not None and _has_maps(type.element):
+        whole = array if array.offset == 0 else pa.concat_arrays([array])  # from_arrays takes no part of another
+        return pa.ListArray.from_arrays(whole.offsets, _named(type.element, whole.values), mask=whole.is_null())
+    return array
+
+
+def _listed(source: Source, type: Type, array: pa.Array) -> pa.Array:
+    """Return lists of unions, as DuckDB has them, of lists whose items stand side by side."""
+    import pyarrow as pa
+
+    length, count = len(type.fields), len(array)
+    found = source.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type
+    kinds, places = np.zeros(count * length, np.int8), np.arange(count * length).reshape(count, length)
+    numbers = list(MEMBERS)
+    children = []
+    for number, member in enumerate(found.value_type):
+        mine = [i for i, (_, field) in enumerate(type.fields) if numbers[number] is field.base]
+        fields = [array.field(i).cast(member.type) for i in mine]
+        taken = np.full(count * length, count * len(mine))  # nothing
+        for j, i in enumerate(mine):
+            taken[places[:, i]] = np.arange(j * count, (j + 1) * count)
+            kinds[places[:, i]] = np.where(fields[j].is_valid().to_numpy(zero_copy_only=False), number, 0)
+        children.append(pa.concat_arrays([*fields, pa.nulls(1, member.type)]).take(numbers_of(taken)))
+    names = [member.name for member in found.value_type]
+    items = pa.UnionArray.from_sparse(numbers_of(kinds), children, names)
+    ends = numbers_of(np.arange(0, count * length + 1, length, dtype=np.int32))
+    return pa.ListArray.from_arrays(ends, items, type=found, mask=array.is_null())
+
+
+_GRAPH = (Base.NODE, Base.TERM, Base.EDGE)
+
+
+def _shown(source: Source, column: pa.ChunkedArray, base: Base) -> Any:
+    """A column's vertices as IRIs, literals by their lexical forms, edges as structs of names."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lookup, names = source.lookup, source.names
+    match base:
+        case Base.NODE:
+            return lookup.iris(column)
+        case Base.TERM:
+            ids = plain(column)
+            is_literal = ids >= LITERAL_BASE
+            iris = lookup.iris(numbers_of(ids, ~is_literal))
+            return pc.coalesce(iris, lookup.lexical(numbers_of(ids - LITERAL_BASE, is_literal)))
+        case Base.EDGE:
+            flat = column.combine_chunks()
+            labels, which = np.unique(plain(flat.field("label")), return_inverse=True)
+            written = strings([names.edge_name(label) for label in labels.tolist()])
+            ends = [_shown(source, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
+            return pa.StructArray.from_arrays([written.take(numbers_of(which)), *ends], ["type", "start", "end"])
+    return column

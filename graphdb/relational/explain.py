@@ -1,0 +1,162 @@
+"""EXPLAIN and PROFILE: the plan of a query in words, before and after it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphdb.plan.explain import explain_text
+from graphdb.relational.edges.parallel_edges import settled
+from graphdb.relational.paths.base import PreparedPaths
+from graphdb.relational.program import Called, Rows, Searched
+from graphdb.storage.arrays.arrow import strings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphdb.pattern.bind import BoundPattern
+    from graphdb.pattern.names import Names
+    from graphdb.plan.executor import Control
+    from graphdb.plan.physical import PhysicalPlan
+    from graphdb.relational.program import Program, Step
+    from graphdb.relational.query import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The lines of an explanation."""
+
+    lines: tuple[str, ...]
+
+    @classmethod
+    def planned(cls, prepared: Prepared, names: Names, executor: str) -> Explanation:
+        """Explain a query that has not run."""
+        return cls((*_match(prepared, names, executor), *_after(prepared)))
+
+    @classmethod
+    def profiled(
+        cls,
+        prepared: Prepared,
+        names: Names,
+        executor: str,
+        control: Control | None,
+        seconds: tuple[float, float],
+        rows: int,
+    ) -> Explanation:
+        """Explain a query that ran: ``seconds`` are those of planning and of everything."""
+        planning, total = seconds
+        match = control.seconds if control is not None else 0.0
+        times = (
+            f"{total * 1000:,.1f} ms in all: {planning * 1000:,.1f} planning and candidates, "
+            f"{match * 1000:,.1f} match, {(total - planning - match) * 1000:,.1f} result; {rows:,} rows"
+        )
+        return cls((*_match(prepared, names, executor, control), *_after(prepared), "", times))
+
+    @classmethod
+    def of_program(
+        cls,
+        program: Program,
+        names: Names,
+        describe: Callable[[PhysicalPlan], str],
+        ran: Sequence[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = (),
+        seconds: tuple[float, float] | None = None,
+        rows: int = 0,
+    ) -> Explanation:
+        """Explain a query of several matches; with what each did, the seconds of planning and of all, if it ran."""
+        lines: list[str] = []
+        matching = 0.0
+        controls = {step.view: (plan, control) for step, plan, control in ran}
+        for step in program.steps:
+            if isinstance(step, Rows):
+                lines.append(f"rows {step.table}: {step.sql}")
+                continue
+            if isinstance(step, Called):
+                each = " for each of its arguments" if step.call.arguments else " once"
+                lines.append(f"call {step.view}: {step.call.procedure.signature}{each}: {step.groups}")
+                continue
+            if isinstance(step, Searched):
+                lines += [
+                    f"paths {step.view}" + (f" from {step.start}" if step.start else ""),
+                    f"  {step.path.describe(_labels(names))}",
+                ]
+                _, control = controls.get(step.view, (None, None))
+                matching += control.seconds if control is not None else 0.0
+                continue
+            plan, control = controls.get(step.view, (step.plan, None))
+            lines += _step(step, plan, names, describe, control)
+            matching += control.seconds if control is not None else 0.0
+        lines += ["then SQL over the bindings", "  " + program.shaped.sql, *_computed(program)]
+        if seconds is not None:
+            planning, total = seconds
+            lines += [
+                "",
+                f"{total * 1000:,.1f} ms in all: {planning * 1000:,.1f} planning and candidates, "
+                f"{matching * 1000:,.1f} match, {(total - planning - matching) * 1000:,.1f} result; {rows:,} rows",
+            ]
+        return cls(tuple(lines))
+
+    def to_table(self) -> pa.Table:
+        """Return the lines as the one column ``plan``."""
+        import pyarrow as pa
+
+        return pa.table({"plan": strings(self.lines)})
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:
+    if isinstance(prepared, PreparedPaths):
+        yield from prepared.describe(_labels(names))
+    if prepared.plan is not None:
+        yield from _plan("match", prepared.plan, prepared.bound, names, executor, control)
+
+
+def _step(
+    step: Step,
+    plan: PhysicalPlan | None,
+    names: Names,
+    describe: Callable[[PhysicalPlan], str],
+    control: Control | None,
+) -> Iterator[str]:
+    """Explain one match of several: its plan, once the rows that it starts from are there."""
+    words = "match" if step.words == "match" else f"{step.words} with"
+    if plan is not None:
+        yield from _plan(f"{words} {step.view}", plan, step.bound, names, describe(plan), control)
+        return
+    given = dict.fromkeys(step.bound.vertices[given.vertex].name for given in step.given)
+    yield f"{words} {step.view}, planned when the rows give {', '.join(given)}"
+
+
+def _plan(
+    words: str, plan: PhysicalPlan, bound: BoundPattern, names: Names, executor: str, control: Control | None
+) -> Iterator[str]:
+    memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
+    yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
+    yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+    yield from ("  " + line for line in settled(bound, plan))
+
+
+def _labels(names: Names) -> Callable[[int], str]:
+    """Return what writes edge labels."""
+
+    def label(id: int) -> str:
+        found = names.edge_labels.get(id)
+        return names.written(found.iri) if found is not None else "<absent>"
+
+    return label
+
+
+def _after(prepared: Prepared) -> Iterator[str]:
+    if prepared.shaped.grouped is not None:
+        yield "then equal pairs are put together, where those of either vertex come one after the other"
+    yield "then SQL over the bindings"
+    yield "  " + prepared.shaped.sql
+    yield from _computed(prepared)
+
+
+def _computed(prepared: Prepared | Program) -> Iterator[str]:
+    """Name the expressions that SQL does not know."""
+    for source in prepared.computing.sources() if prepared.computing is not None else ():
+        yield f"  computed in Python, once for each distinct input: {source}"

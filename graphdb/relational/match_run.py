@@ -1,0 +1,422 @@
+"""Matches under way: a bound pattern is planned over its candidates and run, and SQL sees its bindings.
+
+Pattern predicates are matches, too: of the same run, before the match that they are conditions of.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.progress import Progress
+from graphdb.common.stopping import stopping
+from graphdb.common.values.types import BOOLEAN
+from graphdb.execute.counting.crt import as_integers, total
+from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, bind_exists
+from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.plan.executor import Block, Control, Executor
+from graphdb.plan.passes.pipeline import make_plan, without_matches
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.candidates import Candidates, Snapshot
+from graphdb.relational.edges.assignment import Chooser
+from graphdb.relational.edges.parallel_edges import ends_of, settle, with_scan, with_weights
+from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.relation import BINDINGS, bindings_of
+from graphdb.relational.projection.return_clause import wanted
+from graphdb.sql.value import Typed
+from graphdb.storage.arrays.arrow import numbers, table_of
+from graphdb.storage.arrays.sorted_sets import both
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+T = TypeVar("T")
+
+_STREAM = 16 << 20
+"""Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
+
+
+class MatchRun:
+    """Plans and runs the matches of one query; a context manager, whose exit drops what they made visible to SQL.
+
+    Parameters
+    ----------
+    bindings_bytes
+        What the match may take: half of it for bindings that wait in memory.  Beyond that they go to a temporary table,
+        which DuckDB may spill, block by block.
+    threads
+        How many threads count what executors do not know of.
+    timeout
+        Seconds from now.
+    cancelled
+        Set by another thread to stop the match.
+    progress
+        Told what share of a match is done.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        executor: Executor,
+        text: str,
+        arguments: Mapping[str, object],
+        *,
+        bindings_bytes: int,
+        threads: int = 1,
+        timeout: float | None = None,
+        cancelled: threading.Event | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._progress = progress
+        self._snapshot = snapshot
+        self.executor = executor
+        self._text = text
+        self._arguments = arguments
+        self._bindings_bytes = bindings_bytes
+        self._threads = threads
+        self._cancelled = cancelled
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._lazy_stack: ExitStack | None = None
+        self._views = 0
+        self._numbered: dict[str, pa.Table] = {}
+        """Bindings that are visible to SQL, and that others start from."""
+        self.control: Control | None = None
+        """What the match reported, once it ran."""
+
+    def __enter__(self) -> Self:
+        self._limits = stopping(self._left(), self._cancelled)
+        self._limits.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._limits.__exit__()
+        if self._lazy_stack is not None:
+            self._lazy_stack.close()
+
+    def new_control(self) -> Control:
+        """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
+        told = self._progress
+        return Control(
+            timeout=self._left(),
+            cancelled=self._cancelled,
+            progress=None if told is None else lambda share: told(share, 1.0, 0, "matching"),
+            buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
+        )
+
+    def _left(self) -> float | None:
+        return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+
+    # --- planning
+
+    def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        with self._snapshot.graph.watched(self.new_control().check):
+            return self._planned(bound, needs)
+
+    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        pattern = self._pattern(bound, needs)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
+
+    def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
+        plan = make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+        if not bound.choices:
+            return plan
+        plan = with_scan(self._snapshot, bound, pattern, plan)
+        return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
+
+    def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
+        candidates = Candidates(
+            self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
+        )
+        chooser = Chooser(self._snapshot, bound, needs)
+        vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
+        outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
+        count_only = (needs.count_only and not chooser) or not outputs
+        found = list(candidates.vertices(bound))
+        for vertex, ids in ends_of(self._snapshot, bound).items():
+            found[vertex] = restricted(found[vertex], ids)
+        return PatternGraph(
+            tuple(found),
+            tuple(bound.edges),
+            tuple(bound.clauses),
+            tuple(bound.edge_tests),
+            tuple(bound.unequal),
+            () if count_only else tuple(outputs),
+            count_only,
+            None if chooser.cuts else 1 if _asks_whether(needs) else needs.limit,
+            "keep" if count_only else "count" if needs.count_only else needs.duplicates,
+        )
+
+    # --- pattern predicates
+
+    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids:
+        """The vertices around which a pattern with one named vertex matches, sorted."""
+        inner = self._inner(predicate, outer)
+        (vertex,) = inner.vertex_of.values()
+        found = self._distinct(inner, (vertex,))
+        return found[0]
+
+    def _exists(self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, Typed]) -> Typed:
+        """A pattern predicate in SQL: its named vertices' columns are among the pattern's matches."""
+        if not predicate.pattern.plain:
+            raise NotSupportedError("such paths as conditions are not supported in SQL")
+        inner = self._inner(predicate, outer)
+        names = list(inner.vertex_of)
+        if not names:
+            needs = Wanted((), (), True, 1)
+            plan = self._plan(inner, needs)
+            return Typed("TRUE" if self._count(plan, needs, inner, self.new_control()) else "FALSE", BOOLEAN)
+        found = self._distinct(inner, tuple(inner.vertex_of.values()))
+        view = self._snapshot.connection.temporary()
+        columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
+        self._lazy_stack = self._lazy_stack or ExitStack()
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
+        self._views += 1
+        ids = ", ".join(variables[name].sql for name in names)
+        return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
+
+    def _inner(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> BoundPattern:
+        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
+        settle(self._snapshot, self._text, self._arguments, inner)
+        return inner
+
+    def _distinct(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
+        """The distinct bindings of some vertices of a pattern, as columns sorted by the first, the second …"""
+        if inner.residual:
+            # What cannot be placed in the pattern is tested by SQL, as in any query.
+            return self._distinct_by_sql(inner, vertices)
+        needs = Wanted(vertices, (), False, None, "drop")
+        plan = self._plan(inner, needs)
+        names = [inner.vertices[vertex].name for vertex in vertices]
+        kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
+        for block in self._blocks(plan, needs, inner, self.new_control()):
+            columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
+            kept = _unique(columns)
+        return kept
+
+    def _distinct_by_sql(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
+        names = [inner.vertices[vertex].name for vertex in vertices]
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in names)
+        returns = ast.ReturnClause(items, distinct=True)
+        needs = wanted(returns, items, inner, (0, None))
+        shaper = Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            bindings_of(inner, self._snapshot.edges),
+            lambda predicate, variables: self._exists(predicate, inner, variables),
+        )
+        shaped = shaper.shape(returns, items, (0, None))
+        plan = self._plan(inner, needs)
+        with self._bindings(plan, needs, inner):
+            found = self._snapshot.connection.columns(shaped.sql, shaped.parameters)
+        return _unique([self._snapshot.store.to_vertices(column) for column in found.values()])
+
+    # --- running
+
+    @contextmanager
+    def _bindings(
+        self,
+        plan: PhysicalPlan,
+        needs: Wanted,
+        bound: BoundPattern,
+        view: str = BINDINGS,
+        shares: int = 1,
+        *,
+        numbered: bool = False,
+    ) -> Iterator[None]:
+        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
+
+        ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
+        """
+        connection = self._snapshot.connection
+        if needs.count_only:
+            self.control = control = self.new_control()
+            count = as_integers(np.array([self._count(plan, needs, bound, control)], object))
+            with connection.view(view, table_of({"count": count})):
+                yield
+            return
+        if needs.nothing:
+            # Nothing of the match is returned but its number of rows.
+            self.control = control = self.new_control()
+            (count,) = as_integers(np.array([self._count(plan, needs, bound, control)], object)).tolist()
+            # All bindings are equal: one row does where it may come with its number, or where that is not asked.
+            rows = f"range({count})" if needs.duplicates == "keep" else f"range({min(count, 1)})"
+            with connection.guard() as raw:
+                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
+                try:
+                    yield
+                finally:
+                    raw.execute(f"DROP VIEW {view}")
+            return
+        with self._gathered(plan, needs, bound, view, shares) as gathered:
+            if numbered and gathered is not None:
+                gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
+                self._numbered[view] = gathered
+            with self._visible(gathered, view):
+                yield
+            self._numbered.pop(view, None)
+
+    @contextmanager
+    def _visible(self, gathered: pa.Table | None, view: str = BINDINGS) -> Iterator[None]:
+        """Show gathered bindings to SQL; those that spilled are a table already."""
+        if gathered is None:
+            yield
+            return
+        with self._snapshot.connection.view(view, gathered):
+            yield
+
+    @contextmanager
+    def _gathered(
+        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+    ) -> Iterator[pa.Table | None]:
+        """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
+        import pyarrow as pa
+
+        self.control = control = self.new_control()
+        batches: list[pa.Table] = []
+        spilled, waiting = False, 0
+        try:
+            for block in self._blocks(plan, needs, bound, control):
+                table = self._terms(block, needs, bound)
+                batches.append(table)
+                waiting += table.nbytes
+                if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
+                    self._spill(pa.concat_tables(batches), view, first=not spilled)
+                    batches, spilled, waiting = [], True, 0
+            if spilled:
+                if batches:
+                    self._spill(pa.concat_tables(batches), view, first=False)
+                yield None
+                return
+            yield pa.concat_tables(batches) if batches else self._empty(needs, bound)
+        finally:
+            if spilled:
+                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
+
+    def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
+        """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
+        chooser = Chooser(self._snapshot, bound, needs)
+        if not chooser:
+            yield from self.executor.run(plan, control)
+            return
+        if plan.weighed is not None and plan.weighed.root >= 0:
+            counted = self._weighed(partial(count_by_vertex, plan.weighed), control)
+            if counted is not None:
+                vertices, matches = counted
+                name = bound.vertices[plan.weighed.root].name
+                yield Block({name: vertices.astype(plan.dtype)}, len(vertices), matches)
+                return
+        left, started = needs.limit, time.monotonic()
+        blocks: Iterator[Block]
+        if plan.scan is None:
+            found = self.executor.run(plan, control)
+            blocks = (block for triples in found for block in chooser.blocks(triples, control.check))
+        else:
+            blocks = chooser.scan(plan.scan)
+        for block in blocks:
+            control.check()
+            yield block
+            if left is not None and (left := left - block.count) <= 0:
+                break
+        if plan.scan is not None:
+            control.seconds = time.monotonic() - started
+
+    def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
+        """The number of a pattern's matches."""
+        if plan.count_only:
+            return self.executor.count(plan, control)
+        if plan.weighed is not None and plan.weighed.root < 0:
+            weighed = self._weighed(partial(count_matches, plan.weighed), control)
+            if weighed is not None:
+                return weighed
+        if _asks_whether(needs):
+            return int(any(block.count for block in self._blocks(plan, needs, bound, control)))
+        counted = replace(needs, count_only=True)
+        found = 0
+        for block in self._blocks(plan, counted, bound, control):
+            assert block.matches is not None
+            found += total(block.matches)
+        return found
+
+    def _weighed(self, count: Callable[[Control, int, int], T], control: Control) -> T:
+        """Count parallel edges as weights; these no device counts."""
+        started = time.monotonic()
+        try:
+            return count(control, self._threads, self._bindings_bytes)
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def _empty(self, needs: Wanted, bound: BoundPattern) -> pa.Table:
+        """The table of no bindings."""
+        chooser = Chooser(self._snapshot, bound, needs)
+        columns = dict.fromkeys(_columns(needs, bound).values(), np.empty(0, np.int64))
+        columns |= {f"#n{edge}": np.empty(0, np.int64) for edge in chooser.edges}
+        counted = needs.nothing or needs.duplicates == "count"
+        return self._terms(Block(columns, 0, np.empty(0, np.int64) if counted else None), needs, bound)
+
+    def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> pa.Table:
+        """A block of bindings as columns of term ids."""
+        import pyarrow as pa
+
+        literals = {f"v{v}" for v in needs.vertices if bound.vertices[v].kinds}
+        arrays: dict[str, Any] = {}
+        for column, name in _columns(needs, bound).items():
+            values = block.columns[name]
+            if column in literals:
+                values = self._snapshot.store.to_terms(values)
+            arrays[column] = numbers(values)
+        arrays |= Chooser(self._snapshot, bound, needs).columns(block)
+        if block.matches is not None:
+            arrays["n"] = numbers(as_integers(block.matches))
+        return pa.table(arrays)
+
+    def _spill(self, table: pa.Table, view: str, *, first: bool) -> None:
+        connection = self._snapshot.connection
+        with connection.view("_graphdb_block", table), connection.guard(self._left()) as raw:
+            if first:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {view} AS FROM _graphdb_block")
+            else:
+                raw.execute(f"INSERT INTO temp.{view} FROM _graphdb_block")
+
+
+def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
+    """Return the columns of bindings: by their names in SQL, the names of the pattern's elements."""
+    vertices = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
+    return vertices | {f"e{e}": bound.edges[e].name for e in needs.edges}
+
+
+def _asks_whether(needs: Wanted) -> bool:
+    """Whether all that is wanted of a match is whether there is one."""
+    return needs.nothing and needs.duplicates == "drop"
+
+
+def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
+    """Return a pattern vertex that must also be one of some sorted vertices."""
+    if vertex.candidates is not None:
+        ids = both(vertex.candidates, ids)
+    return replace(vertex, candidates=ids)
+
+
+def _unique(columns: list[Ids]) -> list[Ids]:
+    """Return the distinct rows, sorted."""
+    if len(columns) == 1:
+        return [np.unique(columns[0])]
+    order = np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    if not len(order):
+        return ordered
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in ordered], axis=0)
+    return [column[new] for column in ordered]

@@ -1,0 +1,422 @@
+"""Paths that are searched for, as joins: with a selector, without an upper bound, or of which values are wanted.
+
+What is plain in a MATCH is matched first.  Each of its paths is then a step of its own, from the ends that the rows
+have to those that may be, and its ends are joined with the rows.  Where what follows asks for no more than which ends
+there are, any shortest path will do for all of them, and where one end is enough, one search does for all others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import INTEGER, NODE, PATH, Base, list_of
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import conjuncts, variables_in
+from graphdb.pattern.free import free_variables
+from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
+from graphdb.pattern.pieces import Piece, names_of, pieces_of
+from graphdb.plan.paths import EVERY, PathStep
+from graphdb.relational.joins import KEPT, all_of, available, needs_of, only
+from graphdb.relational.program import Searched, Step
+from graphdb.relational.projection.relation import UNIT, Relation, bindings_of
+from graphdb.relational.subqueries import Subqueries
+from graphdb.sql.functions import edges_of
+from graphdb.sql.value import Typed
+
+_EVERY = ast.Selector(EVERY)
+"""What stands for no selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A path to search for, of a clause by its number: its parts, and the names of its ends."""
+
+    clause: int
+    pattern: ast.PathPattern
+    pieces: tuple[Piece, ...]
+    left: str
+    right: str
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the path and of what is in it.
+
+        Raises
+        ------
+        NotSupportedError
+            One of them comes twice.
+        """
+        found = names_of(self.pattern, *self.pattern.nodes[1:-1])
+        found += [name for piece in self.pieces for name in piece.names]
+        if len({*found}) < len(found):
+            raise NotSupportedError("a name that comes twice in a searched path is not supported in SQL")
+        return {*found}
+
+    def values(self) -> Iterator[tuple[str, Typed]]:
+        """Yield what the names stand for in rows with the columns of the path."""
+        edges = edges_of("b.ppath")
+        if self.pattern.variable is not None:
+            yield self.pattern.variable.name, Typed("b.ppath", PATH)
+        yield self.edges, edges
+        cuts = ["0", *(f"b.pc{cut}" for cut in range(1, len(self.pieces))), "b.plength"]
+        for node, begin in zip(self.pattern.nodes[1:-1], cuts[1:], strict=False):
+            if node.variable is not None:
+                yield node.variable.name, Typed(f"(b.ppath).vertices[{begin} + 1]", NODE)
+        for piece, begin, end in zip(self.pieces, cuts, cuts[1:], strict=False):
+            if piece.nested:
+                continue
+            count = len(piece.edges)
+            places = [(edge.variable, edges, at, at) for at, edge in enumerate(piece.every_edge())]
+            vertices = Typed("(b.ppath).vertices", list_of(NODE))
+            places += [(node.variable, vertices, at, at // count) for at, node in enumerate(piece.nodes)]
+            for variable, values, at, beyond in places:
+                if variable is None:
+                    continue
+                first = f"({values.sql})[{begin} + {at + 1}"
+                if not piece.group:
+                    assert values.type.element is not None
+                    yield variable.name, Typed(f"{first}]", values.type.element)
+                    continue
+                last = f"{end} + 1" if values is vertices and beyond else end
+                step = f":{count}" if count > 1 else ""
+                yield variable.name, Typed(f"{first}:{last}{step}]", values.type)
+
+    @property
+    def length(self) -> str:
+        """The variable of its length."""
+        return length_name("" if self.pattern.variable is None else self.pattern.variable.name)
+
+    @property
+    def edges(self) -> str:
+        """The variable of its edges, for paths beside it."""
+        return f"{OF_PATHS} edges at {self.pattern.span.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """MATCH clauses without their paths.
+
+    Attributes
+    ----------
+    free
+        The ends of paths that nothing else holds, and what is said of each alone.
+    after
+        Conditions on the paths, or on such ends and others.
+    """
+
+    plain: list[ast.MatchClause]
+    paths: list[_Path]
+    free: dict[str, ast.MatchClause]
+    after: tuple[ast.Expression, ...]
+
+
+class Searches(Subqueries):
+    """Lowers MATCH clauses with paths that are searched for."""
+
+    def _searched(
+        self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool
+    ) -> Relation:
+        """Join rows with the paths of MATCH clauses.
+
+        Parameters
+        ----------
+        live
+            The names that later clauses may use.
+        drops
+            Whether equal rows may come once.
+
+        Raises
+        ------
+        NotSupportedError
+            There is more to a path than one repeated edge, or it may take edges that the clause gives to others.
+        """
+        split = _split(matches, left.names)
+        if any(path.names & left.variables.keys() for path in split.paths):
+            raise NotSupportedError("a path that is known before is not supported in SQL")
+        later = {*live, *free_variables(split.after)}
+        steps, beside = self._steps_of(split, matches, left, later)
+        later = later.union(*beside)
+        relation = self._around(left, split, later)
+        for number, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
+            used = later.union(*({other.left, other.right} for other in split.paths[number + 1 :]))
+            relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number])
+        return replace(relation, where=(*relation.where, *split.after))
+
+    def _steps_of(
+        self, split: _Split, matches: Sequence[ast.MatchClause], left: Relation, later: Collection[str]
+    ) -> tuple[list[PathStep], list[set[str]]]:
+        """Return the steps of the paths, and which edges of its clause each must not take, by their variables."""
+        patterns = [(number, match) for number, match in enumerate(split.plain) if match.patterns]
+        bound = self._bound([match for _, match in patterns], left)
+        edges: list[list[Any]] = [[] for _ in matches]
+        for at, edge in enumerate(bound.edges):
+            name = f"{OF_PATHS} edge {at}" if edge.name.startswith("#") else edge.name
+            edges[patterns[edge.clause][0]].append((name, edge))
+        steps = [self._one_step(path, matches[path.clause], later) for path in split.paths]
+        differ = [
+            matches[path.clause].mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK"
+            for path, step in zip(split.paths, steps, strict=True)
+        ]
+        order = _selected_last(split.paths, steps, differ)
+        split.paths[:] = [split.paths[i] for i in order]
+        steps, differ = [steps[i] for i in order], [differ[i] for i in order]
+        beside: list[set[str]] = [set() for _ in steps]
+        for i, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
+            if differ[i]:
+                beside[i] = {name for name, edge in edges[path.clause] if _overlap(edge.labels, step.labels)}
+                edges[path.clause].append((path.edges, step))
+        taken = set().union(*beside)
+        steps = [
+            replace(s, spelled=s.spelled or bool(b) or p.edges in taken)
+            for p, s, b in zip(split.paths, steps, beside, strict=True)
+        ]
+        numbers = itertools.count()
+        for number, match in patterns:
+            split.plain[number] = replace(
+                match, patterns=tuple(_named(path, numbers, taken) for path in match.patterns)
+            )
+        return steps, beside
+
+    def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep:
+        if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
+            raise NotSupportedError("lists of what parts inside parts bind are not supported in SQL")
+        step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
+        if path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None:
+            raise NotSupportedError("walks of any length are endless")
+        return step
+
+    def _around(self, left: Relation, split: _Split, later: set[str]) -> Relation:
+        """Join rows with what is plain in the clauses."""
+        matches = [match for match in split.plain if match.patterns]
+        where = tuple(c for match in split.plain if not match.patterns for c in conjuncts(match.where))
+        if not matches:
+            return replace(left, where=(*left.where, *where)) if where else left
+        used = later.union(free_variables(where), *({path.left, path.right} for path in split.paths))
+        if left is UNIT:
+            bound, view = self._bound(matches, UNIT), self._name("bindings")
+            relation = bindings_of(bound, self._snapshot.edges, view)
+            needs = needs_of(bound, used | free_variables(relation.where))
+            self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
+            relation = only(relation, available(bound, needs))
+        else:
+            keep = used | free_variables(tuple(matches))
+            left = self._table(self._filtered(left, keep), keep)
+            bound = self._bound(matches, left)
+            relation = self._joined(left, bound, used, "join")
+        return replace(relation, where=(*relation.where, *where))
+
+    def _joined_path(
+        self,
+        relation: Relation,
+        path: _Path,
+        step: PathStep,
+        free: Mapping[str, ast.MatchClause],
+        used: set[str],
+        drops: bool,
+        beside: Collection[str],
+    ) -> Relation:
+        """Join rows with the paths between their ends, from one of them, or between any.
+
+        ``beside`` are edges, and lists of them, that they must not take.
+        """
+        ends = {path.left: "s", path.right: "t"}
+        known = [end for end in ends if end in relation.variables]
+        if any(relation.variables[end].type.base is not Base.NODE for end in known):
+            raise NotSupportedError("a path from what may be no vertex is not supported in SQL")
+        candidates: dict[str, NDArray[np.int64] | None] = {}
+        residual: tuple[ast.Expression, ...] = ()
+        for end in ends:
+            if end not in known:
+                candidates[end], conditions = self._candidates(free[end])
+                residual += conditions
+        used = used | free_variables(residual)
+        most = 0 if not beside or step.groups or step.count == EVERY else step.count
+        if most:  # of those that are as short, the ones that take no edge that the row has
+            step = replace(step, groups=step.count == 1, ties=True)
+        alike = used.isdisjoint({*path.names, path.length, path.edges})
+        if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
+            wanted = _only(path, relation, known, used) if step.walks else ""
+            step = replace(step, count=1, groups=False, only=wanted)
+        step = replace(step, source=path.left, target=path.right, bound=len(known) == len(ends) or len(ends) == 1)
+        given = None
+        if known:
+            relation = self._table(self._filtered(relation, used | {*ends}), used | {*ends})
+            columns = ", ".join(f"{relation.variables[end].sql} AS {ends[end]}" for end in known)
+            present = all_of([f"{relation.variables[end].sql} IS NOT NULL" for end in known])
+            given = f"SELECT DISTINCT {columns} FROM {relation.source} b WHERE {present}"
+        elif relation is not UNIT:
+            relation = self._table(self._filtered(relation, used), used)
+        found = Searched(self._name("paths"), step, given, candidates.get(path.left), candidates.get(path.right))
+        self._steps.append(found)
+        joined = [end for end in known if ends[end] in found.columns]
+        return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
+
+    def _candidates(self, match: ast.MatchClause) -> tuple[NDArray[np.int64] | None, tuple[ast.Expression, ...]]:
+        """Return the vertices that an end may be (None: any), and conditions on it that only SQL can test."""
+        bound = self._bound([match], UNIT)
+        pattern = self._pattern_of(bound, Wanted((0,), (), False, None))
+        return pattern.vertices[0].candidates, tuple(bound.residual)
+
+
+def _with_paths(
+    left: Relation,
+    path: _Path,
+    found: Searched,
+    joined: Sequence[str],
+    started: bool,
+    where: tuple[ast.Expression, ...],
+    beside: Collection[str],
+    most: int,
+) -> Relation:
+    """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them.
+
+    A row is joined with so many paths at ``most`` (0: all) for each two ends: they are selected, shorter ones first and
+    of those that are as long the ones that take no edge ``beside`` them, and then kept where they take none.
+    """
+    columns = found.columns
+    ends = {path.left: "s", path.right: "t"}
+    variables = {n: Typed(f"b.p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
+    if "length" in columns and path.pattern.variable is not None:
+        variables[path.length] = Typed("CAST(b.plength AS BIGINT)", INTEGER)
+    if "path" in columns:
+        variables |= dict(path.values())
+    chosen = ", ".join(f"r.{column} AS p{column}" for column in columns)
+    several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns else ""
+    if left is UNIT or (started and not joined):
+        return Relation(f"(SELECT {chosen} FROM {found.view} r{several})", variables, where)
+    conditions = [f"r.{ends[name]} = l.{left.variables[name].sql[2:]}" for name in joined]
+    crossing = []
+    for name in sorted(beside):
+        other, mine = left.variables[name], edges_of("r.path").sql
+        test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
+        crossing.append(f"{test}({mine}, l.{other.sql[2:]})")
+    crosses, selected = " OR ".join(crossing), ""
+    if crossing and not most:
+        conditions.append(f"NOT ({crosses})")
+    elif crossing:
+        first = f"row_number() OVER (PARTITION BY l.rowid, r.s, r.t ORDER BY r.length ASC, ({crosses}) ASC)"
+        selected = f" QUALIFY NOT ({crosses}) AND {first} <= {most}"
+    on = all_of(conditions)
+    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
+    return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
+
+
+def _only(
+    path: _Path, relation: Relation, known: Sequence[str], used: Collection[str]
+) -> Literal["", "source", "target"]:
+    """Return the one end that is wanted of a path of which its ends alone count; "" where both are."""
+    wanted = {end for end in (path.left, path.right) if end in used or end in known}
+    if len(known) == 1 and not relation.variables.keys() & {*used, *KEPT}:
+        wanted &= {*used}  # the rows are but where it starts
+    if len(wanted) > 1 or path.left == path.right:
+        return ""
+    return "target" if path.right in wanted else "source"
+
+
+def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split:
+    """Part the paths of MATCH clauses from what is plain in them."""
+    plain: list[list[ast.PathPattern]] = [[] for _ in matches]
+    paths: list[_Path] = []
+    nodes: list[tuple[int, ast.NodePattern, str]] = []
+    for number, match in enumerate(matches):
+        whole = match.mode is ast.MatchMode.DIFFERENT_NODES  # no vertex of a path is one of the rest
+        for piece in (piece for path in match.patterns for piece in ((path,) if whole else apart(path))):
+            if piece.plain:
+                plain[number].append(piece)
+                continue
+            if match.mode is ast.MatchMode.INDUCED or not piece.edges:
+                raise NotSupportedError("such paths beside such clauses are not supported in SQL")
+            ends = []
+            for at, node in zip((0, len(piece.edges)), (piece.nodes[0], piece.nodes[-1]), strict=True):
+                name = f"{OF_PATHS} end {piece.span.start} {at}" if node.variable is None else node.variable.name
+                nodes.append((number, replace(node, variable=ast.Variable(name, node.span)), name))
+                ends.append(name)
+            selected = replace(piece, selector=piece.selector or _EVERY)
+            paths.append(_Path(number, selected, tuple(pieces_of(piece)), *ends))
+    held = {*given, *variables_in(tuple(node.variable for pieces in plain for p in pieces for node in p.nodes))}
+    own: dict[str, list[ast.PathPattern]] = {}
+    for number, node, name in nodes:
+        alone = ast.PathPattern((node,), (), node.span)
+        if name not in held:
+            own.setdefault(name, []).append(alone)
+        elif replace(node, variable=None) != ast.NodePattern():
+            plain[number].append(alone)
+    inside = [name for path in paths for name in path.names]
+    if len({*inside}) < len(inside) or not held.union(own).isdisjoint(inside):
+        raise NotSupportedError("a name that comes twice in such paths is not supported in SQL")
+    later = {*own}.union(*(path.names | {path.length} for path in paths))
+    of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
+    after: list[ast.Expression] = []
+    found = []
+    for match, pieces in zip(matches, plain, strict=True):
+        kept = []
+        for condition in conjuncts(match.where):
+            names = free_variables(condition)
+            if names.isdisjoint(later):
+                kept.append(condition)
+            elif len(names) == 1 and names <= own.keys():
+                of_one[names.pop()].append(condition)
+            else:
+                after.append(condition)
+        found.append(replace(match, patterns=tuple(pieces), where=all_hold(kept, match.span)))
+    free = {
+        name: ast.MatchClause(tuple(pieces), where=all_hold(of_one[name], pieces[0].span), span=pieces[0].span)
+        for name, pieces in own.items()
+    }
+    return _Split(found, paths, free, tuple(after))
+
+
+def _selected_last(paths: Sequence[_Path], steps: Sequence[PathStep], differ: Sequence[bool]) -> list[int]:
+    """Return an order of paths in which one is selected after those without a selector whose edges it must not take."""
+
+    def waits(i: int) -> bool:
+        return differ[i] and any(
+            differ[j]
+            and paths[i].clause == paths[j].clause
+            and _overlap(steps[i].labels, steps[j].labels)
+            and paths[j].pattern.selector is _EVERY
+            for j in range(len(paths))
+        )
+
+    return sorted(range(len(paths)), key=lambda i: paths[i].pattern.selector is not _EVERY and waits(i))
+
+
+def _overlap(some: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:
+    """Whether an edge may be of both sets of labels (None: any)."""
+    return some is None or others is None or bool({*some} & {*others})
+
+
+def _named(path: ast.PathPattern, numbers: Iterator[int], wanted: Collection[str]) -> ast.PathPattern:
+    """Return a plain path whose edges have names where those are wanted."""
+    edges: list[ast.EdgePattern | ast.Subpath] = []
+    for edge in path.edges:
+        name = f"{OF_PATHS} edge {next(numbers)}"
+        if name in wanted and isinstance(edge, ast.EdgePattern):
+            edge = replace(edge, variable=ast.Variable(name, edge.span))
+        edges.append(edge)
+    return replace(path, edges=tuple(edges))
+
+
+def apart(path: ast.PathPattern) -> Iterator[ast.PathPattern]:
+    """Yield a path without a name in pieces: each repeated edge is one of its own."""
+    if path.plain or len(path.edges) == 1 or path.variable or path.mode is not None or path.selector is not None:
+        yield path
+        return
+    nodes = [
+        node
+        if node.variable
+        else replace(node, variable=ast.Variable(f"{OF_PATHS} node {path.span.start} {i}", node.span))
+        for i, node in enumerate(path.nodes)
+    ]
+    bare = [ast.NodePattern(node.variable, span=node.span) for node in nodes]
+    yield from (ast.PathPattern((node,), (), path.span) for node in nodes)
+    for i, edge in enumerate(path.edges):
+        yield ast.PathPattern((bare[i], bare[i + 1]), (edge,), edge.span)  # by which each is known

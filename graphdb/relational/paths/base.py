@@ -1,0 +1,184 @@
+"""What both ways of finding paths share: the query's parts, and rows that are kept until SQL goes on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import CODE_BITS
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.graph import Wanted
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.relation import bindings_of
+from graphdb.relational.query import Prepared, QueryRun
+from graphdb.sql.from_clause import Parameters
+from graphdb.sql.value import Typed
+from graphdb.storage.arrays.arrow import numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
+"""The views of what a plan matched, and of the rows of all versions or of a path step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A plain pattern with its plan, and what is wanted of it."""
+
+    bound: BoundPattern
+    plan: PhysicalPlan
+    needs: Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPaths(Prepared):
+    """A query with paths that is ready to run."""
+
+    def describe(self, label: Callable[[int], str]) -> Iterator[str]:
+        """How the paths are found, for EXPLAIN; ``label`` writes edge labels; abstract."""
+        raise NotImplementedError
+
+
+class Waiting:
+    """Rows that wait: in memory, or beyond ``most`` bytes in a temporary table, which DuckDB may spill."""
+
+    def __init__(self, run: PathBase, name: str, empty: pa.Table, most: int) -> None:
+        self._run, self._name, self._most = run, name, most
+        self._tables, self._bytes, self._spilled = [empty], 0, False
+        self.rows = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Keep the rows of a table."""
+        self._tables.append(table)
+        self._bytes += table.get_total_buffer_size()
+        self.rows += table.num_rows
+        if self._bytes > self._most:
+            self._spill()
+
+    @property
+    def table(self) -> pa.Table | None:
+        """All rows, while they are in memory."""
+        import pyarrow as pa
+
+        if self._spilled:
+            return None
+        _, *tables = self._tables
+        return tables[0] if len(tables) == 1 else pa.concat_tables(self._tables, promote_options="permissive")
+
+    def _spill(self) -> None:
+        import pyarrow as pa
+
+        connection = self._run._snapshot.connection
+        table = pa.concat_tables(self._tables, promote_options="permissive")
+        with connection.view("_graphdb_block", table), connection.guard(self._run._left()) as raw:
+            if self._spilled:
+                raw.execute(f"INSERT INTO temp.{self._name} BY NAME FROM _graphdb_block")
+            else:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {self._name} AS FROM _graphdb_block")
+        self._tables, self._bytes, self._spilled = [table.slice(0, 0)], 0, True
+
+    @contextmanager
+    def visible(self) -> Iterator[None]:
+        """Show the rows to SQL under their name."""
+        connection = self._run._snapshot.connection
+        if (table := self.table) is not None:
+            with connection.view(self._name, table):
+                yield
+            return
+        try:
+            self._spill()
+            yield
+        finally:
+            connection.rows(f"DROP TABLE IF EXISTS temp.{self._name}")
+
+
+class PathBase(QueryRun):
+    """A query run that knows how to keep rows."""
+
+    def _shaper(
+        self,
+        bound: BoundPattern,
+        source: str,
+        further: Mapping[str, Typed] | None = None,
+        parameters: Parameters | None = None,
+        outer: BoundPattern | None = None,
+        *,
+        counted: bool = False,
+    ) -> Shaper:
+        """Return the shaper of rows in ``source``, with their numbers of matches where they are ``counted``.
+
+        ``further`` are variables besides the pattern's; ``outer`` is the pattern that pattern predicates refer to.
+        """
+        around = outer or bound
+        relation = bindings_of(bound, self._snapshot.edges, source)
+        variables = {**relation.variables, **(further or {})}
+        return Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            replace(relation, variables=variables, matches="b.n" if counted else None),
+            lambda predicate, variables: self._exists(predicate, around, variables),
+            parameters=parameters,
+        )
+
+    def _matched(self, part: Part, name: str = FIXED, share: int = 1, *, unasked: bool = False) -> Waiting:
+        """Run the plan of a part, and keep its bindings under a name: one of so many that share the memory for them.
+
+        What is ``unasked`` is not run: it has no rows.
+        """
+        import pyarrow as pa
+
+        self.control = control = self.new_control()
+        needs, bound = part.needs, part.bound
+        counted = needs.duplicates == "count"
+        if needs.nothing:
+            names = ["one", *(["n"] if counted else [])]
+            empty = pa.table({column: numbers(np.empty(0, np.int64)) for column in names})
+            kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
+            if unasked:
+                return kept
+            count = self._count(part.plan, needs, bound, control)
+            rows = count if needs.duplicates == "keep" else min(count, 1)
+            found = {"one": np.zeros(rows, np.int64)}
+            columns = found | ({"n": np.full(rows, count)} if counted else {})
+            kept.add(pa.table({column: numbers(values) for column, values in columns.items()}))
+            return kept
+        kept = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
+        for block in () if unasked else self._blocks(part.plan, needs, bound, control):
+            kept.add(self._terms(block, needs, bound))
+        return kept
+
+
+def code_of(bound: BoundPattern, number: int, before: str) -> str:
+    """Return SQL for the code that a pattern edge (by its number) has in a path, seen from the vertex before it."""
+    code, choice = f"CAST(b.e{number} AS BIGINT)", bound.choices.get(number)
+    if choice is not None and choice.parallel:
+        code = f"({code} | (b.o{number} << {CODE_BITS}))"
+    edge = bound.edges[number]
+    if bound.vertex_of[before] == edge.source:
+        return code
+    return f"xor({code}, CAST(b.v{edge.source} <> b.v{edge.target} AS BIGINT))"  # a self-loop has one direction
+
+
+def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:
+    """Return what is returned, ``*`` written out in the order of the names."""
+    items = returns.items
+    if returns.star:
+        items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in sorted(names)) + items
+    columns = [item.alias or item.text for item in items]
+    if len(set(columns)) < len(columns):
+        raise NotSupportedError("two columns of one name are not supported in SQL")
+    return items
+
+
+def unnamed(names: Any) -> set[str]:
+    """Return the names that a user gave."""
+    return {name for name in names if not name.startswith("#")}

@@ -1,0 +1,74 @@
+"""Paths that are searched for as steps of a program: from the ends that its rows have to those that may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.paths.found import Found
+from graphdb.execute.paths.steps import Paths
+from graphdb.plan.paths import EVERY, PathStep
+from graphdb.relational.paths.base import PathBase, Waiting
+from graphdb.relational.program import Searched
+
+Ids = NDArray[np.int64]
+
+_FEW_PAIRS = 64
+"""Pairs of ends, of two sets, up to which each is searched for from both sides."""
+
+
+class StepRun(PathBase):
+    """Runs such steps."""
+
+    @contextmanager
+    def _paths_found(self, step: Searched) -> Iterator[None]:
+        """Search for paths, and show them to SQL."""
+        found = Waiting(self, step.view, step.table(None), self._bindings_bytes // 4)
+        for block in self._ways(step):
+            found.add(step.table(block))
+        with found.visible():
+            yield
+
+    def _ways(self, step: Searched) -> Iterator[Found]:
+        starts, ends, path = step.starts, step.ends, step.path
+        if step.start is not None:
+            rows = self._snapshot.connection.columns(f"SELECT * FROM ({step.start}) ORDER BY ALL ASC")
+            given = [np.asarray(rows[end], np.int64) if end in rows else None for end in ("s", "t")]
+            if path.bound:
+                sources, targets = (found if found is not None else given[1] for found in given)
+                assert sources is not None
+                assert targets is not None
+                yield from self._along(path).between(sources, targets)
+                return
+            starts, ends = (old if new is None else new for old, new in zip((starts, ends), given, strict=True))
+        elif starts is None and ends is None:
+            starts = self._snapshot.graph.universe()
+        if path.bound:
+            assert starts is not None
+            yield from self._along(path).between(starts, starts)
+            return
+        if path.only == "source" and ends is None:
+            ends = self._snapshot.graph.universe()
+        if path.only == "target" and starts is None:
+            starts = self._snapshot.graph.universe()
+        if path.only:
+            yield self._along(path).reached(starts, ends)
+        elif path.count == EVERY:
+            yield from self._along(replace(path, spelled=True)).every(starts, ends)
+        elif starts is not None and ends is not None and len(starts) * len(ends) <= _FEW_PAIRS:
+            yield from self._along(path).between(np.repeat(starts, len(ends)), np.tile(ends, len(starts)))
+        elif path.single:
+            yield from self._along(path).across(starts, ends)
+        else:
+            # What has a path has a shortest walk: first the pairs of ends, then the paths between each.
+            reach = replace(path, count=1, groups=False, spelled=False, low=0, mode="WALK")
+            for pairs in self._along(reach).across(starts, ends):
+                yield from self._along(path).between(pairs.sources, pairs.targets)
+
+    def _along(self, path: PathStep) -> Paths:
+        self.control = control = self.new_control()
+        return Paths(self._snapshot.graph, path, control)

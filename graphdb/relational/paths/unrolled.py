@@ -1,0 +1,182 @@
+"""Paths of bounded length: the rows of each version of the pattern, one version after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_type
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.graph import Wanted
+from graphdb.pattern.lengths import length_name, with_lengths, without
+from graphdb.pattern.unroll import Trace, Version, unroll
+from graphdb.relational.candidates import variable
+from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.paths.base import (
+    FIXED,
+    Part,
+    PathBase,
+    PreparedPaths,
+    code_of,
+    items_of,
+    unnamed,
+)
+from graphdb.relational.projection.relation import BINDINGS
+from graphdb.relational.projection.return_clause import wanted, window_of
+from graphdb.sql.from_clause import Parameters
+from graphdb.sql.value import Typed
+from graphdb.storage.arrays.arrow import table_of
+
+Matches = tuple[ast.MatchClause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled(PreparedPaths):
+    """A query whose paths are unrolled; its parts are the versions, shortest first."""
+
+    parts: tuple[Part, ...]
+
+    def describe(self, label: Callable[[int], str]) -> Iterator[str]:
+        """The versions in words."""
+        edges = ", ".join(str(len(part.bound.edges)) for part in self.parts)
+        how = "counted, not enumerated" if self.wanted.count_only else "matched"
+        yield f"paths of bounded length: {len(self.parts)} plain patterns of {edges} edges, each planned and {how}"
+
+
+class UnrolledRun(PathBase):
+    """Prepares and runs queries whose paths have bounds."""
+
+    def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Unrolled:
+        """Plan each version, and write the SQL after them."""
+        paths = {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
+        matches, after = without(matches, paths | _lists(matches))
+        versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
+        bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
+        for bound in bounds:
+            settle(self._snapshot, self._text, self._arguments, bound)
+        outer, same = _outer(versions, bounds)
+        if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
+            raise NotSupportedError("paths of no edge to literals are not supported in SQL")
+        lists, edges = set(versions[0].lists), unnamed(bounds[0].edge_of)
+        items = items_of(returns, {*outer.vertex_of, *edges, *paths, *lists})
+        items, returns, after = with_lengths((items, returns, after), paths)
+        outer.residual = list(after)
+        kinds: dict[Type, set[str]] = {EDGE: edges, PATH: paths, list_of(EDGE): lists}
+        kinds[INTEGER] = {length_name(name) for name in paths}
+        # A user's names are not those of columns: SQL tells no capitals, and a count is a column, too.
+        named = sorted({*outer.vertex_of, *(name for names in kinds.values() for name in names)})
+        at = {name: f"c{i}" for i, name in enumerate(named)}
+        columns = {name: variable(outer.vertices[i], f"b.{at[name]}") for name, i in outer.vertex_of.items()}
+        columns |= {name: Typed(f"b.{at[name]}", type) for type, names in kinds.items() for name in names}
+
+        window = window_of(returns, self._arguments, self._text)
+        needs = wanted(returns, items, outer, window)
+        tested = any(bound.residual for bound in bounds)
+        conditions = BoundPattern(residual=outer.residual)
+        if needs.count_only and not tested:
+            shaped = self._shaper(conditions, FIXED, columns, outer=outer).counted(returns, items, window)
+            parts = tuple(Part(bound, self._planned(bound, needs), needs) for bound in bounds)
+            return Unrolled(None, needs, shaped, outer, not self._views, parts)
+        needs = replace(needs, limit=None if tested else needs.limit)
+        if needs.count_only:
+            needs = replace(needs, count_only=False, duplicates="count")
+        used = variables_in((items, returns.order_by, after)) & columns.keys()
+        parameters = Parameters()
+        planned, selects = [], []
+        for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
+            wanted_at = {name: at[name] for name in used}
+            part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters)
+            planned.append(part)
+            selects.append(sql)
+        source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
+        shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
+        shaped = shaper.shape(returns, items, window, written=True)
+        return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
+
+    def _part(
+        self,
+        version: Version,
+        bound: BoundPattern,
+        needs: Wanted,
+        used: Mapping[str, str],
+        view: str,
+        parameters: Parameters,
+    ) -> tuple[Part, str]:
+        """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns."""
+        traces = {name: trace for name, trace in version.paths.items() if name in used}
+        lists = {name: edges for name, edges in version.lists.items() if name in used}
+        names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
+        names |= {name for trace in traces.values() for name in (*trace.vertices, *trace.edges)}
+        names |= {name for edges in lists.values() for name in edges}
+        edges = {number for number, edge in enumerate(bound.edges) if edge.name in names}
+        vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
+        vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
+        if any(bound.vertices[bound.vertex_of[v]].kinds for trace in traces.values() for v in trace.vertices):
+            raise NotSupportedError("paths to literals are not supported in SQL")
+
+        def chosen(known: Mapping[str, Typed]) -> dict[str, str]:
+            found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
+            found |= {name: known[other].sql for name, other in version.same.items() if name in used}
+            found |= {name: _spelled(trace, bound, known) for name, trace in traces.items()}
+            for name, edges in lists.items():
+                found[name] = f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
+            lengths = {length_name(path): str(len(trace.edges)) for path, trace in version.paths.items()}
+            found |= {name: f"CAST({sql} AS BIGINT)" for name, sql in lengths.items() if name in used}
+            chosen = {used[name]: sql for name, sql in found.items()}
+            return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
+
+        sql = self._shaper(bound, view, parameters=parameters).relation(chosen)
+        own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
+        return Part(bound, self._planned(bound, own), own), sql
+
+    def count_unrolled(self, prepared: Unrolled) -> int:
+        """Count the matches of all versions."""
+        self.control = control = self.new_control()
+        return sum(self._count(part.plan, part.needs, part.bound, control) for part in prepared.parts)
+
+    @contextmanager
+    def unrolled(self, prepared: Unrolled) -> Iterator[None]:
+        """Run the versions, and keep their bindings visible to SQL."""
+        if prepared.wanted.count_only:
+            count = np.array([self.count_unrolled(prepared)], np.int64)
+            with self._snapshot.connection.view(BINDINGS, table_of({"count": count})):
+                yield
+            return
+        limit, rows = prepared.wanted.limit, 0
+        with ExitStack() as stack:
+            for number, part in enumerate(prepared.parts):
+                enough = limit is not None and rows >= limit
+                matched = self._matched(part, f"{FIXED}{number}", len(prepared.parts), unasked=enough)
+                rows += matched.rows
+                stack.enter_context(matched.visible())
+            yield
+
+
+def _lists(matches: Matches) -> set[str]:
+    """The variables of repeated edges."""
+    edges = (edge for match in matches for path in match.patterns for edge in path.edges if edge.repeat is not None)
+    return {edge.variable.name for edge in edges if isinstance(edge, ast.EdgePattern) and edge.variable is not None}
+
+
+def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPattern, set[str]]:
+    """The user's own vertices, each with what a version knows of it, and those that may be another one."""
+    same = {name for version in versions for pair in version.same.items() for name in pair}
+    outer = BoundPattern()
+    for name in sorted(unnamed(name for bound in bounds for name in bound.vertex_of)):
+        bound = next(bound for bound in bounds if name in bound.vertex_of)
+        outer.vertex_of[name] = len(outer.vertices)
+        outer.vertices.append(bound.vertices[bound.vertex_of[name]])
+    return outer, same
+
+
+def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> str:
+    """SQL for a path whose vertices and edges are bindings."""
+    between = zip(trace.edges, trace.vertices, strict=False)
+    codes = [code_of(bound, bound.edge_of[name], before) for name, before in between]
+    vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
+    return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"

@@ -1,0 +1,1 @@
+"""What follows a match: RETURN and WITH as one SQL query over the bindings."""

@@ -1,0 +1,476 @@
+"""RETURN and its kin: what follows the match becomes one SQL query over the bindings.
+
+The bindings are a relation with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
+where equal bindings come once with their number.  What a clause makes of them is a relation again.  The shaped
+query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which
+:mod:`graphdb.relational.projection.presentation` turns into what a user of SQL sees (vertices as their IRIs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern
+from graphdb.relational.candidates import Snapshot
+from graphdb.relational.projection.arrays import Direct
+from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation
+from graphdb.relational.projection.return_clause import beside_aggregates, check_grouping
+from graphdb.sql import lists, ranges
+from graphdb.sql.aggregates import contains_aggregate, is_plain_key, unshadowed
+from graphdb.sql.comparisons import sort_keys
+from graphdb.sql.compiler import Compiler, Scope
+from graphdb.sql.equivalence import has_key, key, least
+from graphdb.sql.expressions import ExpressionCompiler
+from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.value import Typed
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The SQL after the match."""
+
+    sql: str
+    parameters: Mapping[str, object]
+    columns: tuple[Column, ...]
+    window: tuple[int, int | None] = (0, None)
+    """SKIP and LIMIT, which stand in ``sql`` too."""
+    direct: tuple[Direct, ...] | None = None
+    """The same result without SQL, where it is that simple."""
+    ordered: bool = False
+    """Whether the rows are in an order."""
+    grouped: str | None = None
+    """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
+
+
+Compiled = tuple[ast.ReturnItem, Typed]
+"""An item of the clause, and its value."""
+
+_LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
+"""Types whose values are equal if they are the same."""
+
+
+class Shaper:
+    """Writes the SQL of one clause over a relation.
+
+    Parameters
+    ----------
+    relation
+        The rows that the clause is given.
+    exists
+        Compiles a pattern predicate over the given vertices' columns; None where those are known or may not stand.
+    bound
+        The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
+    parameters
+        Those of the SQL that the relation is made by.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        arguments: Mapping[str, object],
+        relation: Relation,
+        exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed] | None = None,
+        bound: BoundPattern | None = None,
+        parameters: Parameters | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._text = text
+        self._arguments = arguments
+        self._relation = relation
+        self._bound = bound
+        self._parameters = Parameters() if parameters is None else parameters
+        self._variables = relation.variables
+        self._exists = None if exists is None else lambda predicate: exists(predicate, relation.variables)
+
+    def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
+        """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
+        rows = self._rows()
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
+        where = [compiler.kept(condition) for condition in self._relation.where]
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
+        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
+
+    def counted(
+        self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
+    ) -> Shaped:
+        """Shape the one row of a query that only counts: the bindings are (count)."""
+        counts = [(item, Typed("b.count", Type(Base.INTEGER))) for item in items]
+        columns = self._columns(counts)
+        self._order(returns, self._returned(counts), self._rows())  # one row needs no order, but a mistake is one
+        chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
+        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns, window)
+
+    def shape(
+        self,
+        returns: ast.ReturnClause,
+        items: tuple[ast.ReturnItem, ...],
+        window: tuple[int, int | None],
+        *,
+        also: Sequence[ast.Expression] = (),
+        groups: str | None = None,
+        written: bool = False,
+    ) -> Shaped:
+        """Shape any RETURN clause over the relation.
+
+        Parameters
+        ----------
+        also
+            Further conditions, which see what is returned beside what was there (those of WITH … WHERE).
+        groups
+            SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
+            for each of them, and its rows say of which they are (column ``g``).
+        written
+            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
+        """
+        rows, relation = self._rows(), self._relation
+        ordered = relation.variables.get(ORDER)
+        scope = Scope(
+            self._variables,
+            relation.known,
+            exists=self._exists,
+            aggregates=True,
+            matches=relation.matches,
+            order=None if ordered is None else ordered.sql,
+        )
+        compiler = self._compiler(rows, scope)
+        conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        where = [conditions.kept(condition) for condition in relation.where]
+        aggregated = any(contains_aggregate(item.expression) for item in items)
+        if aggregated:
+            check_grouping(items, returns.order_by, relation.known, self._text)
+        compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
+        if aggregated or returns.distinct:
+            return self._groups(returns, window, compiled, compiler, where, groups)
+        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        known = {item.alias: value for item, value in compiled if item.alias}
+        seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
+        where += [self._compiler(rows, seen).kept(condition) for condition in also]
+        order = self._order(returns, seen, rows, items)
+        if not order and ordered is not None:
+            order = f" ORDER BY {ordered.sql} ASC"
+        source, (skip, limit) = relation.source, window
+        if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
+            # What is joined to the rows is for few of them then, and none goes.
+            source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
+        sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
+        sql += self._ordered(order, window, relation.groups)
+        plain = not (where or order or any(value.type == MOMENT for _, value in told))
+        direct = self._direct(self._bound, items) if plain and self._bound is not None else None
+        return Shaped(sql, self._parameters.used(sql), self._columns(told), window, direct, bool(order))
+
+    def _groups(
+        self,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        compiled: list[Compiled],
+        compiler: Compiler,
+        where: list[str],
+        groups: str | None,
+    ) -> Shaped:
+        """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
+        relation = self._relation
+        items = tuple(item for item, _ in compiled)
+        aggregated = any(contains_aggregate(item.expression) for item in items)
+        by, chosen = [], []
+        for i, (item, value) in enumerate(compiled):
+            sql, is_key = value.sql, not contains_aggregate(item.expression)
+            if is_key and aggregated and has_key(value.type, value.bases):
+                by.append(key(compiler, value))
+                sql = least(value)
+            elif is_key:
+                by.append(str(i + 1))
+            chosen.append(f"{sql} AS c{i}")
+        keys = len(by)
+        # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
+        mixed = [item.expression for item in items if contains_aggregate(item.expression)]
+        whole = {item.expression for item in items if is_plain_key(item.expression)}
+        beside = [compiler.compile(part) for part in beside_aggregates(tuple(mixed), whole)]
+        if any(has_key(value.type, value.bases) for value in beside):
+            raise NotSupportedError("values of several types beside aggregates are not supported in SQL")
+        by += sorted({value.sql for value in beside})
+        if relation.groups is not None:
+            by.append(relation.groups)
+        group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
+        joins, distinct = compiler.rows.joins, ""
+        several = returns.distinct and any(has_key(value.type, value.bases) for _, value in compiled)
+        if returns.distinct and not several:
+            distinct = "DISTINCT "
+        columns = ", ".join(chosen)
+        inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
+        if groups is not None and not keys:
+            # Aggregates of nothing are a row, too: groups without rows have that one.
+            nothing = f"SELECT {columns} FROM {relation.source} b {joins} WHERE FALSE"
+            either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
+            inner = (
+                f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
+            )
+        if several:
+            inner = self._each_once(inner, compiled)
+        # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
+        outer = self._rows()
+        over = [(item, value.at(f"q.c{i}")) for i, (item, value) in enumerate(compiled)]
+        order = self._order(returns, self._returned(over), outer)
+        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
+        sql += self._ordered(order, window, None if relation.groups is None else "q.g")
+        found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
+        alone = relation.matches is not None and not (where or returns.distinct)
+        grouped = (
+            alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
+        )
+        if not grouped:
+            return found
+        # The numbers of matches are a column already; sorting sees the same columns.
+        columns = ", ".join(
+            f"{relation.matches if isinstance(item.expression, ast.CountStar) else value.sql} AS c{i}"
+            for i, (item, value) in enumerate(compiled)
+        )
+        inner = f"SELECT {columns} FROM {relation.source} b {joins}"
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+
+    def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
+        """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
+        rows = self._rows()
+        compiler = self._compiler(rows, Scope({}))
+        columns = [value.at(f"p.c{i}") for i, (_, value) in enumerate(compiled)]
+        by = [key(compiler, column) for column in columns]
+        chosen = [least(column) if has_key(column.type, column.bases) else column.sql for column in columns]
+        group = "" if self._relation.groups is None else ", p.g"
+        named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(chosen))
+        return f"SELECT {named}{group} FROM ({sql}) p {rows.joins} GROUP BY {', '.join(by)}{group}"
+
+    @property
+    def _of_group(self) -> str:
+        """The column that says of which group a row is, where rows are of groups."""
+        return "" if self._relation.groups is None else f", {self._relation.groups} AS g"
+
+    def _orders_by_known(self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> bool:
+        """Whether all that rows are ordered by are columns of theirs."""
+        aliased = {item.alias: item.expression for item in items if item.alias}
+        keys = (order.expression for order in returns.order_by)
+        named = [aliased.get(key.name, key) if isinstance(key, ast.Variable) else key for key in keys]
+        return bool(named) and all(key in self._relation.known for key in named)
+
+    def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
+        """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""
+        if self._bound is None:
+            return False
+        keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
+        vertices = [self._bound.vertex_of.get(key.name) for key in keys if isinstance(key, ast.Variable)]
+        # Two literals may have one value.
+        resources = [number for number in vertices if number is not None and not self._bound.vertices[number].kinds]
+        return len(keys) == len(resources) == 2
+
+    def select(
+        self,
+        names: Iterable[str],
+        value: ast.Expression | None = None,
+        unwound: ast.UnwindClause | None = None,
+    ) -> tuple[str, Relation]:
+        """Return the SQL of the rows that fulfil the conditions, and what they are over the alias ``b``.
+
+        Parameters
+        ----------
+        names
+            The variables to keep, in columns ``c0 …`` (and all known expressions, in ``k0 …``).
+        value
+            An expression that becomes the variable :data:`~graphdb.relational.projection.relation.VALUE`.
+        unwound
+            A list, each item of which makes a row.
+
+        Raises
+        ------
+        NotSupportedError
+            SQL does not know what the list's items are.
+        """
+        rows, relation = self._rows(), self._relation
+        compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        where = [compiler.kept(condition) for condition in relation.where]
+        values = {name: relation.variables[name] for name in names}
+        if value is not None:
+            values[VALUE] = compiler.one_of_any(value)
+        blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
+        if unwound is not None and blocks is None:
+            values[unwound.variable.name] = lists.items(compiler, unwound.source)
+        chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]
+        chosen += [f"{typed.sql} AS k{i}" for i, typed in enumerate(relation.known.values())]
+        if unwound is not None and blocks is not None:
+            columns, numbers = blocks
+            chosen += [f"{sql} AS {name}" for name, sql in columns.items()]
+        sql = f"SELECT {', '.join(chosen) or '1 AS one'} FROM {relation.source} b {rows.joins}{_where(where)}"
+        if unwound is not None and blocks is not None:
+            sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
+            values[unwound.variable.name] = Typed(f"c{len(values)}", INTEGER)
+        made = {name: typed.at(f"b.c{i}") for i, (name, typed) in enumerate(values.items())}
+        known = {node: Typed(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
+        return sql, Relation(f"({sql})", made, (), known)
+
+    def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
+        """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
+
+        None where comparing them is more than looking values up: of several types, or inexact.
+        """
+        found = self._looked_up(key, expression)
+        return found and f"SELECT p.id FROM ({found[0]}) p WHERE p.value IN (SELECT r.value FROM ({found[1]}) r)"
+
+    def sharing(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
+        """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
+
+        As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
+        """
+        found = self._looked_up(key, expression)
+        several = 0 if found is None else sum("unnest(" in sql for sql in found)
+        if found is None or not several:
+            return None
+        once = "DISTINCT " if several > 1 else ""  # they may share two
+        return f"SELECT {once}r.row, p.id FROM ({found[1]}) r JOIN ({found[0]}) p ON p.value = r.value"
+
+    def _looked_up(self, key: ast.KeyName, expression: ast.Expression) -> tuple[str, str] | None:
+        """Return SQL of the values of a property (``id``, ``value``), and of an expression (``row``, ``value``)."""
+        rows = self._rows()
+        try:
+            label = self._snapshot.names.property(key.words, self._text)
+            if not label.kinds:  # it has no values
+                return None
+            column = self._snapshot.properties.column(label)
+            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
+        except NotSupportedError:
+            return None
+        types = {one.type.element if one.many else one.type for one in (column, value)}
+        if len(types) > 1 or not all(type and type.base in _LOOKED_UP for type in types):
+            return None
+        mine = _each(Typed("p.value", column.type, column.many))
+        return (
+            f"SELECT p.subject AS id, {mine} AS value FROM {column.relation} p",
+            f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}",
+        )
+
+    def _direct(self, bound: BoundPattern, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
+        """The items as columns of the bindings and properties of single values; None if there are others."""
+        found = []
+        for item in items:
+            expression = item.expression
+            base = expression.base if isinstance(expression, ast.Property) else expression
+            if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
+                return None
+            number = bound.vertex_of[base.name]
+            info = bound.vertices[number]
+            if info.kinds:
+                kind = single_kind(info.kinds)
+                if info.resource or kind is None or base is not expression:
+                    return None
+                found.append(Direct(f"v{number}", kind=kind))
+                continue
+            label = None
+            if isinstance(expression, ast.Property):
+                label = self._snapshot.names.property(expression.key.words, self._text)
+                if not self._snapshot.properties.in_memory(label):
+                    return None
+            found.append(Direct(f"v{number}", label))
+        return tuple(found) or None
+
+    def _returned(self, columns: list[Compiled]) -> Scope:
+        """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
+        names = {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
+        names |= {item.alias: value for item, value in columns if item.alias}
+        known = unshadowed({item.expression: value for item, value in columns}, _named(item for item, _ in columns))
+        return Scope(names, known, hidden=frozenset(self._variables))
+
+    def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
+        return ExpressionCompiler(
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
+        )
+
+    def _rows(self) -> Rows:
+        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
+
+    def _settled(self, compiler: Compiler, value: Typed) -> Typed:
+        """Return a literal vertex of known type as its value."""
+        if value.type.base is Base.TERM and value.type.element is not None:
+            return compiler.value_of(value)
+        return value
+
+    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: Typed) -> Typed:
+        """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
+        node = item.expression
+        if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
+            return value
+        base = compiler.compile(node.base)
+        label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
+        return value if label is None else compiler.rows.moment(base.sql, label) or value
+
+    def _order(
+        self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
+    ) -> str:
+        compiler = self._compiler(rows, scope)
+        aliased = {item.alias: item.expression for item in items if item.alias}
+        keys = []
+        for order in returns.order_by:
+            value = compiler.anything(order.expression)
+            expression = order.expression
+            if isinstance(expression, ast.Variable):
+                expression = aliased.get(expression.name, expression)
+            if not any(isinstance(part, (ast.Variable, ast.CountStar)) for part in walk(expression)):
+                continue  # a constant orders nothing
+            if value.type.base is Base.NULL:
+                continue  # and nor does what nothing has
+            direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
+            if order.nulls_first is not order.descending:
+                keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
+            keys += [f"{key} {direction}" for key in sort_keys(compiler, value)]
+        return f" ORDER BY {', '.join(keys)}" if keys else ""
+
+    def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:
+        """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
+        skip, limit = window
+        if group is None or (not skip and limit is None):
+            return order + self._window(window)
+        upper = "" if limit is None else f" AND {skip + limit}"
+        tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
+        return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
+
+    def _window(self, window: tuple[int, int | None]) -> str:
+        skip, limit = window
+        sql = f" LIMIT {int(limit)}" if limit is not None else ""
+        return sql + (f" OFFSET {int(skip)}" if skip else "")
+
+    def _columns(self, compiled: list[Compiled]) -> tuple[Column, ...]:
+        keys = [_key(item) for item, _ in compiled]
+        columns = []
+        for (item, value), named in zip(compiled, keys, strict=True):
+            name = item.alias or item.text
+            alone = [other.lower() for other in keys].count(named.lower()) == 1
+            columns.append(
+                Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases)
+            )
+        return tuple(columns)
+
+
+def _chosen(columns: Sequence[Compiled]) -> str:
+    return ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(columns))
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expression]]:
+    return ((item.alias, item.expression) for item in items if item.alias)
+
+
+def _each(value: Typed) -> str:
+    """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
+    return f"unnest(list_distinct({value.sql}))" if value.many else value.sql
+
+
+def _key(item: ast.ReturnItem) -> str:
+    """Return the name of an item's column in SQL: a property without alias goes by its key."""
+    if item.alias is None and isinstance(item.expression, ast.Property):
+        return item.expression.key.words[-1].text
+    return item.alias or item.text

@@ -1,0 +1,87 @@
+"""What a user of SQL sees of rows: vertices as their IRIs, edges and paths by their names, durations as text."""
+
+from __future__ import annotations
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.values.types import LABEL_OF, Base, Column, Type
+from graphdb.sql import durations
+from graphdb.sql.from_clause import NAMES_VIEW
+from graphdb.sql.value import Typed, as_list
+
+
+def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
+    """Return SQL that shows a relation (``c0 … cn``) as a table: vertices as IRIs, names as written.
+
+    With ``ordered`` its rows come as they are in the relation: a sort, which a table without an order does not need.
+    """
+    chosen, joins = [], []
+    for i, column in enumerate(columns):
+        sql, join = _presented(f"q.c{i}", column.type, i)
+        joins += join
+        chosen.append(f"{sql} AS {quoted(column.sql_name)}")
+    moved = joins or any("(SELECT " in sql for sql in chosen)  # DuckDB makes a join of a subquery, too
+    if not moved or not ordered:
+        return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
+    # The joins must not disturb the order of the rows.
+    source = f"(SELECT *, row_number() OVER () AS at FROM {relation})"
+    return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
+
+
+def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
+    resource = f"LEFT JOIN _graphdb.resource r{i} ON r{i}.id = {sql}"
+    literal = f"LEFT JOIN _graphdb.literal l{i} ON l{i}.id = {sql}"
+    match type.base:
+        case Base.NODE:
+            return f"r{i}.iri", [resource]
+        case Base.TERM:
+            return f"coalesce(r{i}.iri, l{i}.lexical)", [resource, literal]
+        case Base.EDGE:
+            return (
+                f'CASE WHEN {sql} IS NOT NULL THEN struct_pack("type" := n{i}.name, "start" := s{i}.iri, '
+                f'"end" := coalesce(t{i}.iri, l{i}.lexical)) END',
+                [
+                    f"LEFT JOIN {NAMES_VIEW} n{i} ON n{i}.id = ({sql}).label",
+                    f'LEFT JOIN _graphdb.resource s{i} ON s{i}.id = ({sql})."start"',
+                    f'LEFT JOIN _graphdb.resource t{i} ON t{i}.id = ({sql})."end"',
+                    f'LEFT JOIN _graphdb.literal l{i} ON l{i}.id = ({sql})."end"',
+                ],
+            )
+        case Base.PATH:
+            step = "':' || n.name || ']"
+            forward = "u.code & 1 = 0 OR u.vertex = u.before"
+            return (
+                "(SELECT string_agg(CASE WHEN u.code IS NULL THEN '(' || r.iri || ')' "
+                f"WHEN {forward} THEN '-[' || {step}->(' || r.iri || ')' ELSE '<-[' || {step}-(' || r.iri || ')' END, "
+                f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
+                f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
+                f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
+                f"LEFT JOIN {NAMES_VIEW} n ON n.id = ((u.code >> 1) & {LABEL_OF}))",
+                [],
+            )
+        case Base.MOMENT:
+            return f"({sql}).moment", []
+        case Base.DURATION:
+            return durations.text(sql), []
+        case Base.TUPLE:
+            return as_list(Typed(sql, type)).sql, []
+        case Base.MAP:
+            shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
+            pairs = zip(type.fields, shown, strict=True)
+            packed = ", ".join(f"{quoted(key)} := {value}" for (key, _), (value, _) in pairs)
+            return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({packed}) END", [j for _, js in shown for j in js]
+        case Base.LIST if type.element is not None and type.element.base in (
+            Base.NODE,
+            Base.TERM,
+            Base.EDGE,
+            Base.PATH,
+            Base.LIST,
+            Base.MAP,
+            Base.DURATION,
+        ):
+            inner, joins = _presented("u.item", type.element, 0)
+            return (
+                f"CASE WHEN {sql} IS NOT NULL THEN (SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM "
+                f"(SELECT unnest({sql}) AS item, generate_subscripts({sql}, 1) AS at) u {' '.join(joins)}) END",
+                [],
+            )
+    return sql, []

@@ -1,0 +1,95 @@
+"""Relations: rows in SQL, and what the names of a query stand for in them.
+
+The bindings of a match are one, and so is what each clause makes of the rows that it is given.  SQL over a relation
+calls it ``b``.  Names that begin with ``#`` are the engine's own: unnamed vertices, and the two below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphdb.common.values.types import EDGE
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, variables_in
+from graphdb.relational.candidates import variable
+from graphdb.snapshot.edges import Edges
+from graphdb.sql.value import Typed
+
+BINDINGS = "_graphdb_bindings"
+"""The view that holds the bindings of a statement's only match."""
+
+ORDER = "#order"
+"""The number of a row in the order that a WITH … ORDER BY gave; absent where rows have none."""
+
+ROW = "#row"
+"""The number of the row that a match started from, while its matches are gathered."""
+
+GROUP = "#group"
+"""The number of the outer row, or of the values taken from it, that a subquery's row belongs to."""
+
+MATCHES = "#matches"
+"""How many matches a row stands for, while rows are put together."""
+
+ARGUMENT = "#argument"
+"""What an argument of a procedure is called among the columns of the rows, with its number."""
+
+VALUE = "#value"
+"""What a subquery gathers of each of its matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows that are there, or that SQL makes."""
+
+    source: str
+    """What stands after FROM."""
+    variables: Mapping[str, Typed] = field(default_factory=dict)
+    """The SQL of each name, over the alias ``b``."""
+    where: tuple[ast.Expression, ...] = ()
+    """Conditions that the rows have still to fulfil."""
+    known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
+    """Whole expressions that are columns already: subqueries that were run."""
+    matches: str | None = None
+    """The column that says how many matches a row stands for; None where each is one."""
+
+    @property
+    def groups(self) -> str | None:
+        """The column that says what group a row is of, where a subquery runs for many outer rows at once."""
+        found = self.variables.get(GROUP)
+        return None if found is None else found.sql
+
+    @property
+    def names(self) -> list[str]:
+        """The names that a user gave."""
+        return [name for name in self.variables if not name.startswith("#")]
+
+
+UNIT = Relation("(SELECT 1 AS one)")
+"""The one row without names that a query starts from."""
+
+
+def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Relation:
+    """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted.
+
+    Of edges that may be parallel, or whose properties are asked for, :mod:`graphdb.relational.edges.parallel_edges`
+    adds what it chose.
+    """
+    found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
+    asked = variables_in(tuple(bound.residual))
+    known: dict[ast.Expression, Typed] = {}
+    for number, edge in enumerate(bound.edges):
+        name, choice = edge.name, bound.choices.get(number)
+        if name not in bound.edge_of and name not in asked:
+            continue
+        source, target, code = f"b.v{edge.source}", f"b.v{edge.target}", f"CAST(b.e{number} AS BIGINT)"
+        start, end = source, target
+        if not edge.directed:
+            start = f"CASE WHEN {code} & 1 = 0 THEN {source} ELSE {target} END"
+            end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
+        ordinal = f"b.o{number}" if choice is not None and choice.parallel else "0::BIGINT"
+        ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
+        found[name] = Typed(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
+        for node, key in choice.facts.items() if choice is not None else ():
+            known[node] = Typed(f"b.f{number}_{key}", edges.column(key).type)
+    return Relation(view, found, tuple(bound.residual), known)

@@ -1,0 +1,219 @@
+"""A RETURN clause before any SQL is written: its items, its window, its grouping, and what it needs of the match.
+
+A match need not deliver what nothing names, nor one by one what is only counted, nor twice what makes no difference:
+what is found out here reaches the plan as :class:`~graphdb.pattern.graph.Wanted`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import parts_of, walk
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.graph import Duplicates, Wanted
+from graphdb.sql.aggregates import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
+from graphdb.sql.constants import from_numpy
+
+
+def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
+    """Return the items with ``*`` written out, and check that their names differ."""
+    items: tuple[ast.ReturnItem, ...] = ()
+    if returns.star:
+        if not bound.variables:
+            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
+        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
+    items += returns.items
+    seen: set[str] = set()
+    for item in items:
+        name = item.alias or item.text
+        if name in seen:
+            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
+        seen.add(name)
+    return items
+
+
+_WHOLE: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
+}
+"""Operators of small integers, none of them negative, which are Python's then."""
+
+
+def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
+    """Return the values of SKIP (0 without one) and LIMIT (None without one).
+
+    Raises
+    ------
+    ParameterError
+        One is no number of rows, or a parameter without a value.
+    NotSupportedError
+        One is more than sums, differences, products and quotients: the interpreter evaluates it.
+    """
+
+    def computed(node: ast.Expression) -> Any:
+        match node:
+            case ast.Literal():
+                return node.value
+            case ast.Parameter():
+                if node.name not in arguments:
+                    raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
+                return from_numpy(arguments[node.name])
+            case ast.Binary() if node.operator in _WHOLE:
+                sides = computed(node.left), computed(node.right)
+                if all(isinstance(side, int) and 0 <= side < 1 << 31 for side in sides):
+                    return _WHOLE[node.operator](*sides)
+        raise TypeError
+
+    def number(node: ast.Expression | None, clause: str) -> int | None:
+        if node is None:
+            return None
+        try:
+            value = computed(node)
+        except (ArithmeticError, TypeError):  # what is wrong with it the interpreter tells
+            raise NotSupportedError(
+                f"{clause} with this expression is not supported in SQL", text=text, position=node.span.start
+            ) from None
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+            kind = ParameterError if isinstance(node, (ast.Literal, ast.Parameter)) else ExecutionError
+            raise kind(
+                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
+            )
+        return value
+
+    return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
+
+
+def check_grouping(
+    items: tuple[ast.ReturnItem, ...],
+    order_by: tuple[ast.OrderItem, ...],
+    known: Collection[ast.Expression],
+    text: str,
+) -> None:
+    """Check that no expression mixes an aggregate with a variable that is no grouping key.
+
+    Parameters
+    ----------
+    known
+        Expressions that are columns already: they are keys, too.
+
+    Raises
+    ------
+    BindError
+        One does.
+    """
+    keys = {item.expression for item in items if is_plain_key(item.expression)} | {*known}
+    keys |= {ast.Variable(item.alias) for item in items if item.alias}
+
+    def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
+        if is_aggregate(node) or (not isinstance(node, (str, tuple)) and node in keys):
+            return None
+        if isinstance(node, ast.Variable):
+            return None if node.name in local else node
+        if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
+            local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
+        for part in parts_of(node):
+            if (found := loose(part, local)) is not None:
+                return found
+        return None
+
+    for expression in [each.expression for each in items] + [each.expression for each in order_by]:
+        if contains_aggregate(expression) and (found := loose(expression)) is not None:
+            raise BindError(
+                f"'{found.name}' stands beside an aggregate but is no grouping key",
+                text=text,
+                position=found.span.start,
+                hint="return it as a column of its own",
+            )
+
+
+def beside_aggregates(node: object, keys: Collection[ast.Expression]) -> list[ast.Expression]:
+    """Return what depends on a variable in an expression, and stands in no aggregate.
+
+    A key is whole: rows that agree in ``n.name`` are one group, whatever their ``n``.
+    """
+    if is_aggregate(node):
+        return []
+    found: list[ast.Expression] = []
+    if isinstance(node, (ast.Property, ast.Variable, ast.FunctionCall)) and not contains_aggregate(node):
+        found = [node] if any(isinstance(inner, ast.Variable) for inner in walk(node)) else []
+        if node in keys:
+            return found
+    return found + [each for part in parts_of(node) for each in beside_aggregates(part, keys)]
+
+
+# --- what the match must deliver -------------------------------------------------------------------------------
+
+
+def wanted(
+    returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], bound: BoundPattern, window: tuple[int, int | None]
+) -> Wanted:
+    """Return what the match must deliver; ``window`` is (skip, limit)."""
+    only_counts = not bound.residual and all(_counts_matches(item.expression, bound) for item in items)
+    if items and only_counts and not returns.distinct:
+        return Wanted((), (), True, None)
+    ordered = tuple(order.expression for order in returns.order_by)
+    parts = (tuple(item.expression for item in items), ordered, tuple(bound.residual))
+    known = {node: number for number, choice in bound.choices.items() for node in choice.facts}
+    named = _named_beside(parts, known)
+    edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
+    vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
+    # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
+    vertices |= {i for i, info in enumerate(bound.vertices) if info.name.startswith("#") and info.name in named}
+    for edge in edges:
+        vertices |= {bound.edges[edge].source, bound.edges[edge].target}
+    duplicates = duplicates_of(returns, items)
+    streams = not (returns.order_by or bound.residual or any(map(contains_aggregate, items)))
+    if returns.distinct:  # equal rows must be equal bindings: two literals, or two edge bindings, may look the same
+        streams = streams and all(_is_resource(item.expression, bound) for item in items)
+    skip, limit = window
+    enough = skip + limit if streams and limit is not None else None
+    facts = {known[part] for part in walk(parts) if isinstance(part, ast.Property) and part in known} - edges
+    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
+
+
+def _named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
+    """Return the variables in a piece of syntax, but for those in some expressions."""
+    if isinstance(node, ast.Variable):
+        return {node.name}
+    if isinstance(node, ast.Property) and node in known:
+        return set()
+    return set().union(*(_named_beside(part, known) for part in parts_of(node)))
+
+
+def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
+    """What the result depends on: on every binding, on the distinct ones, or on how often each occurs."""
+    aggregates = [found for item in items for found in aggregates_in(item.expression)]
+    if not aggregates:
+        return "drop" if returns.distinct else "keep"
+    numbers = [part for part in aggregates if not _ignores_duplicates(part)]
+    if all(isinstance(part, ast.CountStar) or part.name.lower() == "count" for part in numbers):
+        return "count" if numbers else "drop"
+    return "keep"
+
+
+def _ignores_duplicates(aggregate: ast.CountStar | ast.FunctionCall) -> bool:
+    return isinstance(aggregate, ast.FunctionCall) and (aggregate.distinct or aggregate.name.lower() in ("min", "max"))
+
+
+def _is_resource(node: ast.Expression, bound: BoundPattern) -> bool:
+    """Whether an expression is a vertex that is no literal."""
+    number = bound.vertex_of.get(node.name) if isinstance(node, ast.Variable) else None
+    return number is not None and not bound.vertices[number].kinds
+
+
+def _counts_matches(node: ast.Expression, bound: BoundPattern) -> bool:
+    """Whether an expression is the number of matches: ``count(*)``, or ``count(v)`` of what is never null."""
+    if isinstance(node, ast.FunctionCall) and node.name.lower() == "count" and not node.distinct:
+        return (
+            len(node.arguments) == 1
+            and isinstance(node.arguments[0], ast.Variable)
+            and node.arguments[0].name in bound.variables
+        )
+    return isinstance(node, ast.CountStar)

@@ -1,0 +1,342 @@
+"""One query under way: bound, given candidates, planned, run, shaped.
+
+:class:`~graphdb.database.Database` tells the story; here it happens, over one :class:`Snapshot` of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
+from graphdb.execute.search.group import grouped
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import is_larger
+from graphdb.pattern.apart import apart
+from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.graph import Wanted
+from graphdb.pattern.pieces import Piece
+from graphdb.plan.executor import Control
+from graphdb.plan.paths import PathStep
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.joins import Setting
+from graphdb.relational.lower import Lowering
+from graphdb.relational.match_run import MatchRun, restricted
+from graphdb.relational.program import Called, Given, Program, Rows, Searched, Step
+from graphdb.relational.projection.arrays import FEW, project
+from graphdb.relational.projection.compile import Shaped, Shaper
+from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
+from graphdb.relational.projection.return_clause import expand_star, wanted, window_of
+from graphdb.results.decode import Arrays
+from graphdb.results.result import Counted
+from graphdb.sql.computing import Computing
+from graphdb.sql.expressions import LARGEST
+from graphdb.storage.arrays.arrow import table_of, values
+from graphdb.storage.arrays.sorted_sets import each_once
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that is ready to run: its plan, and the SQL after it."""
+
+    plan: PhysicalPlan | None
+    """None for a query without MATCH."""
+    wanted: Wanted
+    shaped: Shaped
+    bound: BoundPattern
+    reusable: bool
+    """Whether it may run again: it depends on nothing that its run made visible to SQL."""
+    computing: Computing | None = field(default=None, kw_only=True)
+    """Who computes what its SQL cannot express."""
+
+
+class QueryRun(MatchRun):
+    """Prepares and runs one query; see :class:`~graphdb.relational.match_run.MatchRun` for its parameters."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
+        """What each match of a program reported, once it ran."""
+
+    # --- preparing
+
+    def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
+        """Bind, find candidates, plan, and write the SQL after the match.
+
+        Raises
+        ------
+        NotSupportedError
+            SQL cannot do it, or would take too long over it: DuckDB's planner is not to be interrupted.
+        """
+        self._check_size(query)
+        if isinstance(query, ast.Composite):
+            return self._prepare_program(query)
+        if len(apart(query.matches)) > 1:
+            try:
+                return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
+            except NotSupportedError:
+                pass
+        bound = bind(query.matches, self._snapshot.names, self._text)
+        settle(self._snapshot, self._text, self._arguments, bound, query.returns)
+        window = window_of(query.returns, self._arguments, self._text)
+        items = expand_star(query.returns, bound, self._text)
+        needs = wanted(query.returns, items, bound, window)
+        shaper = Shaper(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            replace(bindings_of(bound, self._snapshot.edges), matches="b.n" if needs.duplicates == "count" else None),
+            lambda predicate, variables: self._exists(predicate, bound, variables),
+            bound,
+        )
+        # The SQL is written before the match runs, so that every mistake is told before any work is done.
+        if needs.count_only and query.matches:
+            shaped = shaper.counted(query.returns, items, window)
+        else:
+            shaped = shaper.shape(query.returns, items, window, written=True)
+        plan = self._plan(bound, needs) if query.matches else None
+        return Prepared(plan, needs, shaped, bound, reusable=not self._views)
+
+    def _check_size(self, query: ast.Query | ast.Composite) -> None:
+        if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
+            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+
+    def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
+        """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
+        self._check_size(query)
+        return self._prepare_program(query, start)
+
+    def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
+        """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
+
+        Raises
+        ------
+        GraphDBError
+            SQL cannot do it, or it is a mistake: the interpreter will tell.
+        """
+        setting = Setting(self._snapshot, self._text, self._arguments, self._pattern, self._step)
+        program = Lowering(setting).query(query, start)
+        if self._snapshot.proved.get(program.proof):
+            program = replace(program, assumed=True)
+        else:
+            self._prove(program)
+        with self._snapshot.graph.watched(self.new_control().check):
+            steps = tuple(
+                replace(step, plan=self._made(step.pattern, step.bound, step.needs))
+                if isinstance(step, Step) and not step.given
+                else step
+                for step in program.steps
+            )
+        return replace(program, steps=steps)
+
+    def _prove(self, program: Program) -> None:
+        """Have DuckDB bind the SQL of a program, over no rows: what it would refuse is refused before anything runs."""
+        import duckdb
+
+        with self._snapshot.connection.guard() as raw, ExitStack() as stack:
+            try:
+                self._show_lists(program, stack)
+                for step in program.steps:
+                    if isinstance(step, Rows):
+                        self._keep_rows(raw, step, "LIMIT 0")
+                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.table}")
+                        continue
+                    if isinstance(step, Searched):
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
+                        continue
+                    if isinstance(step, Called):
+                        raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0", dict(step.parameters)).fetchall()
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.table([], [])))
+                        continue
+                    empty = self._empty(step.needs, step.bound)
+                    if step.numbered:
+                        empty = empty.append_column("rowid", empty.column(0))
+                    if step.needs.nothing:
+                        empty = empty.append_column("one", empty.column("n"))
+                    stack.enter_context(self._snapshot.connection.view(step.view, empty))
+                    for given in step.given:
+                        raw.execute(f"SELECT id FROM ({given.sql}) LIMIT 0", dict(given.parameters)).fetchall()
+                shaped = program.shaped
+                raw.execute(f"SELECT * FROM ({shaped.sql}) LIMIT 0", dict(shaped.parameters)).fetchall()
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error as error:
+                raise NotSupportedError(f"DuckDB does not know it: {str(error).splitlines()[0]}") from None
+        proof = program.proof
+        self._snapshot.proved.put(proof, True, sum(len(part) for part in proof if isinstance(part, str)))
+
+    def _keep_rows(self, raw: duckdb.DuckDBPyConnection, rows: Rows, limit: str = "") -> None:
+        raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
+
+    # --- running
+
+    def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
+        """Run the matches and the SQL after them; the result in the engine's own terms."""
+        if isinstance(prepared, Program):
+            with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+        if prepared.plan is not None and prepared.wanted.count_only:
+            self.control = control = self.new_control()
+            shaped = prepared.shaped  # what only counts needs no SQL
+            count = self._count(prepared.plan, prepared.wanted, prepared.bound, control)
+            return Counted(count, len(shaped.columns), shaped.window)
+        if prepared.plan is not None and prepared.shaped.direct is not None:
+            return self._projected(prepared.plan, prepared)
+        if prepared.plan is not None and prepared.shaped.grouped is not None:
+            return self._grouped(prepared.plan, prepared, prepared.shaped.grouped)
+        with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
+            return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+
+    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
+        """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
+        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+            found = None
+            if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
+                vertices = self._snapshot.graph.vertices
+                columns = [values(gathered.column(i)) for i in range(3)]
+                if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
+                    found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
+            if found is None:
+                sql = prepared.shaped.sql
+            elif gathered is not None:
+                gathered = type(gathered).from_arrays(list(found), names=gathered.column_names)
+            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+
+    @contextmanager
+    def _steps(self, program: Program) -> Iterator[None]:
+        """Run the matches of a program in order, and keep visible to SQL what comes after them names."""
+        try:
+            with self._stepped(program):
+                yield
+        except (QueryTimeout, MemoryLimitError):
+            raise
+        except ExecutionError:
+            if program.assumed:  # it may be these values that DuckDB does not take
+                self._prove(program)
+            raise
+
+    @contextmanager
+    def _stepped(self, program: Program) -> Iterator[None]:
+        with ExitStack() as everything:
+            self._show_lists(program, everything)
+            alive: dict[str, ExitStack] = {}
+            shares = len(program.matches)
+            for number, step in enumerate(program.steps):
+                for name in [name for name in alive if program.last_use(name) < number]:
+                    alive.pop(name).close()
+                name = step.table if isinstance(step, Rows) else step.view
+                alive[name] = stack = everything.enter_context(ExitStack())
+                if isinstance(step, Rows):
+                    stack.enter_context(self._kept(step))
+                    continue
+                if isinstance(step, Called):
+                    stack.enter_context(self._yielded(step))
+                    continue
+                if isinstance(step, Searched):
+                    stack.enter_context(self._paths_found(step))
+                    self.controls.append((step, None, self.control))
+                    continue
+                plan = step.plan or self._plan_from(step)
+                found = self._bindings(plan, step.needs, step.bound, step.view, shares, numbered=step.numbered)
+                stack.enter_context(found)
+                self.controls.append((step, plan, self.control))
+            yield
+
+    def _step(
+        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
+    ) -> PathStep:
+        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause.
+
+        Abstract: see :mod:`graphdb.relational.paths.selected`.
+        """
+        raise NotImplementedError
+
+    def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
+        """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
+        raise NotImplementedError
+
+    def _show_lists(self, program: Program, stack: ExitStack) -> None:
+        for view, table in program.lists.items():
+            stack.enter_context(self._snapshot.connection.view(view, table))
+
+    @contextmanager
+    def _yielded(self, step: Called) -> Iterator[None]:
+        """Call a procedure for each group of rows, and show what it yields to SQL."""
+        snapshot, check = self._snapshot, self.new_control().check
+        groups = snapshot.connection.arrow(step.groups, step.parameters)
+        numbered = groups.column("g").to_pylist()
+        columns = [groups.column(f"c{i}").to_pylist() for i in range(len(step.call.arguments))]
+        given = zip(*columns, strict=True) if columns else iter([()] * len(numbered))
+        answers = [snapshot.procedures.answer(step.call, arguments, snapshot, check) for arguments in given]
+        with snapshot.connection.view(step.view, step.table(numbered, answers)):
+            yield
+
+    @contextmanager
+    def _kept(self, rows: Rows) -> Iterator[None]:
+        with self._snapshot.connection.guard(self._left()) as raw:
+            self._keep_rows(raw, rows)
+        try:
+            yield
+        finally:
+            self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{rows.table}")
+
+    def _plan_from(self, step: Step) -> PhysicalPlan:
+        """Plan a match whose vertices its rows give."""
+        given = [self._given(one) for one in step.given]
+        if (former := step.former.again(given)) is not None:
+            return former
+        vertices = list(step.pattern.vertices)
+        for one, ids in zip(step.given, given, strict=True):
+            vertices[one.vertex] = restricted(vertices[one.vertex], ids)
+        with self._snapshot.graph.watched(self.new_control().check):
+            plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
+        step.former.keep(given, plan)
+        return plan
+
+    def _given(self, given: Given) -> Ids:
+        rows = self._numbered.get(given.column[0]) if given.column is not None else None
+        if rows is not None and given.column is not None:
+            found = values(rows.column(given.column[1]))
+        else:
+            found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
+
+    def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
+        """Run a match whose result needs no SQL while its rows are few."""
+        shaped = prepared.shaped
+        assert shaped.direct is not None
+        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+            literals = any(direct.kind is not None for direct in shaped.direct)
+            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
+                rows = gathered.slice(*shaped.window)
+                return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
+            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
+
+    @contextmanager
+    def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
+        """Run the matches, and keep their bindings visible to the shaped SQL."""
+        if isinstance(prepared, Program):
+            with self._steps(prepared):
+                yield
+            return
+        if prepared.plan is None:
+            one = table_of({"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)})
+            with self._snapshot.connection.view(BINDINGS, one):
+                yield
+            return
+        with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
+            yield

@@ -1,0 +1,233 @@
+"""What SQL of a user's may do: everything that DuckDB lets it, but write to our tables, or put something in our place.
+
+A statement is read as DuckDB's own tokenizer reads it.  One that can write may name the schema of our tables only where
+it reads, after FROM, JOIN or USING; what else it could mean there is not asked, so nothing new in DuckDB's grammar gets
+past.  The search path, which expressions can set, is looked at after it was set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdb.common.duckdb.errors import database_name
+from graphdb.common.errors import AccessError
+from graphdb.storage.file.verify import SCHEMA, is_called
+
+_READS = frozenset(("FROM", "JOIN", "USING"))
+"""What stands before a table that is read."""
+
+_QUERIES = frozenset(
+    "ANALYZE DESC DESCRIBE EXPORT FROM PIVOT SELECT SHOW SUMMARIZE TABLE UNPIVOT VACUUM VALUES WITH (".split()
+)
+"""What statements begin with that write nothing, unless they have a part that does."""
+
+_WRITES = frozenset(("DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE"))
+"""What such a part begins with: ``WITH x AS (DELETE …) SELECT …``."""
+
+_ADVERBS = frozenset("OR REPLACE TEMP TEMPORARY LOCAL GLOBAL PERSISTENT UNIQUE IF NOT EXISTS".split())
+"""What may stand around the kind of what is created."""
+
+_BEFORE_NAMES = frozenset("SCHEMA EXISTS USE .".split())
+"""After what a text is taken for a name: ``DROP SCHEMA 'x'``."""
+
+_OPAQUE = "json_execute_serialized_sql"
+"""The function that runs statements nobody can read."""
+
+_TABLES = "the tables of graphdb are closed to SQL that writes"
+_TEMPORARY = f"temporary tables and views whose names begin with '{SCHEMA}' are graphdb's own"
+_HINT = (
+    "patterns with CREATE, SET and DELETE, LOAD and PREFIX change the graph; to read these tables in SQL that writes, "
+    "name them after FROM or JOIN"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A keyword (``word`` in capitals), a name or text (without its quotes), or a sign."""
+
+    word: str
+    kind: str
+    position: int
+
+    def names(self, name: str) -> bool:
+        """Whether it is this name, as DuckDB compares them."""
+        return self.kind == "identifier" and self.word.lower() == name.lower()
+
+    def is_one_of(self, words: frozenset[str]) -> bool:
+        """Whether it is one of some keywords, or signs."""
+        return self.kind in ("keyword", "operator") and self.word in words
+
+
+def authorize(sql: str, home: str) -> None:
+    """Check that a statement writes neither to our tables nor in their place.
+
+    Parameters
+    ----------
+    home
+        What DuckDB calls the database.
+
+    Raises
+    ------
+    AccessError
+        It would.
+    """
+    tokens = _tokens(sql)
+    if not tokens:
+        return
+    for at, token in enumerate(tokens):
+        if _OPAQUE in token.word.lower():
+            raise AccessError(f"{_OPAQUE} runs what cannot be read", text=sql, position=token.position)
+        if token.kind == "keyword" and token.word == "CREATE":
+            _refuse_shadows(sql, tokens[at + 1 :])
+    _refuse_databases(sql, tokens, home)
+    if tokens[0].is_one_of(_QUERIES) and not any(token.is_one_of(_WRITES) for token in tokens):
+        return
+    if tokens[0].word == "COPY" and _copies_out(tokens):
+        return
+    for at, token in enumerate(tokens):
+        text = at > 0 and token.word.lower() == SCHEMA and tokens[at - 1].is_one_of(_BEFORE_NAMES)
+        if (token.names(SCHEMA) or text) and not _is_read(tokens, at):
+            raise AccessError(_TABLES, text=sql, position=token.position, hint=_HINT)
+
+
+def authorize_name(parts: Sequence[str], temporary: bool = False) -> None:
+    """Check the name of a table that is made, part by part.
+
+    Raises
+    ------
+    AccessError
+        It is among our tables.
+    """
+    if any(part.lower() == SCHEMA for part in parts[:-1]):
+        raise AccessError(_TABLES, hint="give it a name of its own")
+    if (temporary or parts[0].lower() == "temp") and parts[-1].lower().startswith(SCHEMA):
+        raise AccessError(_TEMPORARY, hint="give it another name")
+
+
+def authorize_path(schemas: Sequence[str]) -> None:
+    """Check the schemas that SQL is in.
+
+    Raises
+    ------
+    AccessError
+        Ours is among them.
+    """
+    if any(schema.lower() == SCHEMA for schema in schemas):
+        raise AccessError(
+            f"SQL cannot be in the schema '{SCHEMA}', whose tables are closed to SQL that writes",
+            hint=f"SELECT … FROM {SCHEMA}.triple reads them",
+        )
+
+
+def _refuse_shadows(sql: str, tokens: list[_Token]) -> None:
+    """Refuse a macro by the name of a function that our SQL calls, and temporary things by names like ours."""
+    adverbs = set()
+    kind, at = "", 0
+    while at < len(tokens) and (tokens[at].word.upper() in _ADVERBS or not kind):
+        if tokens[at].word.upper() in _ADVERBS:
+            adverbs.add(tokens[at].word.upper())
+        else:
+            kind = tokens[at].word.upper()
+        at += 1
+    parts = tokens[at : at + 1]
+    while at + 2 < len(tokens) and tokens[at + 1].word == ".":
+        at += 2
+        parts.append(tokens[at])
+    if not parts:
+        return
+    name = parts[-1]
+    if kind in ("MACRO", "FUNCTION") and is_called(name.word):
+        raise AccessError(
+            f"'{name.word}' is a function that graphdb calls, and a macro of this name would stand in for it",
+            text=sql,
+            position=name.position,
+            hint="give it another name",
+        )
+    temporary = adverbs & {"TEMP", "TEMPORARY"} or (len(parts) > 1 and parts[0].word.lower() == "temp")
+    if temporary and name.word.lower().startswith(SCHEMA):
+        raise AccessError(_TEMPORARY, text=sql, position=name.position, hint="give it another name")
+
+
+def _refuse_databases(sql: str, tokens: list[_Token], home: str) -> None:
+    """Refuse to take the database away, and to run in it what makes another: that has tables of ours, too."""
+    words = [token.word.upper() for token in tokens]
+    if words[0] == "DETACH" and any(word == home.upper() for word in words):
+        raise AccessError(f"'{home}' is the database itself", text=sql, position=0, hint="close() closes it")
+    if words[0] == "ATTACH" and "AS" not in words:
+        for token in tokens[1:]:
+            if database_name(token.word.rpartition(":")[2]).lower() == SCHEMA:
+                raise AccessError(
+                    f"a database that is called '{SCHEMA}' would be taken for the schema of graphdb's tables",
+                    text=sql,
+                    position=token.position,
+                    hint="give it another name: ATTACH … AS other",
+                )
+    into = words[words.index("TO") + 1 :][:1] if "TO" in words else []
+    if words[:3] == ["COPY", "FROM", "DATABASE"] and into == [home.upper()]:
+        raise AccessError(
+            "another database cannot be copied into this one, which has a graph of its own",
+            text=sql,
+            position=0,
+            hint="connect to the other one, or load what export() writes of it",
+        )
+    if words[0] == "IMPORT" or (words[0] in ("PRAGMA", "CALL") and {"IMPORT_DATABASE", "COPY_DATABASE"} & set(words)):
+        raise AccessError(
+            "a script that makes a database cannot be run in this one, which has a graph of its own",
+            text=sql,
+            position=0,
+            hint="DuckDB itself can run it, on a new file",
+        )
+
+
+def _copies_out(tokens: list[_Token]) -> bool:
+    """Whether a COPY writes a file: what is copied, a query in parentheses or a table, stands before TO."""
+    depth = 0
+    for token in tokens:
+        depth += (token.word == "(") - (token.word == ")")
+        if depth == 0 and token.is_one_of(frozenset(("TO", "FROM"))):
+            return token.word == "TO" and not any(token.is_one_of(_WRITES) for token in tokens)
+    return False
+
+
+def _is_read(tokens: list[_Token], at: int) -> bool:
+    """Whether the name that has this part stands where a table is read."""
+    while at >= 2 and tokens[at - 1].word == ".":
+        at -= 2
+    if not at or not tokens[at - 1].is_one_of(_READS):
+        return False
+    return not (at > 1 and tokens[at - 1].word == "FROM" and tokens[at - 2].is_one_of(_WRITES))
+
+
+def _tokens(sql: str) -> list[_Token]:
+    """Return the tokens of a statement, comments left out."""
+    import duckdb
+
+    data = sql.encode()
+    found = duckdb.tokenize(sql)
+    ends = [start for start, _ in found[1:]] + [len(data)]
+    made = []
+    for (start, kind), end in zip(found, ends, strict=True):
+        if kind == duckdb.token_type.comment:
+            continue
+        text = data[start:end].decode(errors="replace").strip()
+        position = start if sql.isascii() else len(data[:start].decode(errors="replace"))
+        made.append(_token(text, kind.name, position))
+    return made
+
+
+_QUOTED = re.compile(r"""(?:[eE]?'(.*)'|"(.*)"|`(.*)`|(\$\w*\$)(.*)\4)""", re.DOTALL)
+
+
+def _token(text: str, kind: str, position: int) -> _Token:
+    if kind == "keyword":
+        return _Token(text.upper(), kind, position)
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        sign = text in (".", ",", "(", ")")  # of which the tokenizer takes some for numbers
+        return _Token(text, "operator" if sign else kind, position)
+    if quoted[4] is not None:
+        return _Token(quoted[5], kind, position)
+    mark = text.strip("eE")[0]
+    return _Token(next(part for part in quoted.groups() if part is not None).replace(mark * 2, mark), kind, position)

@@ -1,0 +1,133 @@
+"""What SQL text may name besides tables: pattern queries in ``cypher($$ … $$)``, and the caller's own variables."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.errors import NotSupportedError, ParseError
+from graphdb.results.result import Result
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class CypherCall:
+    """A call ``cypher('…')`` at characters ``[start, end)`` of a statement, with the query's text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def cypher_calls(sql: str) -> list[CypherCall]:
+    """Return the pattern queries embedded in a SQL statement.
+
+    Raises
+    ------
+    ParseError
+        A call of ``cypher`` has something else than one string.
+    """
+    if "cypher" not in sql.lower():
+        return []
+    data = sql.encode()
+    starts = _starts(sql)
+    calls = []
+    for i, at in enumerate(starts):
+        called = i + 1 < len(starts) and data[starts[i + 1] : starts[i + 1] + 1] == b"("
+        if not called or not re.match(rb"cypher\b", data[at:], re.I):
+            continue
+        start = len(data[:at].decode())
+        text = _string(data[starts[i + 2] :].decode(errors="replace")) if i + 3 < len(starts) else None
+        if text is None or data[starts[i + 3] :][:1] != b")":
+            raise ParseError(
+                "cypher needs one string: the pattern query",
+                text=sql,
+                position=start,
+                hint="SELECT … FROM cypher($$ MATCH … RETURN … $$)",
+            )
+        calls.append(CypherCall(start, len(data[: starts[i + 3] + 1].decode()), text))
+    if calls and re.match(r"\s*CREATE\b.*?\b(VIEW|MACRO)\b", sql[: calls[0].start], re.I | re.S):
+        raise NotSupportedError(
+            "cypher in a view or macro is not supported yet",
+            text=sql,
+            position=calls[0].start,
+            hint="CREATE TABLE … AS",
+        )
+    return calls
+
+
+def first_word(sql: str) -> str:
+    """Return the first word of a SQL statement in capitals, whatever comments stand before it."""
+    starts = _starts(sql)
+    found = re.match(rb"\w+", sql.encode()[starts[0] :]) if starts else None
+    return found[0].decode().upper() if found else ""
+
+
+def _starts(sql: str) -> list[int]:
+    """Return the byte offsets of a statement's tokens."""
+    import duckdb
+
+    return [start for start, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
+
+
+def _string(text: str) -> str | None:
+    """Return the SQL string that ``text`` begins with, single-quoted or dollar-quoted; None if it begins with none."""
+    quoted = re.match(r"'((?:[^']|'')*)'", text)
+    if quoted is not None:
+        return quoted[1].replace("''", "'")
+    dollars = re.match(r"(\$\w*\$)(.*?)\1", text, re.S)
+    return dollars[2] if dollars is not None else None
+
+
+def is_vacuum(sql: str) -> bool:
+    """Whether a statement is VACUUM without more: DuckDB's own does nothing."""
+    if "vacuum" not in sql.lower():
+        return False
+    words = [sql.encode()[start:].decode(errors="replace") for start in _starts(sql)]
+    return (
+        bool(words) and re.match(r"vacuum\b", words[0], re.I) is not None and all(w.startswith(";") for w in words[1:])
+    )
+
+
+def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
+    """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
+    named = set(_NAME.findall(sql))
+    variables = {name: value for name, value in _caller_variables().items() if name in named}
+    if not variables:
+        return {}
+    known = connection.rows(
+        "SELECT table_name FROM system.main.duckdb_tables() UNION ALL SELECT view_name FROM system.main.duckdb_views()"
+    )
+    taken = {name for (name,) in known}
+    found = {name: _table(value) for name, value in variables.items() if name not in taken}
+    return {name: table for name, table in found.items() if table is not None}
+
+
+def _caller_variables() -> Mapping[str, object]:
+    """Return the variables of the code that called this package, its own before its module's."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "graphdb":
+        frame = frame.f_back
+    return {**frame.f_globals, **frame.f_locals}
+
+
+def _table(value: object) -> pa.Table | None:
+    """Return a value as an Arrow table if it is tabular, else None."""
+    import pyarrow as pa
+
+    if isinstance(value, Result):
+        return value.presented()
+    if hasattr(value, "__arrow_c_stream__"):
+        return pa.table(value)
+    if isinstance(value, dict) and value and all(hasattr(column, "dtype") for column in value.values()):
+        return pa.table(value)
+    return None

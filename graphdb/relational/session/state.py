@@ -1,0 +1,489 @@
+"""What is open: the connection, the catalog, the state of names and data that statements see, and who else sees it.
+
+What results read of it is in :mod:`graphdb.relational.session.versions`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from graphdb.common.config import Budget
+from graphdb.common.duckdb.connection import Connection, quoted
+from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
+from graphdb.common.foreign_errors import own_error
+from graphdb.common.lru_cache import Kept
+from graphdb.common.progress import Progress, watching
+from graphdb.procedures.catalog import standard
+from graphdb.relational.session.authorizer import authorize_path
+from graphdb.relational.session.versions import LARGE, Version, Versions
+
+if TYPE_CHECKING:
+    from graphdb.common.duckdb.transactions import Atomic
+    from graphdb.pattern.names import Names
+    from graphdb.relational.candidates import Snapshot
+    from graphdb.storage.catalog import Catalog
+    from graphdb.storage.file.verify import Macros
+    from graphdb.storage.graph.changes import Changes
+    from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.statistics.degrees import Degrees
+    from graphdb.storage.updates.vacuum import Reclaimed
+
+_AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
+
+
+class State:
+    """An open file with all that is derived from it.
+
+    Parameters
+    ----------
+    path
+        A database file, or ``":memory:"``.
+    budget
+        Who gets how much memory.
+    spill
+        The directory for what does not fit into memory; None for one beside the file.
+    read_only
+        Open the file for reading only.
+    subclasses
+        Read a vertex label as itself or any class below it.
+    untrusted
+        Let no statement reach files or the network.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        threads: int,
+        budget: Budget,
+        spill: str | None = None,
+        read_only: bool = False,
+        subclasses: bool = False,
+        untrusted: bool = False,
+    ) -> None:
+        self.path = path
+        self.budget = budget
+        self.spill = spill
+        self.read_only = read_only
+        self.subclasses = subclasses
+        self.untrusted = untrusted
+        self.progress: Progress | bool | None = None
+        """Told how far a statement is; True for a bar."""
+        self.batch = budget.graph + budget.bindings
+        """Bytes of memory for what a load collects before it goes to DuckDB."""
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
+        self.cancelled = self.connection.cancelled
+        """Set to stop the statement that runs."""
+        self.transactions = self.connection.transactions
+        self.transactions.on_rollback = self.rolled_back
+        self.transactions.on_end = self._transaction_ended
+        self.procedures = standard()
+        """What CALL knows."""
+        self.prepared: Kept[Any] = Kept(budget.bindings // 16)
+        """Queries that are ready to run again, for as long as the data stays as it is."""
+        self.versions = Versions(self)
+        """What results read."""
+        self.moved = False
+        """Whether SQL went to another schema (``USE``)."""
+        self._lazy_catalog: Catalog | None = None
+        self._empty = False
+        """Whether nothing was written since the tables of the graph were created here."""
+        self._lazy_snapshot: Snapshot | None = None
+        self._lazy_degrees: Degrees | None = None
+        self._former: tuple[Snapshot, list[Changes]] | None = None
+        self._version = self.connection.file.version
+        """The version of the file that memory holds; see :class:`graphdb.common.duckdb.open_files.OpenFile`."""
+        self._wrote = False
+        """Whether the user's transaction has changed the graph."""
+        self.connection.file.members.add(self)
+        self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._verified = False
+        """Whether the tables of the graph were found to be ours."""
+        self._macros: Macros | None = None
+        if path != ":memory:":
+            self._verify()
+
+    def _verify(self) -> None:
+        """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.file.verify`."""
+        from graphdb.storage.file.verify import Macros, is_new, verify_tables
+
+        try:
+            with self.connection.guard() as raw:
+                if is_new(raw, self.database):
+                    return
+                self._verified = verify_tables(raw, self.database)
+                self._macros = Macros(raw, self.database)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def hold(self, timeout: float | None = None) -> threading.RLock:
+        """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
+
+        Raises
+        ------
+        StorageError
+            The database is closed.
+        QueryTimeout
+            Others held the lock for ``timeout`` seconds.
+        """
+        connection = self.connection
+        lock = connection.lock
+        connection.check_open()
+        if lock._is_owned():  # type: ignore[attr-defined]  # part of a statement
+            if self.procedures.caller is not None:
+                raise ExecutionError(
+                    "a procedure cannot use the database that calls it", hint="hand what it needs over as arguments"
+                )
+            return lock
+        if timeout is not None:
+            if not lock.acquire(timeout=max(timeout, 0.0)):
+                raise QueryTimeout(f"the statement waited longer than its timeout of {timeout:g} s for another one")
+            lock.release()
+        if connection.unsettled():
+            with lock:
+                if connection.unsettled():
+                    connection.settle()
+        return lock
+
+    def refresh(self) -> None:
+        """Forget what memory holds if another connection has changed the graph; called where the lock is held."""
+        if self._version != self.connection.file.version and not self.transactions.by_user:
+            self.forget()
+
+    def close(self) -> None:
+        """Close the file; what another thread runs is stopped first."""
+        if not self.connection.closed:
+            if self._macros is not None:
+                self._macros.close()
+            self.versions.close()
+            self.connection.close()
+            self.connection.file.leave(self)
+            self.connection.file.members.discard(self)
+            self._lazy_snapshot = self._lazy_degrees = self._former = None
+            self.prepared.clear()
+
+    def interrupt(self) -> None:
+        """Stop what runs, from another thread."""
+        self.connection.interrupt()
+
+    def writing(self) -> Atomic:
+        """Return a context manager for a statement that changes the graph: all of it is written, or nothing.
+
+        Memory is to be told of the changes within it (:meth:`changed`); it drops what it holds if they are rolled back.
+
+        Raises
+        ------
+        ExecutionError, StorageError
+            See :meth:`admit`.
+        """
+        self.admit()
+        return self.transactions.atomic()
+
+    def admit(self) -> None:
+        """Let a statement change the graph.
+
+        Raises
+        ------
+        ExecutionError
+            The user's transaction has failed.
+        StorageError
+            Another connection of this process to the same file is in the way.
+        """
+        transactions, file = self.transactions, self.connection.file
+        transactions.check()
+        if transactions.by_user and file.version != self._version:
+            raise StorageError(
+                "another connection of this process has changed the graph since this transaction began",
+                hint="ROLLBACK, and run it again",
+            )
+        file.enter(self, until_it_ends=transactions.by_user)
+        self.versions.before_write()
+
+    def about_to_change(self) -> None:
+        """See :class:`graphdb.common.duckdb.open_files.Member`: what results here read of is about to change."""
+        if not self.connection.closed and not self.transactions.by_user:
+            self.versions.before_write()
+
+    def before_end(self) -> None:
+        """Let results of the user's transaction be read, if what it saw is not what comes after it."""
+        if self._version != self.connection.file.version and not self.transactions.failed:
+            self.versions.read_out()
+
+    def _transaction_ended(self) -> None:
+        """The user's transaction was committed or rolled back."""
+        file = self.connection.file
+        if self._wrote and not self.transactions.failed:
+            file.version += 1
+            self._version = file.version
+        self._wrote = False
+        file.leave(self)
+
+    def load(
+        self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
+    ) -> LoadReport:
+        """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
+        from graphdb.storage.loaders.load import load, names_files
+        from graphdb.storage.statistics.known import Held
+
+        if names_files(data):
+            self.require_files()
+        self.refresh()
+        held = Held(degrees=self.degrees())
+        watched = watching(self.progress if progress is None else progress)
+        with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
+            self.admit()
+            return load(raw, self.catalog(), data, options, told, held, self.changed)
+
+    def vacuum(self, timeout: float | None = None) -> Reclaimed:
+        """Reclaim the space of terms that nothing refers to, and compact the file; see
+        :mod:`graphdb.storage.updates.vacuum`.
+
+        Raises
+        ------
+        ExecutionError
+            A transaction is open.
+        StorageError
+            The database is open for reading only.
+        """
+        import duckdb
+
+        from graphdb.storage.dictionary.text_compression import compressing
+        from graphdb.storage.updates.vacuum import compact, is_sparse, vacuum
+
+        if self.read_only:
+            raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
+        self.refresh()
+        self.catalog()
+        with self.at_home(), self.connection.guard(timeout) as raw:
+            if self.transactions.inside:
+                raise ExecutionError(
+                    "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
+                )
+            self.versions.read_out(LARGE)
+            with compressing(raw) as long:
+                with self.writing():
+                    found = vacuum(raw, long)
+                    if found:
+                        self.changed()
+                with suppress(duckdb.TransactionException):  # what somebody still reads comes back later
+                    raw.execute("CHECKPOINT")
+                    if is_sparse(raw):
+                        with self.transactions.atomic():
+                            compact(raw)
+                        raw.execute("CHECKPOINT")
+        return found
+
+    def require_files(self) -> None:
+        """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""
+        ((allowed,),) = self.connection.rows("SELECT system.main.current_setting('enable_external_access')")
+        if not allowed:
+            raise AccessError(
+                "files are out of reach of this database",
+                hint="it is open for untrusted queries, or enable_external_access is false",
+            )
+
+    def catalog(self) -> Catalog:
+        """The catalog; its tables are created when first needed.
+
+        Raises
+        ------
+        StorageError
+            The file was made by a newer version, or is open for reading only and has no tables, or old ones.
+        """
+        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+        from graphdb.storage.file.verify import verify_tables
+
+        if self._lazy_catalog is None:
+            self.transactions.check()
+            with self.connection.guard() as raw:
+                if self._macros is not None:
+                    self._macros.verify()
+                catalog = Catalog(raw, self.transactions)
+                found = catalog.exists()
+                if found and not self._verified:  # SQL copied it here
+                    verify_tables(raw, self.database)
+                self._verified = True
+                if not found:
+                    if self.read_only:
+                        raise StorageError(
+                            f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
+                        )
+                    catalog.create()
+                    self._empty = True
+                elif catalog.schema_version > SCHEMA_VERSION:
+                    raise StorageError(
+                        f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
+                    )
+                elif catalog.schema_version < SCHEMA_VERSION:
+                    if self.read_only:
+                        raise StorageError(
+                            f"'{self.path}' was written by an older version of graphdb",
+                            hint="open it for writing once, to bring it up to date",
+                        )
+                    catalog.migrate()
+            self._lazy_catalog = catalog
+        return self._lazy_catalog
+
+    def unfinished(self) -> str | None:
+        """What was begun on this file and never ended, because its process was killed; it left nothing."""
+        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+
+        with self.connection.guard() as raw:
+            catalog = Catalog(raw, self.transactions)
+            if not catalog.exists():
+                return None
+            found = catalog.unfinished()
+            if found and not self.read_only and catalog.schema_version <= SCHEMA_VERSION:
+                catalog.end_work()
+        return found
+
+    def names(self) -> Names:
+        """The names that statements see."""
+        with self.hold():
+            return self.snapshot().names
+
+    def snapshot(self) -> Snapshot:
+        """The state of names and data that statements see, until the next load."""
+        self.refresh()
+        if self._lazy_snapshot is None:
+            from graphdb.relational.candidates import take_snapshot
+
+            self.transactions.check()
+            self._lazy_snapshot = take_snapshot(
+                self.connection,
+                self.catalog(),
+                self.budget.graph - self.degrees().nbytes,
+                self._former,
+                subclasses=self.subclasses,
+                empty=self._empty,
+                degrees=self.degrees(),
+                procedures=self.procedures,
+            )
+            self._former = None
+        return self._lazy_snapshot
+
+    def degrees(self) -> Degrees:
+        """How many triples vertices had after the last change, where changes asked for it before."""
+        if self._lazy_degrees is None:
+            from graphdb.storage.statistics.degrees import Degrees
+
+            self._lazy_degrees = Degrees(self.budget.graph // 4)
+        return self._lazy_degrees
+
+    def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
+        """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
+        return self._visiting() if self.moved else _AT_HOME
+
+    @contextmanager
+    def _visiting(self) -> Iterator[tuple[str, ...]]:
+        import duckdb
+
+        ((database, schema, path),) = self.connection.rows(
+            "SELECT system.main.current_database(), system.main.current_schema(),"
+            " system.main.current_setting('search_path')"
+        )
+        raw, leftovers = self.connection.raw, self.transactions.leftovers
+
+        def back() -> None:
+            if path:
+                raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
+            else:
+                raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
+
+        leftovers.append(back)
+        with self.connection.guard():
+            raw.execute(f"USE {quoted(self.database)}.main")
+        try:
+            yield (database, schema)
+        finally:
+            with suppress(duckdb.TransactionException):  # an error has aborted the transaction
+                back()
+                leftovers.remove(back)
+
+    def check_path(self) -> None:
+        """Go back to where our tables are, if SQL went into their own schema; raise then."""
+        ((schemas,),) = self.connection.rows("SELECT system.main.current_schemas(true)")
+        try:
+            authorize_path(schemas)
+        except AccessError:
+            with self.connection.guard() as raw:
+                raw.execute(f"USE {quoted(self.database)}.main")
+            raise
+
+    def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
+        """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`.
+
+        It is called within the transaction, before its end: so what memory holds is never older than the file.
+        """
+        self.forget(changes)
+        if self.transactions.by_user:
+            self._wrote = True
+        else:
+            self.connection.file.version += 1
+            self._version = self.connection.file.version
+
+    def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
+        """Drop what was derived from names and data, because they changed.
+
+        Where all changes are known (none is None), the next snapshot takes over what they leave as it is.
+        """
+        if not self.transactions.by_user:
+            self._version = self.connection.file.version
+        if self._lazy_snapshot is not None:
+            self._former = (self._lazy_snapshot, [])
+        if self._lazy_degrees is not None:
+            self._lazy_degrees.follow(changes)
+        if self._former is not None:
+            self._former[1].extend(change for change in changes if change is not None)
+            if None in changes:
+                self._former[0].properties.drop()
+                self._former[0].edges.drop()
+                self._former = None
+        self._lazy_snapshot = None
+        self._empty = False
+        self.prepared.clear()
+
+    @contextmanager
+    def diagnosed(self, text: str | None = None) -> Iterator[None]:
+        """Tell what is damaged, where an error that is not one of ours comes of a damaged file."""
+        try:
+            yield
+        except GraphDBError:
+            raise
+        except Exception as error:
+            told = self.diagnosis(error, text)
+            if told is error:
+                raise
+            raise told from error
+
+    def diagnosis(self, error: Exception, text: str | None = None) -> Exception:
+        """Return what to raise for an error of others: it as ours, what is damaged in the file, or itself."""
+        from graphdb.storage.file.integrity import problem
+        from graphdb.storage.file.verify import damaged
+
+        own = own_error(error, text)
+        if own is not None:
+            return own
+        found = None
+        with suppress(Exception), self.at_home(), self.connection.guard() as raw:
+            found = problem(raw)
+        return error if found is None else damaged(found)
+
+    def version(self) -> Version:
+        """What a result of now reads: see :mod:`graphdb.relational.session.versions`."""
+        return self.versions.current()
+
+    def set_differently(self) -> None:
+        """Drop what depends on DuckDB's settings."""
+        if self._lazy_snapshot is not None:
+            self._lazy_snapshot.lookup.drop()
+
+    def rolled_back(self) -> None:
+        """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
+        self.forget()
+        self._lazy_catalog = None
+        self._wrote = False
+        self._verified = False

@@ -1,0 +1,308 @@
+"""The columns of a result as Python values, made a column at a time.
+
+What terms all columns hold is asked of the database at once, each term once; then every column takes its values from
+there.  No step goes from row to row in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.lazy import lazy
+from graphdb.common.values.elements import Node
+from graphdb.common.values.literals import python_value_of
+from graphdb.common.values.temporal import Duration
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import CODE_BITS, LABEL_OF, Base, Type, tidied
+from graphdb.results.path_materialization import Spelled, Walks, distinct, relationships
+from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.python_values import filled, lists_of, pylist
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = NDArray[np.int64]
+
+_FIRST, _MOST = 1 << 8, 1 << 16
+"""Rows that are decoded at a time: few at first, for who wants no more of them, and then more and more."""
+_BYTES = 1 << 23
+"""Bytes of a column table that are decoded at a time, roughly: a fraction of a second."""
+
+_IRI = attrgetter("iri")
+
+_FEW = 1000
+"""Ids for which what Arrow does at once takes longer than what it is called for."""
+
+
+class Known(Protocol):
+    """Who knows what ids stand for."""
+
+    def nodes(self, ids: Ints) -> Callable[[], list[Any]]:
+        """Return what makes vertices with their labels and properties, and literals' values, of sorted ids."""
+
+    def terms(self, ids: Ints) -> Callable[[], list[Any]]:
+        """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
+
+    def described(self, labels: Iterable[int]) -> bool:
+        """Whether edges of some labels may have properties."""
+
+    def facts(self, edges: Sequence[Ints]) -> list[dict[str, Any]]:
+        """Return the properties of edges: columns of label, start, end and ordinal, int64."""
+
+    def written(self, labels: Iterable[int]) -> list[str]:
+        """Return edge labels as a user would write them."""
+
+
+class Arrays:
+    """Columns ``c0 …`` as a search left them.
+
+    A table of them costs more than many a search, so there is one only where somebody asks for it.
+    """
+
+    __slots__ = ("columns", "num_rows")
+
+    def __init__(self, columns: Sequence[pa.Array | Walks], num_rows: int) -> None:
+        self.columns, self.num_rows = columns, num_rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(column.nbytes for column in self.columns)
+
+    def table(self) -> pa.Table:
+        """Return the columns as a table."""
+        import pyarrow as pa
+
+        arrays = [column.array() if isinstance(column, Walks) else column for column in self.columns]
+        return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def pieces(table: pa.Table | Arrays, *, whole: bool = False) -> Iterator[pa.Table | Arrays]:
+    """Yield a table in pieces that are decoded at a time, large ones at once where the ``whole`` of it is wanted."""
+    count = table.num_rows
+    if isinstance(table, Arrays):
+        if count <= (_MOST if whole else _FIRST) and table.nbytes <= _BYTES:
+            yield table
+            return
+        table = table.table()
+    most = min(_MOST, max(1, count * _BYTES // max(table.nbytes, 1)))
+    rows, start = most if whole else min(_FIRST, most), 0
+    while start < count:
+        yield table.slice(start, rows)
+        start, rows = start + rows, min(rows * 8, most)
+
+
+def decoded(
+    known: Known,
+    types: Sequence[tuple[Type, bool]] | None,
+    table: pa.Table | Arrays,
+    value_of: Callable[[bytes], object] | None = None,
+) -> list[list[Any]]:
+    """Return the columns of a table as lists of Python values.
+
+    ``types`` are the columns', and whether one of several values stands for itself where it is alone; without them the
+    columns are plain SQL.  ``value_of`` returns what SQL knows by a key.
+    """
+    if types is None:
+        return [_plain(column) for column in table.columns]
+    if not table.num_rows:
+        return [[] for _ in types]
+    columns = table.columns if isinstance(table, Arrays) else [column.combine_chunks() for column in table.columns]
+    parts = [part for (type, _), column in zip(types, columns, strict=True) for part in _ids(type, column)]
+    terms = _Terms(known, parts, value_of)
+    found = [_values(known, terms, type, column) for (type, _), column in zip(types, columns, strict=True)]
+    return [
+        # Several values of a property are a list, one is itself.
+        [value[0] if value is not None and len(value) == 1 else value for value in values] if many else values
+        for (_, many), values in zip(types, found, strict=True)
+    ]
+
+
+class _Terms:
+    """All terms of some columns: found at once, and made when they are asked for.
+
+    Parameters
+    ----------
+    parts
+        Ids (int64, in Arrow they may be null), and whether more is wanted of them than IRIs.
+    value_of
+        Returns what SQL knows by a key.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        parts: Sequence[tuple[pa.Array | Ints, bool]],
+        value_of: Callable[[bytes], object] | None,
+    ) -> None:
+        self.value_of = value_of
+        arrays = [part if isinstance(part, np.ndarray) else _numbers(part) for part, _ in parts]
+        self._flat = arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
+        self.ids, self._at = distinct(self._flat)
+        find = known.nodes if any(whole for _, whole in parts) else known.terms
+        self._find = find(self.ids) if len(self.ids) else list  # numbers are there when the database is closed, too
+
+    @lazy
+    def all(self) -> list[Any]:
+        """The terms, and None after them."""
+        return [*self._find(), None]
+
+    @lazy
+    def ends(self) -> list[Any]:
+        """The terms as ends of edges: vertices by their IRIs."""
+        resources = int(np.searchsorted(self.ids, LITERAL_BASE)) if isinstance(self.all[0], Node) else 0
+        return [*map(_IRI, self.all[:resources]), *self.all[resources:]]
+
+    def places(self, ids: pa.Array) -> Ints:
+        """Which of all terms some are; -1, the last one, for null."""
+        return self._hashed(ids.cast("int64")) if ids.null_count else self.at(plain(ids))
+
+    def at(self, ids: Ints) -> Ints:
+        """Which of all terms some are."""
+        if ids is self._flat:
+            return self._at
+        if len(ids) >= _FEW:
+            return self._hashed(numbers(ids))
+        found: Ints = np.searchsorted(self.ids, ids)
+        return found
+
+    def _hashed(self, ids: pa.Array) -> Ints:
+        import pyarrow.compute as pc
+
+        found: Ints = plain(filled(pc.index_in(ids, numbers(self.ids)), -1))
+        return found
+
+    def of(self, ids: pa.Array) -> list[Any]:
+        """The terms of some ids; None for null."""
+        return list(map(self.all.__getitem__, self.places(ids).tolist()))
+
+
+def _numbers(ids: pa.Array) -> Ints:
+    """The ids of a column that are there."""
+    found: Ints = plain(ids.drop_null() if ids.null_count else ids)
+    return found
+
+
+def _ids(type: Type, column: pa.Array | Walks) -> Iterator[tuple[pa.Array | Ints, bool]]:
+    """Yield the ids of all terms in a column, and whether more is wanted of them than IRIs."""
+    if isinstance(column, Walks):
+        yield column.vertices, True
+        return
+    match type.base:
+        case Base.NODE | Base.TERM:
+            yield column.cast("int64"), True
+        case Base.EDGE:
+            yield column.field("start").cast("int64"), False
+            yield column.field("end").cast("int64"), False
+        case Base.PATH:
+            yield Walks.of(column.drop_null()).vertices, True
+        case Base.LIST if type.element is not None:
+            yield from _ids(type.element, column.flatten())
+        case Base.MAP:
+            for i, (_, field) in enumerate(type.fields):  # those of a null map are null (and unions are not flattened)
+                yield from _ids(field, column.field(i))
+
+
+def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -> list[Any]:
+    """Return a column's Python values."""
+    if isinstance(column, Walks):
+        return _paths(known, terms, column)
+    match type.base:
+        case Base.NODE | Base.TERM:
+            return terms.of(column)
+        case Base.EDGE:
+            return _with_nulls(column, lambda edges: _edges(known, terms, edges))
+        case Base.PATH:
+            return _with_nulls(column, lambda paths: _paths(known, terms, Walks.of(paths)))
+        case Base.LIST if type.element is not None and type.element.base is Base.EDGE:
+            return lists_of(column, _with_nulls(column.flatten(), lambda edges: _shared_edges(known, terms, edges)))
+        case Base.LIST if type.element is not None:
+            return lists_of(column, _values(known, terms, type.element, column.flatten()))
+        case Base.MAP:
+            keys = [key for key, _ in type.fields]
+            fields = enumerate(type.fields)
+            rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
+            maps = [dict(zip(keys, row, strict=True)) for row in rows]
+            if type.sparse:
+                maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
+            return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
+        case Base.TUPLE:
+            items = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
+            made = map(list, zip(*items, strict=True))
+            return [row if there else None for row, there in zip(made, column.is_valid().to_pylist(), strict=True)]
+        case Base.DURATION:
+            parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
+            return [None if part[0] is None else Duration(*part) for part in parts]
+        case Base.MOMENT:
+            texts = zip(column.field("lexical").to_pylist(), column.field("datatype").to_pylist(), strict=True)
+            return [None if text is None else python_value_of(text, datatype) for text, datatype in texts]
+        case Base.ANY if (value_of := terms.value_of) is not None:
+            return [None if key is None else value_of(key) for key in column.to_pylist()]
+        case Base.DECIMAL | Base.ZONED | Base.VALUE:
+            return [tidied(value) for value in pylist(column)]
+    return pylist(column)
+
+
+def _with_nulls(column: pa.Array, values: Callable[[pa.Array], list[Any]]) -> list[Any]:
+    """Return the values of a column that are there, and None where there is none."""
+    if not column.null_count:
+        return values(column)
+    found = iter(values(column.drop_null()))
+    return [next(found) if there else None for there in column.is_valid().to_pylist()]
+
+
+def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
+    label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
+    parts = [plain(label), terms.places(start), terms.places(end), plain(ordinal)]
+    return _made(known, terms, parts)
+
+
+def _shared_edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
+    """The edges of lists, in which the same ones come again and again: each is made once."""
+    label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
+    kinds, which = distinct(plain(label) | plain(ordinal) << (CODE_BITS - 1))
+    count = len(terms.ids)
+    keys, at = distinct((which * count + terms.places(start)) * count + terms.places(end))
+    kind = kinds[keys // count // count]
+    parts = [kind & LABEL_OF, keys // count % count, keys % count, kind >> (CODE_BITS - 1)]
+    return list(map(_made(known, terms, parts).__getitem__, at.tolist()))
+
+
+def _made(known: Known, terms: _Terms, parts: Sequence[Ints]) -> list[Any]:
+    """Return edges of their labels, the places of their ends among all terms, and their ordinals."""
+    label, start, end, ordinal = parts
+    labels, which = distinct(label)
+    facts = None
+    if known.described(labels.tolist()):
+        facts = known.facts([label, terms.ids[start], terms.ids[end], ordinal])
+    return relationships(known.written(labels.tolist()), which, terms.ends, start, end, facts)
+
+
+def _paths(known: Known, terms: _Terms, paths: Walks) -> list[Any]:
+    kinds, which = distinct(paths.codes >> 1)
+    labels, ordinals = kinds & LABEL_OF, kinds >> (CODE_BITS - 1)
+    backwards = paths.codes & 1 == 1
+    at = terms.at(paths.vertices)
+    spelled = Spelled(paths.starts, terms, at, known.written(labels.tolist()), which, backwards)
+    if known.described(labels.tolist()):
+        kind, *ends = spelled.edges
+        spelled.facts = known.facts([labels[kind], *map(terms.ids.__getitem__, ends), ordinals[kind]])
+    return spelled.paths()
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    """Return the Python values of a column that SQL gave."""
+    import pyarrow as pa
+
+    values = pylist(column)
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
+        return [None if value is None else int(value) for value in values]
+    if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
+        return [tidied(value) for value in values]
+    return values

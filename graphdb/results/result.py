@@ -1,0 +1,362 @@
+"""Result: the rows of one statement, as Python values, Arrow, data frames, or a table in the database.
+
+Inside, a result is an Arrow table in the engine's own terms (vertices as ids).  What leaves it is made when asked
+for: Python rows with :class:`~graphdb.common.values.elements.Node` and
+:class:`~graphdb.common.values.elements.Relationship`, or columns in which a vertex is its IRI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graphdb.common.errors import ExecutionError, StorageError
+from graphdb.common.foreign_errors import own_errors
+from graphdb.common.values.elements import without_collection
+from graphdb.common.values.types import STRING, Column, has_ids, is_plain, tidied
+from graphdb.results.decode import Arrays, Known, decoded, pieces
+from graphdb.results.display import array_of, made_in_python, shown
+from graphdb.storage.arrays import times_with_offset
+from graphdb.storage.arrays.python_values import pylist
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+_SHOWN = 10
+"""Rows that a notebook and a prompt show."""
+
+
+class Home(Known, Protocol):
+    """What a result needs of its database, as it was when the query ran."""
+
+    def add(self, result: Result) -> None:
+        """Note a result that may look something up later."""
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Look up several things, between which nothing is written."""
+
+    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+        """Return the table as a user of SQL sees it."""
+
+    def store(self, table: pa.Table, name: str, replace: bool) -> int:
+        """Keep a presented table in the database; return its number of rows."""
+
+
+class Counted:
+    """The rows of a query that only counts: one (or with SKIP or LIMIT, none) of the same number in every column.
+
+    A table of it costs more than many a count, so there is one only where somebody asks for it.
+    """
+
+    __slots__ = ("rows", "width")
+
+    def __init__(self, count: int, width: int, window: tuple[int, int | None]) -> None:
+        skip, limit = window
+        self.rows: list[tuple[int, ...]] = [] if skip > 0 or limit == 0 else [(count,) * width]
+        self.width = width
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are, as of a table."""
+        return len(self.rows)
+
+    def table(self) -> pa.Table:
+        """Return the rows as a table with columns ``c0 …``; what int64 does not hold comes as DuckDB's HUGEINT does.
+
+        Raises
+        ------
+        ExecutionError
+            The number has more than 38 digits.
+        """
+        import pyarrow as pa
+
+        count = max((row[0] for row in self.rows), default=0)
+        if count >= 10**38:
+            raise ExecutionError("the count has more digits than a table holds", hint="scalar() or fetchall() gives it")
+        type = pa.int64() if count < 1 << 63 else pa.decimal128(38, 0)
+        return pa.table({f"c{i}": pa.array([row[i] for row in self.rows], type) for i in range(self.width)})
+
+
+class Result:
+    """The rows of one statement.
+
+    Attributes
+    ----------
+    elapsed
+        Seconds that the statement took.
+    message
+        What a statement without rows has to say (``"loaded 49,882 triples"``), or None.
+    verbatim
+        Whether the rows are lines of text to print as they are (EXPLAIN).
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        table: pa.Table | Arrays | Counted | None,
+        shape: tuple[Column, ...] | None = None,
+        *,
+        elapsed: float = 0.0,
+        message: str | None = None,
+        verbatim: bool = False,
+        value_of: Callable[[bytes], object] | None = None,
+    ) -> None:
+        self._home = home
+        self._value_of = value_of
+        self._counted: Counted | None = None
+        self._arrays: Arrays | None = None
+        self._lazy_table: pa.Table | None = None
+        if isinstance(table, Counted):
+            self._counted = table
+        elif isinstance(table, Arrays):
+            self._arrays = table
+        else:
+            self._lazy_table = table
+        self._shape = shape
+        self._presented: pa.Table | None = None
+        self._fetched: list[list[Any]] | None = None
+        """The columns as Python values, where they were looked up ahead."""
+        self._names: tuple[str, ...] | None = None
+        self.elapsed = elapsed
+        self.message = message
+        self.verbatim = verbatim
+        if shape is not None and self._counted is None:
+            home.add(self)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the database is still to be asked for its rows."""
+        return self._fetched is None and not all(is_plain(column.type) for column in self._shape or ())
+
+    @property
+    def _has_ids(self) -> bool:
+        return any(has_ids(column.type) for column in self._shape or ())
+
+    def fetch(self) -> None:
+        """Look up everything now: what the ids stand for is about to go."""
+        rows = self._arrays or self._table
+        if self.reads and rows is not None:
+            self.presented()
+            self._fetched = self._decoded(rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns' names, as written or by their aliases."""
+        if self._names is None:
+            table = self._table if self._shape is None else None
+            named = [column.name for column in self._shape or ()]
+            self._names = tuple(table.column_names if table is not None else named)
+        return self._names
+
+    @property
+    def _table(self) -> pa.Table | None:
+        """The rows in the engine's own terms."""
+        if self._lazy_table is None and (rows := self._counted or self._arrays) is not None:
+            self._lazy_table = rows.table()
+        return self._lazy_table
+
+    # --- Python values
+
+    def __len__(self) -> int:
+        rows = self._counted or self._arrays or self._lazy_table
+        return rows.num_rows if rows is not None else 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as tuples of Python values."""
+        return self._rows(whole=False)
+
+    def _rows(self, *, whole: bool) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows; large pieces are decoded at once where the ``whole`` of them is wanted."""
+        if self._counted is not None:
+            yield from self._counted.rows
+            return
+        rows = self._arrays or self._table
+        if rows is None:
+            return
+        done = 0
+        for part in pieces(rows, whole=whole):
+            if self._fetched is not None:
+                yield from islice(zip(*self._fetched, strict=True), done, None)
+                return
+            yield from zip(*self._decoded(part), strict=True)
+            done += part.num_rows
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows as tuples of Python values."""
+        with without_collection():
+            return list(self._rows(whole=True))
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the first row, or None."""
+        return next(iter(self), None)
+
+    def scalar(self) -> Any:
+        """Return the one value of a result with one row and one column.
+
+        Raises
+        ------
+        ExecutionError
+            The result has another shape.
+        """
+        if self._counted is not None and self._counted.width == len(self._counted.rows) == 1:
+            return self._counted.rows[0][0]
+        if len(self) != 1 or len(self.columns) != 1:
+            raise ExecutionError(
+                f"scalar() needs one row and one column, found {len(self)} and {len(self.columns)}",
+                hint="use fetchall()",
+            )
+        return next(iter(self))[0]
+
+    @own_errors
+    def _decoded(self, table: pa.Table | Arrays) -> list[list[Any]]:
+        """Return the columns of a table as lists of Python values."""
+        types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
+        with self._home.reading() if self._has_ids else nullcontext(), without_collection():
+            return decoded(self._home, types, table, self._value_of)
+
+    # --- columns
+
+    @own_errors
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface, so that DuckDB, Polars, pandas and others read a result directly."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    @own_errors
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends.
+
+        A time with an offset, for which Arrow has no type, is text.
+        """
+        table = self.presented().rename_columns(list(self.columns))
+        for i, field in enumerate(table.schema):
+            if times_with_offset.is_timetz(field.type):
+                table = table.set_column(i, field.name, times_with_offset.as_texts(table.column(i)))
+        return table
+
+    @own_errors
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame."""
+        return _without_unions(self.to_arrow()).to_pandas()
+
+    @own_errors
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a Polars data frame."""
+        import polars as pl
+
+        frame = pl.from_arrow(_without_unions(self.to_arrow()))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def presented(self) -> pa.Table:
+        """Return the rows as SQL sees them, with column names that SQL need not quote (``name`` for ``b.name``)."""
+        if self._presented is None:
+            import pyarrow as pa
+
+            if self._table is None:
+                self._presented = pa.table({})
+            elif self._shape is None:
+                self._presented = self._table
+            else:
+                self._presented = self._shown(self._table, self._shape)
+        return self._presented
+
+    def _shown(self, table: pa.Table, shape: tuple[Column, ...]) -> pa.Table:
+        """Return a table as SQL sees it, with Python values as columns where SQL knows them by their keys."""
+        import pyarrow as pa
+
+        made = {}
+        for i, column in enumerate(shape):
+            if made_in_python(column.type):
+                whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
+                made[i] = array_of([shown(value) for (value,) in whole])
+                table = table.set_column(i, table.column_names[i], pa.nulls(len(table), pa.string()))
+                shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
+        found = self._home.present(table, shape)
+        for i, array in made.items():
+            found = found.set_column(i, found.column_names[i], array)
+        return found
+
+    @own_errors
+    def into(self, name: str, *, replace: bool = False) -> int:
+        """Keep the rows as a table of the database, and return their number.
+
+        Raises
+        ------
+        ExecutionError
+            There is a table of that name already and ``replace`` is False.
+        """
+        if self._table is None:
+            raise ExecutionError("the statement gave no rows to keep")
+        return self._home.store(self.presented(), name, replace)
+
+    # --- for people
+
+    def show(self, limit: int = 40) -> None:
+        """Print the rows as an aligned table, at most ``limit`` of them."""
+        print(self.text(limit))  # noqa: T201 - printing is what it is for
+
+    def text(self, limit: int = 40) -> str:
+        """Return the rows as an aligned table, at most ``limit`` of them."""
+        from graphdb.common.render import table
+
+        if self.verbatim:
+            return "\n".join(line for (line,) in self)
+        rows = self._first(limit)
+        if rows is None:
+            return self.message or "done"
+        return "\n".join([*table(self.columns, rows), f"({self._told(limit)})"])
+
+    def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
+        """The first rows as Python values, or None for a statement that gives none."""
+        if self._counted is not None:
+            return self._counted.rows[:limit]
+        if self._fetched is not None:
+            return islice(zip(*self._fetched, strict=True), limit)
+        return None if self._table is None else zip(*self._decoded(self._table.slice(0, limit)), strict=True)
+
+    def _told(self, limit: int) -> str:
+        """How many rows there are, and how many of them are shown."""
+        from graphdb.common.render import plural
+
+        return plural(len(self), "row") + (f", the first {limit} shown" if len(self) > limit else "")
+
+    def _repr_html_(self) -> str | None:
+        """The rows as notebooks show them: as a table, with the number of rows below."""
+        from graphdb.common.render import as_html
+
+        try:
+            rows = None if self.verbatim else self._first(_SHOWN)
+        except StorageError:  # closed in the meantime
+            return None
+        if rows is None:
+            return None
+        return "".join([*as_html(self.columns, rows), f"<p>{self._told(_SHOWN)}</p>"])
+
+    def __repr__(self) -> str:
+        try:
+            return self.text(_SHOWN)
+        except StorageError:  # closed in the meantime
+            return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
+
+
+def _without_unions(table: pa.Table) -> pa.Table:
+    """Return a table whose union columns hold text: data frames have no unions."""
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_union(field.type):
+            texts = [None if value is None else str(tidied(value)) for value in pylist(table.column(i))]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
+        elif pa.types.is_list(field.type) and pa.types.is_union(field.type.value_type):
+            lists = [
+                None if value is None else [None if item is None else str(tidied(item)) for item in value]
+                for value in pylist(table.column(i))
+            ]
+            table = table.set_column(i, field.name, pa.array(lists, pa.list_(pa.string())))
+    return table

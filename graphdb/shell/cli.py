@@ -1,0 +1,305 @@
+"""The command ``graphdb``: it reads arguments, calls the library, prints, and turns errors into exit codes.
+
+Exit codes: 0, 1 for an error that is said on standard error, 2 for arguments that make no sense, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphdb._version import __version__
+from graphdb.common.errors import GraphDBError, StorageError
+from graphdb.common.progress import bar
+from graphdb.common.render import MODES, duration, plural
+
+if TYPE_CHECKING:
+    from graphdb.database import Database
+
+COMMANDS = """commands:
+  graphdb [FILE]               the shell, on a database file or in memory
+  graphdb load FILE DATA…      load RDF, tables and edge lists into a database
+  graphdb export FILE TARGET   write the graph to a file, in the format that its name tells
+  graphdb query FILE TEXT      run a statement and print its answer
+  graphdb sql FILE TEXT        run SQL of DuckDB's
+  graphdb demo [FILE]          see it work on a data set that comes along
+  graphdb doctor               what is installed and what this machine has
+
+graphdb COMMAND --help says more."""
+
+
+def main() -> None:
+    """Run the command line of this process, and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode shows ? and not an error
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; returns the exit code.  Arguments that make no sense leave by ``SystemExit(2)``."""
+    at = next((i for i, word in enumerate(arguments) if word not in ("-v", "--verbose")), None)
+    command, parser = _parser("" if at is None else arguments[at])
+    if command is not _shell:  # the command's word may stand after -v
+        arguments = [word for i, word in enumerate(arguments) if i != at]
+    given = parser.parse_args(arguments)
+    try:
+        return command(given)
+    except BrokenPipeError:
+        # The reader left (head, less): nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _say(error, given.verbose)
+
+
+# --- commands --------------------------------------------------------------------------------------------------
+
+
+def _shell(given: argparse.Namespace) -> int:
+    from graphdb.shell.repl import Shell, preload
+
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if interactive:
+        # The prompt's libraries load while the database opens.
+        threading.Thread(target=preload, daemon=True).start()
+    with _open(given) as database:
+        shell = Shell(database, mode=given.mode, interactive=interactive)
+        return shell.converse() if interactive else shell.run_lines(sys.stdin)
+
+
+def _load(given: argparse.Namespace) -> int:
+    with _open(given) as database, bar(patience=0) as progress:
+        report = database.load(
+            given.data,
+            format=given.format,
+            on_error=given.on_error,
+            progress=progress,
+            base=given.base,
+            columns=dict(given.columns),
+            label=given.label,
+            type=given.type,
+        )
+    rate = report.triples / max(report.seconds, 1e-9)
+    print(
+        f"{plural(report.triples, 'triple')} from {plural(report.files, 'file')}, {report.new_triples:,} new, "
+        f"in {duration(report.seconds)} ({rate:,.0f} per second)"
+    )
+    if report.errors:
+        print(f"{plural(report.errors, 'malformed line')} skipped: see the table load_errors", file=sys.stderr)
+    return 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    with _open(given, must_exist=True) as database, bar(patience=0) as progress:
+        start = time.perf_counter()
+        count = database.export(given.target, given.format, progress or False, graphs=given.graphs)
+    told = sys.stderr if given.target == "-" else sys.stdout
+    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}", file=told)
+    return 0
+
+
+def _query(given: argparse.Namespace) -> int:
+    from graphdb.shell.repl import Shell
+
+    text = sys.stdin.read() if given.text == "-" else given.text
+    with _open(given, must_exist=True) as database:
+        start = time.perf_counter()
+        if given.command == "sql":
+            result = database.sql(text)
+        else:
+            result = database.query(text, parameters=dict(given.parameters), timeout=given.timeout)
+        Shell(database, mode=given.mode).show(result, time.perf_counter() - start)
+        sys.stdout.flush()
+    return 0
+
+
+def _demo(given: argparse.Namespace) -> int:
+    from graphdb.shell.demo import tell
+
+    with _open(given) as database:
+        status = tell(database)
+    if status == 0:
+        print(f"graphdb {given.file} goes on from here." if given.file else "graphdb demo FILE keeps it in a file.")
+    return status
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from graphdb.shell.doctor import report
+
+    return report()
+
+
+# --- arguments -------------------------------------------------------------------------------------------------
+
+
+def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.ArgumentParser]:
+    """Return what to run, and the parser of its arguments, by the first word of the command line."""
+
+    def parser(command: str, description: str) -> argparse.ArgumentParser:
+        made = argparse.ArgumentParser(f"graphdb {command}".strip(), description=description)
+        made.add_argument("-v", "--verbose", action="store_true", help="show where an error was raised")
+        made.set_defaults(command=command, file=None)
+        return made
+
+    match word:
+        case "load":
+            made = parser("load", "Load RDF, tables and edge lists into a database; one that is not there is made.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument(
+                "data", metavar="DATA", nargs="+", help="files to load, plain or compressed; - is standard input"
+            )
+            made.add_argument("--format", help="how the files are written, where their names do not say it")
+            made.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="at a malformed line")
+            made.add_argument("--base", metavar="IRI", help="what relative IRIs are relative to")
+            made.add_argument(
+                "--column",
+                dest="columns",
+                metavar="NAME=HEADER",
+                type=_column,
+                action="append",
+                default=[],
+                help="what a column of a table is, as in person=:ID or since=since:int",
+            )
+            made.add_argument("--label", metavar="NAME", help="the label of a table's vertices")
+            made.add_argument("--type", metavar="NAME", help="the label of a table's edges")
+            _resources(made)
+            return _load, made
+        case "export":
+            made = parser("export", "Write the graph to a file: RDF, GraphML, or a folder of Parquet tables.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument("target", metavar="TARGET", help="the file; .gz and .zst compress; - is standard output")
+            made.add_argument("--format", help="the format, where the name does not tell it")
+            made.add_argument(
+                "--graph",
+                dest="graphs",
+                action="append",
+                metavar="GRAPH",
+                help="which of the named graphs, by its IRI; or default, or union: all as one",
+            )
+            _resources(made)
+            return _export, made
+        case "query" | "sql":
+            made = parser(word, "Run a statement on a database and print its answer.")
+            made.add_argument("file", metavar="FILE", help="the database")
+            made.add_argument("text", metavar="TEXT", help="the statement, or - to read it from standard input")
+            made.add_argument("--mode", choices=tuple(MODES), default="table", help="how rows are printed")
+            if word == "query":
+                made.add_argument(
+                    "-p",
+                    dest="parameters",
+                    metavar="NAME=VALUE",
+                    type=_parameter,
+                    action="append",
+                    default=[],
+                    help="a parameter: JSON, or else a string",
+                )
+                made.add_argument("--timeout", type=float, metavar="SECONDS", help="stop the statement after this time")
+            _safe(made)
+            _resources(made)
+            return _query, made
+        case "demo":
+            made = parser("demo", "Load the data set that comes along, and query it.")
+            made.add_argument("file", metavar="FILE", nargs="?", help="where to keep it; without, in memory")
+            _resources(made)
+            return _demo, made
+        case "doctor":
+            return _doctor, parser("doctor", "Say what is installed and what this machine has.")
+        case _:
+            made = parser("", "An embedded graph database: RDF in, patterns and SQL out, one file.")
+            made.epilog, made.formatter_class = COMMANDS, argparse.RawDescriptionHelpFormatter
+            made.add_argument("file", metavar="FILE", nargs="?", help="the database; without, one in memory")
+            made.add_argument("--mode", choices=tuple(MODES), default="table", help="how rows are printed")
+            made.add_argument("--version", action="version", version=f"graphdb {__version__}")
+            _safe(made)
+            _resources(made)
+            return _shell, made
+
+
+def _safe(parser: argparse.ArgumentParser) -> None:
+    """Add the option for statements of strangers."""
+    parser.add_argument("--safe", action="store_true", help="no statement reaches files, the network or settings")
+
+
+def _resources(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ``connect`` takes."""
+    parser.add_argument("--device", default="auto", help="auto, cpu, or cuda:0 and so on")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="as 4GB")
+    parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
+    parser.add_argument("--read-only", action="store_true", help="open the database for reading only")
+    parser.add_argument("--subclasses", action="store_true", help="read labels with what is below them (RDF Schema)")
+    parser.add_argument("--spill", metavar="DIR", help="where to put what does not fit into memory")
+
+
+def _parameter(argument: str) -> tuple[str, object]:
+    """Read ``name=value``: the value as JSON if it is some, else as the string it is."""
+    name, equals, value = argument.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{argument!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _column(argument: str) -> tuple[str, str]:
+    """Read ``name=header``."""
+    name, equals, header = argument.partition("=")
+    if not equals or not name or not header:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not NAME=HEADER")
+    return name, header
+
+
+# --- what commands share ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Database]:
+    """Open the database that the arguments name."""
+    if must_exist and not Path(given.file).exists():
+        raise StorageError(f"there is no database {given.file}", hint=f"graphdb load {given.file} DATA makes one")
+    from graphdb.database import connect
+
+    with connect(
+        given.file or ":memory:",
+        device=given.device,
+        memory_limit=given.memory_limit,
+        threads=given.threads,
+        spill=given.spill,
+        read_only=given.read_only,
+        subclasses=given.subclasses,
+        untrusted=getattr(given, "safe", False),
+    ) as database:
+        if database.unfinished:
+            print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)
+        yield database
+
+
+def _say(error: Exception, verbose: bool) -> int:
+    """Print an error as its reader needs it; returns the exit code."""
+    from graphdb.shell.repl import complain
+
+    if verbose:
+        traceback.print_exception(error)
+    elif isinstance(error, GraphDBError):
+        complain(str(error), sys.stderr)
+    elif isinstance(error, OSError):
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), sys.stderr)
+    else:
+        complain(f"internal error: {type(error).__name__}: {error}\nhint: -v shows where", sys.stderr)
+    return 1

@@ -1,0 +1,101 @@
+"""``graphdb doctor``: what is installed, what is compiled, what the machine has, and whether a query runs.
+
+Each finding is a line; the verdict is whether something that graphdb cannot do without is broken.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphdb._version import __version__
+from graphdb.common.config import cores, physical_memory
+from graphdb.common.kernel_cache import kernel_cache
+from graphdb.common.render import plural
+from graphdb.gpu.probe import probe
+
+_NAME = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; ``broken`` if graphdb does not work for it."""
+
+    what: str
+    found: str
+    broken: bool = False
+
+
+def examine() -> Iterator[Finding]:
+    """Look at one thing after the other, cheapest first."""
+    yield Finding("graphdb", __version__)
+    yield Finding("Python", f"{platform.python_version()} ({sys.executable})")
+    system = f"{platform.system()} {platform.machine()}"
+    yield Finding("machine", f"{system}, {plural(cores(), 'core')}, {physical_memory() / 2**30:.1f} GiB memory")
+    yield from _dependencies()
+    cache = kernel_cache()
+    kept = f"{cache.kernels} compiled in {cache.folder}" if cache.kernels else f"none compiled yet; {cache.folder}"
+    yield Finding("CPU kernels", kept if cache.writable else f"{kept} cannot be written: every process compiles anew")
+    yield from _devices()
+    yield _query()
+
+
+def report() -> int:
+    """Print all findings; returns 0, or 1 if something is broken."""
+    broken = 0
+    for finding in examine():
+        print(f"{'✗' if finding.broken else '✓'} {finding.what:20}{finding.found}", flush=True)
+        broken += finding.broken
+    if broken:
+        print(f"{broken} broken")
+    return 1 if broken else 0
+
+
+def _dependencies() -> Iterator[Finding]:
+    """Compare what the distribution asks for with what is there."""
+    try:
+        requirements = importlib.metadata.requires("graphdb") or []
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding("installation", "runs from a checkout that is not installed: dependencies are not known")
+        return
+    for requirement in sorted(requirements, key=str.lower):
+        name = _NAME.match(requirement)
+        if name is None or "extra ==" in requirement:
+            continue
+        try:
+            yield Finding(name.group(), importlib.metadata.version(name.group()))
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding(name.group(), f"is missing: pip install '{requirement}'", broken=True)
+
+
+def _devices() -> Iterator[Finding]:
+    """Say what the GPU probe found."""
+    found = probe()
+    for device in found.devices:
+        major, minor = device.capability
+        memory = f"{device.memory / 2**30:.1f} GiB"
+        yield Finding(f"cuda:{device.number}", f"{device.name}, {memory}, compute capability {major}.{minor}")
+    yield Finding("GPU", found.advice)
+    if found.usable:
+        from graphdb.execute.choose import try_device
+
+        for device in found.devices:
+            yield Finding(f"cuda:{device.number}", try_device(device.number))
+
+
+def _query() -> Finding:
+    """Run the smallest query there is."""
+    try:
+        from graphdb.database import connect
+
+        with connect() as database:
+            answer = database.query("RETURN 1 + 1").fetchall()
+    except Exception as error:  # Whatever is wrong belongs into the report.
+        return Finding("a query", f"fails: {type(error).__name__}: {error}", broken=True)
+    if answer != [(2,)]:
+        return Finding("a query", f"1 + 1 gives {answer}", broken=True)
+    return Finding("a query", "runs")

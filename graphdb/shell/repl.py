@@ -1,0 +1,403 @@
+"""The shell: reads statements and dot commands, hands statements to the database, prints what comes back.
+
+One worker thread owns the database, so Ctrl-C reaches the prompt's thread at once and interrupts the statement, not the
+shell; names for completion are read by the same worker, between statements.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as NotYet
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from graphdb._version import __version__
+from graphdb.common import render
+from graphdb.common.errors import AccessError, GraphDBError, nearest
+from graphdb.shell.overview import schema
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.output import Output
+
+    from graphdb.database import Database
+    from graphdb.results.result import Result
+    from graphdb.shell.completion import PatternCompleter
+
+T = TypeVar("T")
+
+PROMPT, CONTINUATION = "graphdb> ", "     ...> "
+
+ROWS_SHOWN = 100
+"""Rows that a table on a terminal shows; all other modes, and pipes, get every row."""
+
+DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
+    ".exit": ((), "leave"),
+    ".export": (("FILE",), "write the graph (FILE graphs union: all as one): .nt .nq .ttl .trig .graphml .parquet"),
+    ".help": ((), "show this"),
+    ".mode": (tuple(render.MODES), "how rows are printed"),
+    ".prefixes": ((), "prefixes and what they stand for"),
+    ".quit": ((), "leave, as Ctrl-D does"),
+    ".read": (("FILE",), "run the statements of a file, up to the first error"),
+    ".schema": ((), "vertex labels, edge labels and properties, with counts"),
+    ".tables": ((), "tables of the database"),
+    ".timer": (("on", "off"), "whether times are printed"),
+}
+"""The shell's own commands: arguments and meaning."""
+
+
+class Shell:
+    """A conversation with one database.
+
+    Parameters
+    ----------
+    database
+        An open database; the shell does not close it.
+    output
+        Where rows and messages go; errors go to ``errors``.
+    interactive
+        Whether a person is there: prompts, cut tables, going on after an error.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        output: TextIO | None = None,
+        errors: TextIO | None = None,
+        mode: str = "table",
+        interactive: bool = False,
+    ) -> None:
+        self.database = database
+        self.output = output or sys.stdout
+        self.errors = errors or sys.stderr
+        self.mode = mode
+        self.timer = interactive
+        self.interactive = interactive
+        self.completer: PatternCompleter | None = None
+        self._worker = ThreadPoolExecutor(1, "graphdb-shell")
+        self._done = False
+        self._names_are_fresh = False
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def converse(self, input: Input | None = None, output: Output | None = None) -> int:
+        """Prompt until Ctrl-D or ``.quit``; returns the exit status."""
+        session = self._session(input, output)
+        self._print(f"graphdb {__version__}: statements end with ';', .help shows the shell's own commands")
+        while not self._done:
+            try:
+                entered = session.prompt(PROMPT)
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                break
+            if entered.strip():
+                self.accept(entered)
+                self._names_are_fresh = False
+        self._worker.shutdown()
+        return 0
+
+    def run_lines(self, lines: Iterable[str]) -> int:
+        """Run statements and dot commands from lines (a pipe, a file) up to the first error; returns the status."""
+        from graphdb.grammar.parser import is_complete
+
+        pending = ""
+        for line in lines:
+            pending += line if line.endswith("\n") else line + "\n"
+            if _is_command(pending) or is_complete(pending):
+                if not self.accept(pending):
+                    return 1
+                pending = ""
+            elif not pending.strip():
+                pending = ""
+            if self._done:
+                return 0
+        return 0 if not pending.strip() or self.accept(pending) else 1
+
+    def accept(self, entered: str) -> bool:
+        """Run what was entered, and print its answer or its error; returns whether it succeeded."""
+        try:
+            if _is_command(entered):
+                word = entered.strip()
+                return self._dot(word if word.startswith(".") else "." + word)
+            return self._statements(entered)
+        except GraphDBError as error:
+            self._complain(str(error))
+        except OSError as error:
+            self._complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except KeyboardInterrupt:
+            self._complain("interrupted")
+        return False
+
+    # --- statements --------------------------------------------------------------------------------------------
+
+    def _statements(self, entered: str) -> bool:
+        """Run statements one by one, so that each prints its answer."""
+        from graphdb.grammar.parser import split
+
+        for statement in split(entered):
+            start = time.perf_counter()
+            result = self._wait(self._worker.submit(self.database.query, statement))
+            self.show(result, time.perf_counter() - start)
+        return True
+
+    def _wait(self, future: Future[T]) -> T:
+        """Wait for the worker; Ctrl-C interrupts the statement, and is raised once it has stopped."""
+        status = _Status(self.errors if self.interactive else None)
+        self.database.progress = status.hear if self.interactive else None
+        try:
+            while True:
+                try:
+                    return future.result(timeout=0.2)
+                except NotYet:
+                    if future.done():
+                        raise
+                    status.tick()
+        except KeyboardInterrupt:
+            # Again and again: an interrupt that comes between two steps of a statement is lost.
+            while not future.done():
+                self.database.interrupt()
+                wait([future], timeout=0.2)
+            raise
+        finally:
+            status.clear()
+
+    def show(self, result: Result, elapsed: float) -> None:
+        """Print a result in the current mode, and what to know about it."""
+        took = f", {render.duration(elapsed)}" if self.timer else ""
+        if not result.columns:
+            if result.message or took:
+                self._print((result.message or "done") + took)
+            return
+        count = len(result)
+        if self.mode == "table" and result.columns == ("plan",):
+            # EXPLAIN and PROFILE answer in lines that are laid out already.
+            self._print_all(str(row[0]) for row in result)
+            return
+        cut = self.interactive and self.mode == "table" and count > ROWS_SHOWN
+        self._print_rows(result.columns, itertools.islice(result, ROWS_SHOWN) if cut else iter(result))
+        if self.mode == "table":
+            shown = f", the first {ROWS_SHOWN} shown" if cut else ""
+            self._print(f"({render.plural(count, 'row')}{shown}{took})")
+        elif took:
+            self._print(f"({render.plural(count, 'row')}{took})")
+
+    def _print_rows(self, columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> None:
+        names = tuple(columns)
+        if self.mode == "table":
+            # A pipe has no width to stay within.
+            lines = render.table(names, rows, None if self.interactive else 1_000_000)
+        else:
+            lines = render.MODES[self.mode](names, rows)
+        for line in lines:
+            self._print(line)
+
+    # --- dot commands ------------------------------------------------------------------------------------------
+
+    def _dot(self, entered: str) -> bool:
+        """Run a dot command; returns whether it succeeded."""
+        command, _, argument = entered.partition(" ")
+        argument = argument.strip().rstrip(";").strip("'\"")
+        if command not in DOT_COMMANDS:
+            close = nearest(command, DOT_COMMANDS, 1)
+            hint = f"did you mean {close[0]}?" if close else ".help lists the commands"
+            raise GraphDBError(f"unknown command {command}", hint=hint)
+        choices, _ = DOT_COMMANDS[command]
+        if argument and not choices:
+            raise GraphDBError(f"{command} takes no argument")
+        if argument and choices != ("FILE",) and argument not in choices:
+            raise GraphDBError(f"{command} does not know {argument}", hint="one of: " + ", ".join(choices))
+        match command:
+            case ".quit" | ".exit":
+                self._done = True
+            case ".help":
+                self._print_all(_help())
+            case ".mode":
+                self.mode = argument or self.mode
+                if not argument:
+                    self._print(self.mode)
+            case ".timer":
+                self.timer = argument == "on" if argument else self.timer
+                if not argument:
+                    self._print("on" if self.timer else "off")
+            case ".read":
+                if not argument:
+                    raise GraphDBError(".read needs a file", hint=".read statements.txt")
+                if self.database.untrusted:
+                    raise AccessError(".read is not there in safe mode", hint="start the shell without --safe")
+                with Path(argument).expanduser().open(encoding="utf-8") as lines:
+                    return self.run_lines(lines) == 0
+            case ".export":
+                if not argument:
+                    raise GraphDBError(".export needs a file", hint=".export graph.ttl.gz")
+                argument, _, graphs = argument.partition(" graphs ")
+                path = Path(argument.strip().strip("'\"")).expanduser()
+                work = self._worker.submit(self.database.export, path, graphs=graphs.split() or None)
+                self._print(f"{render.plural(self._wait(work), 'statement')} to {path}")
+            case ".schema":
+                self._print_all(self._wait(self._worker.submit(lambda: list(schema(self.database)))))
+            case ".tables":
+                self._print_all(self._wait(self._worker.submit(self.database.tables)))
+            case ".prefixes":
+                prefixes = self._wait(self._worker.submit(self.database.prefixes))
+                self._print_all(f"PREFIX {name}: <{iri}>" for name, iri in sorted(prefixes.items()))
+        return True
+
+    # --- the terminal ------------------------------------------------------------------------------------------
+
+    def _session(self, input: Input | None, output: Output | None) -> PromptSession[str]:
+        """Make the prompt: history, completion, colours, and Enter that ends a complete statement only."""
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.filters import completion_is_selected
+        from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+        from prompt_toolkit.key_binding import KeyBindings
+        from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+        from prompt_toolkit.lexers import PygmentsLexer
+
+        from graphdb.shell.completion import PatternCompleter
+        from graphdb.shell.highlighting import PatternLexer
+
+        keys = KeyBindings()
+
+        @keys.add("enter", filter=~completion_is_selected)
+        def _(event: KeyPressEvent) -> None:
+            entered = event.current_buffer.text
+            if _ends(entered):
+                event.current_buffer.validate_and_handle()
+            else:
+                event.current_buffer.insert_text("\n")
+
+        self.completer = PatternCompleter({name: choices for name, (choices, _) in DOT_COMMANDS.items()})
+        path = history_file()
+        history: History = FileHistory(path) if path else InMemoryHistory()
+        session: PromptSession[str] = PromptSession(
+            history=history,
+            completer=self.completer,
+            complete_while_typing=False,
+            lexer=PygmentsLexer(PatternLexer),
+            multiline=True,
+            prompt_continuation=CONTINUATION,
+            key_bindings=keys,
+            input=input,
+            output=output,
+        )
+        # Only once the prompt stands: reading names takes longer than showing it.
+        session.app.after_render += lambda _: self._refresh_names()
+        return session
+
+    def _refresh_names(self) -> None:
+        """Have the worker read the names for completion; what they were stays until then."""
+        completer = self.completer
+        if completer is None or self._names_are_fresh:
+            return
+        self._names_are_fresh = True
+
+        def read() -> None:
+            from graphdb.shell.completion import Names
+
+            completer.names = Names.read(self.database)
+
+        self._worker.submit(read)
+
+    def _print(self, line: str) -> None:
+        print(line, file=self.output, flush=self.interactive)
+
+    def _print_all(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._print(line)
+
+    def _complain(self, message: str) -> None:
+        self.output.flush()
+        complain(message, self.errors)
+
+
+class _Status:
+    """A line that says that a long statement still runs; it disappears when the statement ends."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream if stream is not None and stream.isatty() else None
+        self._start = time.perf_counter()
+        self._said = False
+        self._far = ""
+
+    def hear(self, done: float, total: float, triples: int, phase: str) -> None:
+        """Hear how far a load or a query is."""
+        seconds = max(time.perf_counter() - self._start, 1e-9)
+        told = [f"{done / total:.0%}"] if total else []
+        told += [f"{triples:,} triples", f"{triples / seconds:,.0f}/s"] if triples else []
+        told += [f"{render.duration(seconds * (total - done) / done)} left"] if 0 < done < total else []
+        self._far = f"{phase}: {', '.join(told)}; "
+
+    def tick(self) -> None:
+        """Show or update the line."""
+        seconds = time.perf_counter() - self._start
+        if self._stream is None or seconds < 0.5:
+            return
+        if not self._said:
+            from graphdb.common.kernel_cache import kernel_cache
+
+            self._what = "running" if kernel_cache().kernels else "compiling kernels (first run only)"
+        self._said = True
+        print(
+            f"\r\x1b[2m{self._far or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
+            end="",
+            file=self._stream,
+            flush=True,
+        )
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._stream is not None and self._said:
+            print("\r\x1b[K", end="", file=self._stream, flush=True)
+
+
+def preload() -> None:
+    """Import what the prompt needs."""
+    import prompt_toolkit
+
+    from graphdb.shell import completion, highlighting
+
+    del prompt_toolkit, completion, highlighting
+
+
+def history_file() -> Path | None:
+    """Return the file of the shell's history in the user's state folder, or None if there cannot be one."""
+    try:
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "graphdb"
+        state.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return state / "history" if os.access(state, os.W_OK) else None
+
+
+def complain(message: str, stream: TextIO) -> None:
+    """Print an error, in red where a terminal shows it and ``NO_COLOR`` is not set."""
+    colour = stream.isatty() and not os.environ.get("NO_COLOR")
+    print(f"\x1b[31m{message}\x1b[0m" if colour else message, file=stream, flush=True)
+
+
+def _ends(entered: str) -> bool:
+    """True if Enter ends what was typed, rather than starting its next line."""
+    from graphdb.grammar.parser import is_complete
+
+    return not entered.strip() or _is_command(entered) or is_complete(entered)
+
+
+def _is_command(entered: str) -> bool:
+    """Whether this is a dot command, or one of the words that people try first."""
+    return entered.lstrip().startswith(".") or entered.strip().lower() in ("help", "quit", "exit")
+
+
+def _help() -> Iterator[str]:
+    """Yield the help text."""
+    yield "MATCH (a:Country)-[:neighbour]->(b) RETURN a.name, b.name;   patterns, answered by subgraph matching"
+    yield "SELECT …;  CREATE TABLE t AS MATCH …;  LOAD 'file.nt';       SQL, result tables, data"
+    yield ""
+    for name, (choices, meaning) in DOT_COMMANDS.items():
+        yield f"{name + ' ' + '|'.join(choices):42}{meaning}"

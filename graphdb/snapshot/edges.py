@@ -1,0 +1,168 @@
+"""Edges that have properties or parallel ones: their numbers, and their properties as columns in that order.
+
+Everything here is derived from the tables ``edge`` and ``edge_property`` when a query first asks, and belongs to one
+state of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.terms import Kind
+from graphdb.common.values.types import NULL, VALUE, list_of, literal_sql, type_of_kinds
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.names import ABSENT, Names
+from graphdb.snapshot.properties import PropertyColumn
+from graphdb.storage.arrays.arrow import numbers, table_of
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.edges import EdgeTable
+from graphdb.storage.triples import TripleStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Edges:
+    """The edges of the described labels of one state of the data.
+
+    Parameters
+    ----------
+    described
+        The edge labels of which some edge has properties or a parallel one.
+    parallel
+        Those with parallel edges: their triples do not tell how many edges there are.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        graph: DataGraph,
+        store: TripleStore,
+        described: frozenset[int],
+        parallel: frozenset[int],
+    ) -> None:
+        self.described = described
+        self.parallel = parallel
+        self._connection = connection
+        self._graph = graph
+        self._store = store
+        self._tables: dict[tuple[int, ...], EdgeTable] = {}
+        self._columns: dict[int, PropertyColumn] = {}
+        self._values: dict[tuple[tuple[int, ...], int], pa.Array] = {}
+        self._keys: Mapping[str, int] | None = None
+        self._made: dict[int, str] = {}
+
+    def table(self, labels: tuple[int, ...]) -> EdgeTable:
+        """The edges of some labels, numbered."""
+        found = self._tables.get(labels)
+        if found is None:
+            graph, store = self._graph, self._store
+            found = EdgeTable.read(labels, self._connection.columns, store.ends, graph.vertices, graph.dtype)
+            self._tables[labels] = found
+        return found
+
+    def columns(self, table: EdgeTable) -> dict[str, NDArray[np.int64]]:
+        """Return the edges of a table as SQL knows them: label, start, end (terms) and ordinal."""
+        ends = {"start": self._store.to_terms(table.starts), "end": self._store.to_terms(table.ends)}
+        ordinals = np.zeros(len(table), np.int64) if table.ordinals is None else table.ordinals
+        return {"label": table.labels[table.kind], **ends, "ordinal": ordinals}
+
+    # --- properties
+
+    def key(self, key: ast.KeyName, names: Names, text: str) -> int:
+        """Return the id of a property key of edges; :data:`~graphdb.pattern.names.ABSENT` where nothing has it.
+
+        Raises
+        ------
+        BindError
+            Nothing has it, and the names came with RDF: then it is a mistake.
+        """
+        return names.key(key.words, self.keys, text)
+
+    @property
+    def keys(self) -> Mapping[str, int]:
+        """The keys that edges have, by IRI."""
+        if self._keys is None:
+            sql = "SELECT iri, id FROM _graphdb.resource SEMI JOIN _graphdb.edge_property ON key = id"
+            self._keys = dict(self._connection.rows(sql)) if self.described else {}
+        return self._keys
+
+    def iri(self, key: int) -> str:
+        """Return the IRI of a key that edges have."""
+        return next(iri for iri, id in self.keys.items() if id == key)
+
+    def column(self, key: int) -> PropertyColumn:
+        """Return the values of a property: ``relation`` is SQL for (label, start, end, ordinal, value).
+
+        Raises
+        ------
+        NotSupportedError
+            Some are lists or times that SQL does not hold.
+        """
+        if key == ABSENT or not self.described:
+            return PropertyColumn("", NULL, False)
+        if key not in self._columns:
+            self._columns[key] = self._column(key)
+        return self._columns[key]
+
+    def _column(self, key: int) -> PropertyColumn:
+        source = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = " + str(int(key))
+        scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.lexical, '.', 2)) END"
+        ((kinds, digits, values, edges),) = self._connection.rows(
+            f"SELECT coalesce(bit_or(1::BIGINT << l.kind), 0), least(coalesce(max({scale}), 18), 18), count(*), "
+            f"count(DISTINCT hash(e.label, e.subject, e.object, e.ordinal)) FROM {source}"
+        )
+        if not values:
+            return PropertyColumn("", NULL, False)
+        single, many = type_of_kinds(kinds, digits), edges < values
+        value, group = literal_sql("l", single), ""
+        if many:
+            value, group = f"list({value} ORDER BY l.lexical ASC, l.id ASC)", " GROUP BY ALL"
+        edge = 'e.label AS label, e.subject AS "start", e.object AS "end", e.ordinal AS ordinal'
+        rows = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
+        return PropertyColumn(rows, list_of(single) if many else single, many)
+
+    def relation(self, key: int) -> str:
+        """Return the relation of a property's :meth:`column`, made into a table the first time."""
+        found = self._made.get(key)
+        if found is None:
+            rows = self.column(key).relation
+            with self._connection.guard() as raw:
+                if self._connection.transactions.inside:  # its ROLLBACK would take a table away
+                    return rows
+                found = self._connection.temporary()
+                raw.execute(f"CREATE TEMP TABLE {found} AS FROM {rows}")
+            self._made[key] = found = f"temp.{found}"
+        return found
+
+    def drop(self) -> None:
+        """Drop all tables, because the data changed."""
+        self._connection.discard(self._made.values())
+        self._made.clear()
+
+    def plain(self, key: int) -> bool:
+        """Whether the values of a property are read as an array: one of a plain type for each edge that has it."""
+        column = self.column(key)
+        return not column.many and column.type not in (VALUE, NULL)
+
+    def values(self, labels: tuple[int, ...], key: int) -> pa.Array:
+        """Return the values of a :meth:`plain` property in the order of the table of some labels."""
+        found = self._values.get((labels, key))
+        if found is None:
+            table = self.table(labels)
+            view = self._connection.temporary()
+            with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
+                values = self._connection.arrow(
+                    f"SELECT n.number, p.value FROM {view} n JOIN {self.column(key).relation} p "
+                    'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'
+                )
+            at = np.full(len(table), -1, np.int64)
+            at[values.column("number").to_numpy()] = np.arange(values.num_rows)
+            found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
+            self._values[labels, key] = found
+        return found

@@ -1,0 +1,155 @@
+"""Property columns: the values of one property key, typed, as a temporary DuckDB table (subject, value).
+
+They are derived from the triples and the literal table when a query first asks, and dropped when the data changes, so
+that a query joins one narrow table instead of two wide ones.  DuckDB keeps them within its memory limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import EXACT_ONLY, VALUE, ZONED, Type, list_of, literal_sql, type_of_kinds
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.graph.changes import Changes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+SMALL = 2_000_000
+"""Values up to which a property may be held in memory as arrays."""
+
+FOLLOWED = 1000
+"""Vertices whose values in a column are read anew; for more, all are."""
+
+_NONE = np.empty((0, 3), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyColumn:
+    """Where the values of a property are: ``relation`` is SQL for (subject, value), one row per subject."""
+
+    relation: str
+    type: Type
+    many: bool
+    """Whether ``value`` is a list, because some subject has several."""
+
+
+class Properties:
+    """The property columns of one state of the data.
+
+    Parameters
+    ----------
+    scales
+        Digits after the point of each decimal property, by label id.
+    """
+
+    def __init__(self, connection: Connection, scales: Mapping[int, int]) -> None:
+        self._connection = connection
+        self.scales = scales
+        self._columns: dict[int, PropertyColumn] = {}
+        self._behind: dict[int, frozenset[int]] = {}
+        """Vertices whose values are not what their column, made for an earlier state, says."""
+        self._arrays: dict[int, tuple[NDArray[np.int64], pa.ChunkedArray]] = {}
+
+    def type_of(self, label: EdgeLabel) -> Type:
+        """Return the type that holds all single values of a property."""
+        return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
+
+    def column(self, label: EdgeLabel) -> PropertyColumn:
+        """Return the values of a property, made into a table the first time."""
+        found = self._columns.get(label.id)
+        if found is not None:
+            if label.id in self._behind:
+                self._catch_up(label, found)
+            return found
+        subquery, type, many = self._relation(label), self._type(label), label.max_values > 1
+        with self._connection.guard() as raw:
+            if self._connection.transactions.inside:  # its ROLLBACK would take the table away
+                return PropertyColumn(f"({subquery})", type, many)
+            table = self._connection.temporary()
+            raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
+        self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
+        return found
+
+    def _type(self, label: EdgeLabel) -> Type:
+        single = self.type_of(label)
+        return list_of(single) if label.max_values > 1 else single
+
+    def _relation(self, label: EdgeLabel, where: str = "") -> str:
+        single = self.type_of(label)
+        written = ", l.lexical, l.datatype" if single == ZONED and label.max_values <= 1 else ""
+        return property_relation(label, literal_sql("l", single), written, where)
+
+    def _catch_up(self, label: EdgeLabel, column: PropertyColumn) -> None:
+        """Read the values of single vertices anew; where that is cut short, it can be done again."""
+        vertices = sorted(self._behind[label.id])
+        places = ", ".join("?" * len(vertices))
+        with self._connection.guard() as raw:
+            raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
+            raw.execute(
+                f"INSERT INTO {column.relation} {self._relation(label, f' AND t.subject IN ({places})')}", vertices
+            )
+        del self._behind[label.id]
+
+    def in_memory(self, label: EdgeLabel) -> bool:
+        """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
+        if label.kinds & EXACT_ONLY:
+            return False
+        return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) != VALUE
+
+    def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
+        """Return the vertices that have a property, sorted (int64), and its values in the same order."""
+        found = self._arrays.get(label.id)
+        if found is None:
+            table = self._connection.arrow(
+                f"SELECT subject, value FROM {self.column(label).relation} ORDER BY subject ASC"
+            )
+            found = values(table.column("subject")), table.column("value").combine_chunks()
+            self._arrays[label.id] = found
+        return found
+
+    def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
+        """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
+        rows = np.concatenate([rows for change in changes for rows in (change.removed, change.added)] or [_NONE])
+        for id, column in list(former._columns.items()):
+            vertices = former._behind.get(id, frozenset()).union(rows[rows[:, 0] == id, 1].tolist())
+            label = labels.get(id)
+            if label is None or label.kinds & EXACT_ONLY or column.type != self._type(label):
+                continue
+            if len(vertices) > FOLLOWED:
+                continue
+            self._columns[id] = former._columns.pop(id)
+            if vertices:
+                self._behind[id] = vertices
+            elif id in former._arrays:
+                self._arrays[id] = former._arrays.pop(id)
+        former.drop()
+
+    def drop(self) -> None:
+        """Drop all tables, because the data changed."""
+        self._connection.discard(column.relation for column in self._columns.values())
+        self._columns.clear()
+        self._behind.clear()
+        self._arrays.clear()
+
+
+def property_relation(label: EdgeLabel, value_sql: str, also: str = "", where: str = "") -> str:
+    """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table.
+
+    ``also`` are further columns, of a property that has one value at most; ``where`` is one more condition, over the
+    alias ``t`` of the triples, with ``AND`` before it.
+    """
+    many = label.max_values > 1
+    value = f"list({value_sql} ORDER BY l.lexical ASC, l.id ASC)" if many else value_sql
+    return (
+        f"SELECT t.subject, {value} AS value{also} FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
+        f"WHERE t.label = {int(label.id)} AND t.object >= {LITERAL_BASE}{where}{' GROUP BY t.subject' if many else ''}"
+    )

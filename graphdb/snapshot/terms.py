@@ -1,0 +1,186 @@
+"""Terms by their ids, in memory: IRIs, values of literals, and what the triples say of a vertex, as arrays.
+
+A join in DuckDB goes through a whole table for the few terms of a small result.  Where somebody asks a second time,
+and memory allows it, the dictionary is kept as columns in the order of its ids, so that a term is one access away.  A
+small dictionary is read sooner than DuckDB plans the joins: there the first question is answered so, too.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.literals import python_value_of
+from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.common.values.types import AS_WRITTEN, column_of, tidied
+from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.file.verify import verify_kinds
+from graphdb.storage.triples import TripleStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+_ENTRY = 100
+"""Bytes that a term or a triple about it takes, roughly."""
+_MOST = 5_000_000
+"""Terms and triples that are kept at most."""
+_AT_ONCE = 20_000
+"""Terms and triples up to which they are read for the first question."""
+_FEW = 32
+"""Values that are taken one by one."""
+_SORTING = 5e-7
+"""Seconds that it takes to sort a resource in among the others, roughly."""
+
+
+class Lookup:
+    """The dictionary of one state of the data.
+
+    Parameters
+    ----------
+    limit_bytes
+        What it may take of memory, roughly.
+    """
+
+    def __init__(self, connection: Connection, store: TripleStore, limit_bytes: int) -> None:
+        self._connection = connection
+        self._store = store
+        labels = store.edge_labels()
+        entries = store.resources + store.literals + sum(store.statistics(label).triples for label in labels)
+        self._fits = entries <= min(_MOST, limit_bytes // _ENTRY)
+        self._asked = self._fits and entries <= _AT_ONCE
+        self._scanning = 0.0
+        """Seconds that went into scans for the ids of IRIs."""
+        self._columns: dict[str, Any] = {}
+
+    def ready(self) -> bool:
+        """Whether terms are looked up here: where all of them fit, from the second question on, or the first."""
+        asked, self._asked = self._asked, self._fits
+        return asked
+
+    def drop(self) -> None:
+        """Read everything anew, because a setting changed how DuckDB hands values over."""
+        self._columns.clear()
+
+    def ids(self, iris: Collection[str]) -> dict[str, int]:
+        """The ids of the resources among some IRIs.
+
+        DuckDB scans all IRIs for them, until that has taken as long as to sort them once; then they are searched.
+        """
+        if not self._fits or self._scanning < self._store.resources * _SORTING:
+            started = time.perf_counter()
+            sql = "SELECT iri, id FROM _graphdb.resource WHERE iri IN (SELECT unnest($iris))"
+            scanned = dict(self._connection.rows(sql, {"iris": sorted(iris)}))
+            self._scanning += time.perf_counter() - started
+            return scanned
+        column, order = self._column("iri"), self._order()
+        found = {}
+        for iri in iris:
+            at = bisect_left(order, iri, key=lambda id: column[id].as_py())
+            if at < len(order) and column[order[at]].as_py() == iri:
+                found[iri] = int(order[at])
+        return found
+
+    def iris(self, ids: pa.Array | pa.ChunkedArray) -> Any:
+        """The IRIs of resources, in Arrow as their ids are; NULL for NULL."""
+        return self._column("iri").take(ids)
+
+    def lexical(self, numbers: pa.Array) -> Any:
+        """The lexical forms of literals, numbered from 0 (their ids without ``LITERAL_BASE``); NULL for NULL."""
+        return self._column("lexical").take(numbers)
+
+    def typed(self, kind: Kind, ids: Ids) -> Any:
+        """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
+        return self._column(column_of(kind)).take(numbers(ids - LITERAL_BASE))
+
+    def values(self, ids: Ids) -> list[Any]:
+        """The values of literals (int64 term ids, of any kinds) in Python."""
+        if not len(ids):
+            return []
+        kinds = self._kinds()[ids - LITERAL_BASE]
+        if (kinds == kinds[0]).all():
+            return self._values(Kind(int(kinds[0])), ids)
+        found = np.empty(len(ids), object)
+        for kind in np.unique(kinds).tolist():
+            at = np.flatnonzero(kinds == kind)
+            found[at] = np.fromiter(self._values(Kind(kind), ids[at]), object, len(at))
+        values: list[Any] = found.tolist()
+        return values
+
+    def written_iris(self, ids: Ids) -> list[str]:
+        """The IRIs of resources (int64 term ids) in Python."""
+        return _taken(self._column("iri"), ids)
+
+    def _values(self, kind: Kind, ids: Ids) -> list[Any]:
+        if 1 << kind & AS_WRITTEN:
+            texts, datatypes = (_taken(self._column(name), ids - LITERAL_BASE) for name in ("lexical", "datatype"))
+            return list(map(python_value_of, texts, datatypes))
+        values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
+        return list(map(tidied, values)) if kind == Kind.DECIMAL else values
+
+    def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
+        """Subject, label and object of every triple with a literal or a class about some resources (sorted, unique)."""
+        subjects, labels, objects = self._about()
+        begin, end = np.searchsorted(subjects, ids), np.searchsorted(subjects, ids, side="right")
+        lengths = end - begin
+        at = np.repeat(end - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
+        return subjects[at], labels[at], objects[at]
+
+    def _about(self) -> Sequence[Ids]:
+        if "about" not in self._columns:
+            type_label = -1 if self._store.type_label is None else self._store.type_label
+            rows = self._connection.columns(
+                f"SELECT subject, label, object FROM _graphdb.triple WHERE object >= {LITERAL_BASE} OR label = $type "
+                "ORDER BY subject ASC, label ASC, object ASC",
+                {"type": type_label},
+            )
+            subjects, labels, objects = (rows[name] for name in ("subject", "label", "object"))
+            for column, what in ((subjects, "subject"), (labels, "label")):
+                self._store.ids.resource(column, what)
+            self._store.ids.term(objects, "object")
+            self._columns["about"] = subjects, labels, objects
+        found: Sequence[Ids] = self._columns["about"]
+        return found
+
+    def _order(self) -> Ids:
+        """The ids of resources in the order of their IRIs' characters."""
+        if "order" not in self._columns:
+            sql = "SELECT id FROM _graphdb.resource ORDER BY encode(iri) ASC"
+            self._columns["order"] = self._connection.columns(sql)["id"]
+        found: Ids = self._columns["order"]
+        return found
+
+    def _kinds(self) -> NDArray[np.uint8]:
+        if "kinds" not in self._columns:
+            found = self._column("kind").to_numpy()
+            verify_kinds(found)
+            self._columns["kinds"] = found
+        kinds: NDArray[np.uint8] = self._columns["kinds"]
+        return kinds
+
+    def _column(self, name: str) -> pa.Array:
+        """A column of the dictionary in the order of ids, which are dense."""
+        found = self._columns.get(name)
+        if found is None:
+            table = "resource" if name == "iri" else "literal"
+            rows = self._connection.arrow(f'SELECT "{name}" FROM _graphdb.{table} ORDER BY id ASC').column(0)
+            self._columns[name] = found = rows.combine_chunks()
+        return found
+
+
+def _taken(column: pa.Array, places: Ids) -> list[Any]:
+    """Return some values of a column in Python; Arrow's way takes longer than a few of them do one by one."""
+    try:
+        if len(places) < _FEW:
+            return [column[place].as_py() for place in places.tolist()]
+    except (OverflowError, ValueError):  # what Python's calendar does not have
+        pass
+    return pylist(column.take(numbers(places)))

@@ -1,0 +1,1 @@
+"""Expressions of the language as SQL: operators, functions, comparisons, aggregates and literals."""

@@ -1,0 +1,181 @@
+"""Comparisons in SQL: which values are equal, and which come first.
+
+A comparison between types that cannot be compared is decided here, once: ``=`` is false, ``<`` is null.  Lists and maps
+are equal if all that is in them is; an unknown item leaves that unknown unless another one differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, has_terms
+from graphdb.grammar import syntax as ast
+from graphdb.sql import durations, maps, temporal
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.value import Typed, incomparable, member, number
+
+_UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
+"""Types whose values are equal or not, and no more."""
+
+
+def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
+    """Return the SQL of one comparison of single values, any types."""
+    if operator == "<>":
+        return f"(NOT {compare(c, '=', left, right)})"
+    a, b = left.type.base, right.type.base
+    if Base.NULL in (a, b):
+        return "CAST(NULL AS BOOLEAN)"
+    if Base.ANY in (a, b):
+        raise NotSupportedError("values that SQL does not hold are compared in Python")
+    if Base.TERM in (a, b):
+        if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
+            return _compare_terms(c, left, right)
+        left, right = (c.value_of(v) if v.type.base is Base.TERM else v for v in (left, right))
+        a, b = left.type.base, right.type.base
+    if a is Base.VALUE and b is Base.VALUE:
+        return _compare_values(c, operator, left, right)
+    if b is Base.VALUE:
+        turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
+        return compare(c, turned, right, left)
+    if a is Base.VALUE:
+        if b not in MEMBERS:
+            return incomparable(operator, left, right)
+        own = Typed(number(left), FLOAT) if b in NUMERIC else Typed(member(left, b), right.type)
+        inner = compare(c, operator, own, right)
+        if b is Base.INTEGER:  # as floats large ones would be equal
+            inner = f"coalesce({compare(c, operator, Typed(member(left, b), INTEGER), right)}, {inner})"
+        return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
+    same = a is b or {a, b} <= NUMERIC
+    if a is b is Base.LIST:
+        return _compare_lists(c, operator, left, right)
+    if a is b is Base.MAP and operator == "=":
+        return _compare_maps(c, left, right)
+    if not same or (a in _UNORDERED and operator != "="):
+        return incomparable(operator, left, right)
+    if a is Base.NODE:
+        return same_term(left, right)
+    floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
+    return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
+
+
+def _compare_lists(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
+    """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
+    if operator != "=":
+        raise NotSupportedError("an order of lists is not supported in SQL")
+    if has_terms(left.type) and has_terms(right.type):
+        raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
+    pair = c.fresh()
+    items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
+    equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
+    return (
+        f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
+        f"WHEN len({left.sql}) <> len({right.sql}) OR list_contains({equal}, FALSE) THEN FALSE "
+        f"WHEN list_aggregate({equal}, 'count') < len({left.sql}) THEN NULL ELSE TRUE END)"
+    )
+
+
+def _compare_values(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
+    whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in (left, right)]
+    real = [Typed(number(value), FLOAT) for value in (left, right)]
+    numbers = f"{compare(c, operator, *whole)}, {compare(c, operator, *real)}"
+    if operator == "=":
+        return f"coalesce({numbers}, {left.sql} = {right.sql})"
+    members = [f"({member(left, b)} {operator} {member(right, b)})" for b in MEMBERS if b not in NUMERIC]
+    return f"coalesce({', '.join([numbers, *members])})"
+
+
+def _compare_maps(c: Compiler, left: Typed, right: Typed) -> str:
+    """Maps are equal if they have the same keys, and these lead to equal values; an unknown one makes that unknown."""
+    if left.type.sparse or right.type.sparse:
+        raise NotSupportedError("whether all properties are equal is not supported in SQL")
+    keys, others = dict(left.type.fields), dict(right.type.fields)
+    either = f"{left.sql} IS NULL OR {right.sql} IS NULL"
+    if keys.keys() != others.keys():
+        return f"(CASE WHEN {either} THEN NULL ELSE FALSE END)"
+    same = " AND ".join(compare(c, "=", maps.entry(left, key), maps.entry(right, key)) for key in keys)
+    return f"(CASE WHEN {either} THEN NULL ELSE {same} END)"
+
+
+def _compare_terms(c: Compiler, left: Typed, right: Typed) -> str:
+    """Vertices are equal if they are the same, literals if their values are: ``"1.0"^^xsd:double`` is 1."""
+    same = same_term(left, right)
+    if Base.NODE in (left.type.base, right.type.base) or (left.type.unique and right.type.unique):
+        return same
+    equal = compare(c, "=", *[c.value_of(v) for v in (left, right)])
+    if all(v.type.element is not None for v in (left, right)):  # literals alone
+        return equal
+    literals = [f"{v.sql} >= {LITERAL_BASE}" for v in (left, right)]
+    return f"(CASE WHEN {literals[0]} AND {literals[1]} THEN {equal} ELSE {same} END)"
+
+
+def same_term(left: Typed, right: Typed) -> str:
+    """Return SQL of whether two vertices, which may be literals, are the same RDF term."""
+    return f"({_identity(left)} = {_identity(right)})"
+
+
+def _identity(vertex: Typed) -> str:
+    """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
+    return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
+
+
+def _calls(node: ast.Expression) -> bool:
+    return isinstance(node, ast.FunctionCall)
+
+
+def _comparison(c: Compiler, node: ast.Comparison) -> Typed:
+    operands = (
+        temporal.moments(c, node.operands) if any(map(_calls, node.operands)) else [*map(c.compile, node.operands)]
+    )
+    parts = [
+        c.any_of(lambda a, b, op=op: Typed(compare(c, op, a, b), BOOLEAN), left, right).sql
+        for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
+    ]
+    return Typed(f"({' AND '.join(parts)})", BOOLEAN)
+
+
+COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.Comparison: _comparison}
+
+
+# --- order -----------------------------------------------------------------------------------------------------
+
+
+def sort_keys(c: Compiler, value: Typed) -> list[str]:
+    """Return the SQL expressions that order values of any type."""
+    base = value.type.base
+    if base is Base.PATH:
+        raise NotSupportedError("an order of paths is not supported in SQL")
+    if base is Base.NODE:
+        return [c.rows.iri(value.sql).sql]
+    if base is Base.TERM:
+        return [c.rows.iri(value.sql).sql, *sort_keys(c, c.value_of(value))]
+    if base is Base.EDGE:
+        return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
+    if base is Base.MAP:
+        return _sort_maps(c, value)
+    if base is Base.DURATION:
+        return durations.sort_keys(value)
+    if base is Base.VALUE:
+        rank = " ".join(
+            f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
+        )
+        others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
+        return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
+    return [value.sql]
+
+
+def _sort_maps(c: Compiler, value: Typed) -> list[str]:
+    """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
+    keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
+    fields = {key: maps.entry(value, key) for key in sorted(dict(value.type.fields))}
+    later = [f"{field.sql} IS NOT NULL" for field in fields.values()]
+    for field in fields.values():
+        there = later.pop(0)
+        if value.type.sparse:
+            others = f"WHEN {' OR '.join(later)} THEN 2 " if later else ""
+            keys.append(f"CASE WHEN {there} THEN 1 {others}ELSE 0 END")
+        if field.type.base is not Base.NULL:
+            keys += sort_keys(c, field)
+    return keys

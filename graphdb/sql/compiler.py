@@ -1,0 +1,220 @@
+"""What every part of the compiler to SQL knows of it: a :class:`Compiler`, its scope, conditions and errors.
+
+The parts compile the operators and functions of one kind of values each; :mod:`graphdb.sql.expressions` puts them
+together. They see this class only, so that none imports what imports it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
+from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.names import Names
+from graphdb.sql.computing import Computing
+from graphdb.sql.constants import constant
+from graphdb.sql.from_clause import Rows
+from graphdb.sql.value import Typed, item_of, member, some
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names stand for while an expression is compiled."""
+
+    variables: Mapping[str, Typed]
+    """Pattern variables (and, in ORDER BY, result columns)."""
+    known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
+    """Whole expressions that are columns already."""
+    hidden: frozenset[str] = frozenset()
+    """Pattern variables that can be named no more: DISTINCT or an aggregate stands before."""
+    exists: Callable[[ast.PatternPredicate], Typed] | None = None
+    """Compiles a pattern predicate; None where patterns may not stand."""
+    aggregates: bool = False
+    """Whether aggregates may stand here."""
+    matches: str | None = None
+    """The column that says how many matches a row stands for; None where each is one."""
+    order: str | None = None
+    """The column that says in which order the rows are; None where they have none."""
+
+
+class Compiler(ABC):
+    """Compiles the expressions of one statement; errors carry its ``text``.
+
+    Everything that compiles raises :class:`~graphdb.common.errors.NotSupportedError` where SQL cannot do it exactly
+    (Python computes it then, or the query is interpreted), and :class:`~graphdb.common.errors.BindError`,
+    :class:`~graphdb.common.errors.TypeMismatchError` or :class:`~graphdb.common.errors.ParameterError` for mistakes.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        names: Names,
+        arguments: Mapping[str, object],
+        rows: Rows,
+        scope: Scope,
+        computing: Callable[[], Computing] | None = None,
+    ) -> None:
+        self.computing = computing
+        """Who computes what SQL cannot express; None where nobody does."""
+        self.text = text
+        self.names = names
+        self.arguments = arguments
+        self.rows = rows
+        self.scope = scope
+        self._lambdas = 0
+        self._depth = 0
+        self.of_items = False
+        """Whether this is within a lambda, of a list's items."""
+
+    # --- what the whole compiler does
+
+    @abstractmethod
+    def native(self, node: ast.Expression) -> Typed:
+        """Return the SQL of an expression that SQL itself computes."""
+
+    @abstractmethod
+    def computed(self, node: ast.Expression, type: Type | None = None) -> Typed:
+        """Return the SQL of an expression that Python computes, of a type that is known from what it is for."""
+
+    @abstractmethod
+    def column(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
+
+    @property
+    @abstractmethod
+    def aggregate_names(self) -> Collection[str]:
+        """The names of the aggregates."""
+
+    # --- entry points
+
+    def compile(self, node: ast.Expression) -> Typed:
+        """Return the SQL of an expression whose value SQL holds, if need be as Python computes it."""
+        found = self.anything(node)
+        if found.type.base is Base.ANY:
+            raise NotSupportedError("SQL does not hold this value", text=self.text, position=node.span.start)
+        return found
+
+    def anything(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression; a value that SQL does not hold as its key."""
+        try:
+            return self.native(node)
+        except NotSupportedError:
+            return self.computed(node)
+
+    @property
+    def outermost(self) -> bool:
+        """Whether this is of rows, not of the items of a list."""
+        return not self._depth
+
+    def within(self, scope: Scope, *, of_items: bool = False) -> Self:
+        """Return the compiler of an expression inside the present one, where names stand for something else."""
+        found = type(self)(self.text, self.names, self.arguments, self.rows, scope, self.computing)
+        found._depth = self._depth + 1
+        found.of_items = of_items or self.of_items
+        return found
+
+    def condition(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition."""
+        try:
+            value = self.compile(node)
+        except NotSupportedError:
+            value = self.computed(node, BOOLEAN)
+        if value.type.base is Base.VALUE and not value.many:
+            return member(value, Base.BOOLEAN)
+        if value.many and value.type.element in (BOOLEAN, VALUE):
+            return self.any_of(lambda v: Typed(member(v, Base.BOOLEAN), BOOLEAN), value).sql
+        if value.type.base not in (Base.BOOLEAN, Base.NULL):
+            raise self.mismatch(f"expected a condition, found {value.type}", node)
+        return value.sql
+
+    def kept(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition for WHERE, which asks it of whole rows only.
+
+        DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
+        What is volatile stays where it stands.
+        """
+        sql = self.condition(node)
+        return f"CASE WHEN random() >= 0 THEN {sql} END" if "error(" in sql else sql
+
+    def one(self, node: ast.Expression) -> Typed:
+        """Compile to a single value: a multi-valued property must have just one there."""
+        return self.single(self.compile(node), node)
+
+    def one_of_any(self, node: ast.Expression) -> Typed:
+        """Compile to a single value, one that SQL does not hold as its key."""
+        return self.single(self.anything(node), node)
+
+    def single(self, value: Typed, node: ast.Expression) -> Typed:
+        """Return the one value of a multi-valued property; running it fails where there are several."""
+        if not value.many:
+            return value
+        told = self.rows.parameters.add(
+            f"'{self.source(node)}' has several values on some vertex where one is needed; "
+            "match the property as an edge to get each of them"
+        )
+        return item_of(value, f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END")
+
+    def value_of(self, value: Typed) -> Typed:
+        """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
+        if value.type.base is not Base.TERM:
+            return value
+        return self.rows.literal(value.sql, value.type.element or VALUE)
+
+    # --- constants
+
+    def argument(self, node: ast.Parameter) -> object:
+        """Return the value given for a parameter."""
+        if node.name not in self.arguments:
+            near = nearest(node.name, self.arguments)
+            raise ParameterError(
+                f"parameter ${node.name} has no value",
+                text=self.text,
+                position=node.span.start,
+                hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {node.name}=…)",
+            )
+        return self.arguments[node.name]
+
+    def constant(self, value: object, node: ast.Expression) -> Typed:
+        """Return SQL for a Python value."""
+        try:
+            return constant(value, self.rows)
+        except GraphDBError as error:
+            raise type(error)(error.message, text=self.text, position=node.span.start, hint=error.hint) from None
+
+    # --- conditions of several values
+
+    def any_of(self, test: Callable[..., Typed], *values: Typed) -> Typed:
+        """Apply a condition to values, of which the multi-valued ones need one member that satisfies it."""
+        lifted: list[tuple[str, Typed]] = []
+        singles: list[Typed] = []
+        for value in values:
+            if value.many:
+                assert value.type.element is not None
+                name = self.fresh()
+                lifted.append((name, value))
+                singles.append(Typed(name, value.type.element))
+            else:
+                singles.append(value)
+        sql = test(*singles).sql
+        for name, value in reversed(lifted):
+            sql = some(value.sql, name, sql)
+        return Typed(sql, BOOLEAN)
+
+    def fresh(self) -> str:
+        """Return a name for the item of a list that no expression around this one has."""
+        self._lambdas += 1
+        return f"x{self._depth}_{self._lambdas}"
+
+    # --- errors
+
+    def source(self, node: ast.Expression) -> str:
+        """The text of an expression as written."""
+        return self.text[node.span.start : node.span.end]
+
+    def mismatch(self, message: str, node: ast.Expression) -> TypeMismatchError:
+        """Return the error for ``node``."""
+        return TypeMismatchError(message, text=self.text, position=node.span.start)

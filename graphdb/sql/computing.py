@@ -1,0 +1,69 @@
+"""Who computes what SQL cannot express: what the compiler to SQL asks of the evaluator, without knowing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from graphdb.common.values.types import Type
+from graphdb.grammar import syntax as ast
+
+ITEMS = 1 << 21
+"""Items that the lists of a chunk's rows may have together.
+
+DuckDB makes a list for each of 2,048 rows before it goes on; it neither counts the bytes nor stops meanwhile.  With
+what a lambda makes of them, so many take some 200 MB, and half a second.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A column that an expression takes, and how its values are read."""
+
+    sql: str
+    type: Type
+    read: str = "value"
+    """``value``; ``several`` values of a property; ``literal`` or ``literals``, as they are written; ``properties``."""
+
+
+class Computing(Protocol):
+    """Who computes the expressions of one statement."""
+
+    def add(self, node: ast.Expression, inputs: list[Input], source: ast.Expression, wanted: Type | None) -> Type:
+        """Take an expression whose inputs are variables ``#0 …``; return the type of what it will yield.
+
+        Parameters
+        ----------
+        source
+            The expression as it was written.
+        wanted
+            The type that it must be of: a boolean (a condition), a list (whose items become rows), a duration (to add).
+
+        Raises
+        ------
+        NotSupportedError
+            It needs more than its inputs.
+        """
+
+    def call(self, type: Type, columns: list[str]) -> str:
+        """Return SQL that computes what was added last, of some columns."""
+
+    def fits(self, items: str, *, volatile: bool) -> str:
+        """Return SQL that is true, and ends the run where the rows of a chunk have more items than fit in memory.
+
+        ``items`` is how many a row has; ``volatile`` says that this does not differ between rows.
+        """
+
+    def sources(self) -> list[str]:
+        """Return the expressions as they were written."""
+
+    def run(self) -> AbstractContextManager[Callable[[bytes], object]]:
+        """Begin a run; yield what returns the value behind a key, as a user sees it, during the run and after it.
+
+        Raises
+        ------
+        NotSupportedError
+            An expression failed, or its values are not all told apart by their keys: the query has to be interpreted.
+        """

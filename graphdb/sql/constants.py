@@ -1,0 +1,178 @@
+"""Python values and lists to SQL: what a query's literals and parameters become."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from graphdb.common.errors import NotSupportedError, ParameterError
+from graphdb.common.values.decimals import fits, shortest
+from graphdb.common.values.elements import Node
+from graphdb.common.values.temporal import offset_of
+from graphdb.common.values.types import (
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    FLOAT,
+    INT64,
+    INTEGER,
+    NULL,
+    STRING,
+    TIME,
+    ZONED,
+    Base,
+    Type,
+    list_of,
+    sql_type,
+)
+from graphdb.sql.from_clause import Rows
+from graphdb.sql.value import Typed, unified
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
+"""Python types whose lists travel as one array."""
+
+_LONG = 1000
+"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one."""
+
+_MAPS = 100
+"""The same for a list of maps, each of which is a value of Python's otherwise."""
+
+
+def long_column(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
+    if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1):
+        return None
+    return _plain_column(value) if len(value) >= _LONG else None
+
+
+def long_maps(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return a list of maps with the same keys, whose values are plain, as an array of structs; None for others."""
+    import pyarrow as pa
+
+    if not isinstance(value, (list, tuple)) or len(value) < _MAPS or {*map(type, value)} != {dict}:
+        return None
+    keys = list(value[0])
+    if not keys or {*map(type, keys)} != {str} or len({*map(frozenset, value)}) > 1:
+        return None
+    columns = [_plain_column(list(map(itemgetter(key), value))) for key in keys]
+    if None in columns:
+        return None
+    arrays, types = zip(*columns, strict=True)
+    struct = pa.StructArray.from_arrays(list(arrays), names=[f"f{i}" for i in range(len(keys))])
+    return struct, Type(Base.MAP, fields=tuple(zip(keys, types, strict=True)))
+
+
+def _plain_column(value: Any) -> tuple[pa.Array, Type] | None:
+    """Return plain values of one type, and nulls, as an array; None for others."""
+    import pyarrow as pa
+
+    if isinstance(value, (list, tuple)) and len({type(item) for item in value} & {*_PLAIN}) != 1:
+        return None
+    try:
+        array = pa.array(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):  # told as any value is
+        return None
+    plain = {
+        pa.bool_(): BOOLEAN,
+        pa.int64(): INTEGER,
+        pa.float64(): FLOAT,
+        pa.string(): STRING,
+        pa.date32(): DATE,
+    }.get(array.type)
+    return None if plain is None else (array, plain)
+
+
+def constant(value: object, rows: Rows) -> Typed:
+    """Return SQL for a Python value, which travels as a parameter.
+
+    Raises
+    ------
+    ParameterError
+        The value is of no type of the language, or does not fit its type.
+    """
+    add = rows.parameters.add
+    value = from_numpy(value)
+    match value:
+        case None:
+            return Typed("NULL", NULL)
+        case bool():
+            return Typed("TRUE" if value else "FALSE", BOOLEAN)
+        case int():
+            if value not in INT64:
+                raise ParameterError(f"{value} does not fit 64 bits")
+            return Typed(add(int(value), "BIGINT"), INTEGER)
+        case float():
+            return Typed(add(float(value), "DOUBLE"), FLOAT)
+        case str():
+            if not _encodes(value):
+                raise ParameterError("the string has a lone surrogate, which is no character")
+            return Typed(add(str.__str__(value), "VARCHAR"), STRING)
+        case Decimal():
+            if not fits(value, 20, 18):
+                raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
+            return Typed(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
+        case datetime():
+            zoned = offset_of(value) is not None
+            return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
+        case date():
+            return Typed(add(value, "DATE"), DATE)
+        case time():
+            if value.tzinfo is not None:
+                raise NotSupportedError("a time of day with a zone is not supported in SQL")
+            return Typed(add(value, "TIME"), TIME)
+        case Node():
+            return rows.resource(value.iri)
+        case dict() | timedelta():
+            raise NotSupportedError("maps and durations are not supported in SQL")
+        case list() | tuple() | set() | frozenset():
+            items = list(value)
+            plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
+            if plain is INTEGER and (min(items) not in INT64 or max(items) not in INT64):
+                raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
+            if plain is STRING and not all(map(_encodes, items)):
+                raise ParameterError("a string has a lone surrogate, which is no character")
+            if plain is not None:  # one parameter for the whole list
+                return Typed(add(items, sql_type(plain) + "[]"), list_of(plain))
+            return list_sql([constant(item, rows) for item in items])
+    raise ParameterError(
+        f"a value of type {type(value).__name__} cannot be passed",
+        hint="pass numbers, strings, booleans, dates, times, None, vertices, or lists of them",
+    )
+
+
+def list_sql(items: list[Typed]) -> Typed:
+    """Return the list of some values, of a common type.
+
+    Raises
+    ------
+    NotSupportedError
+        They have none.
+    """
+    values, element = unified(items)
+    sql = f"CAST([{', '.join(values)}] AS {sql_type(element)}[])"
+    return Typed(sql, list_of(element))
+
+
+def from_numpy(value: object) -> object:
+    """Return a NumPy scalar or array as Python values."""
+    if isinstance(value, (bool, int, float, str)) or not hasattr(value, "dtype"):
+        return value
+    import numpy as np
+
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]" if value.dtype == "datetime64[D]" else "datetime64[us]")
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""Expressions to SQL: openCypher's operators, null semantics and types over DuckDB's.
+
+The compiler gives each expression a :class:`~graphdb.common.values.types.Type` and writes SQL that yields it: names,
+conditions and calls here, what a kind of value has of its own in its room (:mod:`~graphdb.sql.comparisons`,
+:mod:`~graphdb.sql.numbers`, :mod:`~graphdb.sql.text`, :mod:`~graphdb.sql.lists` …).  A multi-valued property in a
+condition holds if any of its values does; where one value is needed it must have just one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from graphdb.common.errors import BindError, NotSupportedError, nearest
+from graphdb.common.values.types import BOOLEAN, NULL, RANDOM, Base, Type
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.signatures import check_arguments
+from graphdb.sql.udf import compute
+from graphdb.sql.value import Typed, as_list
+
+LARGEST = 3000
+"""Pieces of syntax that one SQL statement may be made of: DuckDB plans more for seconds, and is not to be interrupted.
+"""
+
+
+class ExpressionCompiler(Compiler):
+    """The whole compiler: names, conditions and calls here, the rest by the kind of values that it is of."""
+
+    def native(self, node: ast.Expression) -> Typed:
+        """Return the SQL of an expression that SQL itself computes."""
+        found = self.scope.known.get(node)
+        if found is not None:
+            return as_list(found)
+        method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
+        if method is not None:
+            return method(node)
+        of_values = _COMPILED.get(type(node))
+        if of_values is None:
+            raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
+        return of_values(self, node)
+
+    def computed(self, node: ast.Expression, type: Type | None = None) -> Typed:
+        """Return the SQL of an expression that Python computes."""
+        return compute(self, node, type)
+
+    @property
+    def aggregate_names(self) -> Collection[str]:
+        """The names of the aggregates."""
+        return aggregates.AGGREGATES
+
+    def column(self, node: ast.Expression) -> Typed:
+        """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
+        if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
+            return self.scope.variables[node.name]
+        if not isinstance(node, ast.ListLiteral) or node in self.scope.known:
+            return self.anything(node)
+        try:
+            return lists.column(self, node)
+        except NotSupportedError:
+            return self.computed(node)
+
+    # --- leaves
+
+    def _literal(self, node: ast.Literal) -> Typed:
+        return self.constant(node.value, node)
+
+    def _iriliteral(self, node: ast.IriLiteral) -> Typed:
+        return self.rows.resource(node.iri)
+
+    def _parameter(self, node: ast.Parameter) -> Typed:
+        return self.constant(self.argument(node), node)
+
+    def _variable(self, node: ast.Variable) -> Typed:
+        found = self.scope.variables.get(node.name)
+        if found is None and node.name in self.scope.hidden:
+            raise BindError(
+                f"'{node.name}' cannot be sorted by: after DISTINCT and aggregates only returned columns can",
+                text=self.text,
+                position=node.span.start,
+                hint="return it, or sort by a column's alias",
+            )
+        if found is None:
+            near = nearest(node.name, self.scope.variables)
+            raise BindError(
+                f"unknown variable '{node.name}'",
+                text=self.text,
+                position=node.span.start,
+                hint=f"did you mean '{near[0]}'?" if near else None,
+            )
+        return as_list(found)
+
+    def _property(self, node: ast.Property) -> Typed:
+        base = self.compile(node.base)
+        if base.type.base is Base.NULL:
+            return base
+        if base.type.base is Base.EDGE:
+            return self.rows.edge_value(base.sql, self.rows.edges.key(node.key, self.names, self.text))
+        if base.type.base is Base.MAP:
+            return maps.entry(base, node.key.text)
+        if base.type.base is Base.DURATION:
+            return durations.part(self, base, node.key.text, node)
+        if base.type.base in temporal.HAVE_PARTS:
+            return temporal.part(base, node.key.text, node)
+        if base.type.base not in (Base.NODE, Base.TERM):
+            raise self.mismatch(f"{base.type} has no properties", node)
+        return self.rows.value(base.sql, self.names.property(node.key.words, self.text))
+
+    # --- conditions
+
+    def _boolean(self, node: ast.Boolean) -> Typed:
+        operands = [f"({self.condition(operand)})" for operand in node.operands]
+        if node.operator != "XOR":
+            return Typed(f"({f' {node.operator} '.join(operands)})", BOOLEAN)
+        result = operands[0]
+        for operand in operands[1:]:
+            result = f"(({result}) <> ({operand}))"
+        return Typed(result, BOOLEAN)
+
+    def _unary(self, node: ast.Unary) -> Typed:
+        if node.operator == "NOT":
+            return Typed(f"(NOT ({self.condition(node.operand)}))", BOOLEAN)
+        value = self.one(node.operand)
+        if value.type.base is Base.DURATION:
+            return durations.negative(self, value) if node.operator == "-" else value
+        return numbers.signed(self, value, node)
+
+    def _isnull(self, node: ast.IsNull) -> Typed:
+        value = self.anything(node.operand)
+        return Typed(f"({value.sql} IS {'NOT ' if node.negated else ''}NULL)", BOOLEAN)
+
+    def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
+        value = self.compile(node.operand)
+        if value.type.base not in (Base.NODE, Base.TERM, Base.EDGE):
+            raise self.mismatch(f"{value.type} has no labels", node)
+        return Typed(self._labels(node.labels, value), BOOLEAN)
+
+    def _labels(self, labels: ast.LabelExpression, element: Typed) -> str:
+        """Return the SQL of whether a label expression holds for a vertex or an edge."""
+        match labels:
+            case ast.LabelAny():
+                return "TRUE" if element.type.base is Base.EDGE else f"(len({self.rows.labels(element.sql).sql}) > 0)"
+            case ast.LabelNot():
+                return f"(NOT {self._labels(labels.operand, element)})"
+            case ast.LabelAnd() | ast.LabelOr():
+                word = " AND " if isinstance(labels, ast.LabelAnd) else " OR "
+                return f"({word.join(self._labels(operand, element) for operand in labels.operands)})"
+            case ast.LabelChain():
+                return f"({' AND '.join(self._has_label(element, name) for name in self.names.chains(labels.words))})"
+
+    def _has_label(self, element: Typed, name: Sequence[ast.Word]) -> str:
+        if element.type.base is Base.EDGE:
+            return f"({element.sql}).label = {int(self.names.edge_label(name, self.text).id)}"
+        return self.rows.has_label(element.sql, self.names.under(self.names.vertex_label(name, self.text).id))
+
+    def _patternpredicate(self, node: ast.PatternPredicate) -> Typed:
+        if self.scope.exists is None:
+            raise NotSupportedError(
+                "pattern predicates outside WHERE are not supported yet", text=self.text, position=node.span.start
+            )
+        return self.scope.exists(node)
+
+    # --- arithmetic and functions
+
+    def _binary(self, node: ast.Binary) -> Typed:
+        left, right = self.one(node.left), self.one(node.right)
+        bases = {left.type.base, right.type.base}
+        if Base.NULL in bases:
+            return Typed("NULL", NULL)
+        if node.operator == "||" and bases != {Base.LIST}:
+            return text.concatenated(self, left, right, node)
+        if node.operator in ("+", "||") and Base.LIST in bases:
+            return lists.appended(self, left, right, node)
+        if node.operator == "+" and Base.STRING in bases:
+            return text.joined(self, left, right, node)
+        if bases & {Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION}:
+            return durations.arithmetic(self, node.operator, left, right, node)
+        return numbers.arithmetic(self, left, right, node)
+
+    def _countstar(self, node: ast.CountStar) -> Typed:
+        self._aggregate_allowed("count(*)", node)
+        return aggregates.number_of_matches(self)
+
+    def _functioncall(self, node: ast.FunctionCall) -> Typed:
+        name = node.name.lower()
+        aggregate = aggregates.AGGREGATES.get(name)
+        if aggregate is not None:
+            self._aggregate_allowed(node.name, node)
+            number = 2 if name.startswith("percentile") else 1
+            check_arguments(self, node, number, number)
+            if any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(node)):
+                raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
+            return aggregate(self.within(replace(self.scope, aggregates=False)), node)
+        if node.quantifier is not None:
+            raise BindError(f"{node.name} takes no {node.quantifier}", text=self.text, position=node.span.start)
+        function = functions.FUNCTIONS.get(name)
+        if function is None:
+            raise functions.unknown(self.text, node)
+        check_arguments(self, node, function.least, function.most)
+        return function.compile(self, node)
+
+    def _aggregate_allowed(self, name: str, node: ast.Expression) -> None:
+        if not self.scope.aggregates:
+            raise BindError(
+                f"the aggregate {name} cannot stand here",
+                text=self.text,
+                position=node.span.start,
+                hint="aggregates stand in RETURN, and not inside one another",
+            )
+
+
+_COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **maps.COMPILED}
+"""How the kinds of expressions compile that have a room of their own."""

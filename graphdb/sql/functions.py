@@ -1,0 +1,296 @@
+"""The scalar functions of the language: each compiles to SQL, with the type of what it yields.
+
+Here are those of vertices, edges, paths and terms, and those of values of any type; the functions of strings, numbers,
+lists, maps and times are in the rooms of these.  :data:`FUNCTIONS` holds them all by their names in lower case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphdb.common.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
+from graphdb.common.values.types import (
+    BOOLEAN,
+    CODE_BITS,
+    EDGE,
+    FLOAT,
+    INTEGER,
+    LABEL_OF,
+    MEMBERS,
+    NODE,
+    NULL,
+    NUMERIC,
+    STRING,
+    VALUE,
+    Base,
+    Type,
+    edge_number_sql,
+    list_of,
+    sql_type,
+)
+from graphdb.grammar import syntax as ast
+from graphdb.sql import durations, lists, maps, numbers, ranges, temporal
+from graphdb.sql import text as strings
+from graphdb.sql.aggregates import AGGREGATES
+from graphdb.sql.comparisons import same_term
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.signatures import Compile, Function
+from graphdb.sql.value import Typed, as_union
+
+
+def unknown(text: str, node: ast.FunctionCall) -> BindError | NotSupportedError:
+    """Return the error for a function that is not there."""
+    name = node.name.lower()
+    if name in _COMPUTED or name.partition(".")[0] in temporal.CLOCKS:
+        return NotSupportedError(f"the function {node.name} is not supported yet", text=text, position=node.span.start)
+    near = nearest(name, [*FUNCTIONS, *AGGREGATES])
+    hint = f"did you mean {near[0]}()?" if near else None
+    return BindError(f"unknown function '{node.name}'", text=text, position=node.span.start, hint=hint)
+
+
+# --- values ----------------------------------------------------------------------------------------------------
+
+
+def _reverse(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.LIST and not value.many:
+        return Typed(f"list_reverse({value.sql})", value.type)
+    return strings.string("reverse({0})")(c, node)
+
+
+def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.many or value.type.base not in (Base.STRING, Base.LIST):
+        raise NotSupportedError("whether this is empty is not supported in SQL", position=node.span.start)
+    return Typed(f"({value.sql} = '')" if value.type.base is Base.STRING else f"(len({value.sql}) = 0)", BOOLEAN)
+
+
+def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"({c.anything(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
+
+
+def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
+    if (counted := ranges.size(c, node.arguments[0])) is not None:
+        return counted
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.PATH and node.name.lower() == "length":
+        return Typed(f"len(({value.sql}).codes)", INTEGER)
+    if value.many and value.type.element is STRING:  # one value is that value, several are a list
+        return Typed(f"CASE WHEN len({value.sql}) = 1 THEN length(({value.sql})[1]) ELSE len({value.sql}) END", INTEGER)
+    if value.type.base is Base.LIST:
+        return Typed(f"len({value.sql})", INTEGER)
+    return strings.string("length({0})", INTEGER)(c, node)
+
+
+_CONVERTED: Mapping[Type, frozenset[Base]] = {
+    INTEGER: frozenset({Base.STRING} | NUMERIC),
+    FLOAT: frozenset({Base.STRING} | NUMERIC),
+    BOOLEAN: frozenset({Base.STRING, Base.BOOLEAN, Base.INTEGER}),
+}
+"""What each conversion takes."""
+_REAL = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity|INF|NaN)\s*"
+"""How texts say a number: DuckDB reads more of them, such as ``1_0`` and ``inf``."""
+
+
+def _to(target: Type) -> Compile:
+    """Return ``toInteger`` and its kin: null for text that says something else, an error for values that it refuses."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        value, argument = c.value_of(c.one(node.arguments[0])), node.arguments[0]
+        if value.type.base is Base.VALUE:
+            whens = []
+            for base, (member, _) in MEMBERS.items():
+                if base in _CONVERTED[target]:
+                    item = f"union_extract({value.sql}, '{member}')"
+                    whens.append(f"WHEN '{member}' THEN {_converted(item, base)}")
+            refused = with_place(f"{node.name} does not take every value here", argument.span.start, TypeMismatchError)
+            whens.append(f"ELSE error({c.rows.parameters.add(refused)})")
+            chosen = f"CASE union_tag({value.sql}) {' '.join(whens)} END"
+            return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {chosen} END", target)
+        if value.type.base is not Base.NULL and value.type.base not in _CONVERTED[target]:
+            raise c.mismatch(f"{node.name} does not take {value.type}", argument)
+        return Typed(_converted(value.sql, value.type.base), target)
+
+    def _converted(sql: str, base: Base) -> str:
+        real = f"TRY_CAST(CASE WHEN regexp_full_match({sql}, '{_REAL}') THEN {sql} END AS DOUBLE)"
+        if target is INTEGER and base is Base.STRING:  # as a float it would lose digits
+            whole = f"regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*')"
+            return f"CASE WHEN {whole} THEN TRY_CAST({sql} AS BIGINT) ELSE TRY_CAST(trunc({real}) AS BIGINT) END"
+        if target is FLOAT and base is Base.STRING:
+            return real
+        if target is INTEGER and base in (Base.FLOAT, Base.DECIMAL):
+            return f"TRY_CAST(trunc({sql}) AS BIGINT)"
+        if target is BOOLEAN and base is Base.STRING:
+            return f"CASE lower(trim({sql})) WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END"
+        return f"TRY_CAST({sql} AS {sql_type(target)})"
+
+    return compile
+
+
+def _to_string(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(strings.text_of(c, c.one(node.arguments[0]), node), STRING)
+
+
+def _coalesce(c: Compiler, node: ast.FunctionCall) -> Typed:
+    values = [c.value_of(c.one(argument)) for argument in node.arguments]
+    types = {value.type for value in values if value.type.base is not Base.NULL}
+    if not types:
+        return Typed("NULL", NULL)
+    if len(types) == 1:
+        (only,) = types
+        return Typed(f"coalesce({', '.join(value.sql for value in values)})", only)
+    if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
+        raise NotSupportedError(
+            "coalesce over vertices and values together is not supported yet",
+            text=c.text,
+            position=node.span.start,
+        )
+    return Typed(f"coalesce({', '.join(as_union(value).sql for value in values)})", VALUE)
+
+
+# --- vertices, edges, terms ------------------------------------------------------------------------------------
+
+
+def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.EDGE:
+        number = edge_number_sql(value.sql)
+    elif value.type.base in (Base.NODE, Base.TERM):
+        number = f"CAST({value.sql} AS BIGINT)"
+    else:
+        raise c.mismatch(f"{node.name} needs a vertex or an edge, found {value.type}", node.arguments[0])
+    if node.name.lower() == "elementid":
+        return Typed(f"CAST({number} AS VARCHAR)", STRING)
+    return Typed(number, INTEGER)
+
+
+def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
+    argument = node.arguments[0]
+    value = c.compile(argument)
+    if value.type.base is Base.EDGE:
+        return c.rows.iri(f"({value.sql}).label")
+    if value.type.base in (Base.NODE, Base.TERM):
+        return c.rows.iri(value.sql)
+    if value.type.base is Base.STRING and not value.many:
+        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
+    raise c.mismatch(f"iri needs a vertex, an edge or the text of an IRI, found {value.type}", argument)
+
+
+def _labels(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base not in (Base.NODE, Base.TERM):
+        raise c.mismatch(f"labels needs a vertex, found {value.type}", node.arguments[0])
+    return c.rows.labels(value.sql)
+
+
+def _type(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return c.rows.written(f"({_edge(c, node).sql}).label")
+
+
+def _predicate(c: Compiler, node: ast.FunctionCall) -> Typed:
+    """Return an edge's label as the vertex that it is."""
+    return Typed(f"({_edge(c, node).sql}).label", NODE)
+
+
+def _end(field: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        return Typed(f'({_edge(c, node).sql})."{field}"', NODE)
+
+    return compile
+
+
+def _edge(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is not Base.EDGE:
+        raise c.mismatch(f"{node.name} needs an edge, found {value.type}", node.arguments[0])
+    return value
+
+
+def _nodes(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return Typed(f"({_path(c, node).sql}).vertices", list_of(NODE))
+
+
+def _relationships(c: Compiler, node: ast.FunctionCall) -> Typed:
+    return edges_of(_path(c, node).sql)
+
+
+def edges_of(path: str) -> Typed:
+    """Return the list of a path's edges."""
+    ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
+    start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
+    label, ordinal = f"(code >> 1) & {LABEL_OF}::BIGINT", f"code >> {CODE_BITS}"
+    edge = f'struct_pack(label := {label}, "start" := {start}, "end" := {end}, ordinal := {ordinal})'
+    return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
+
+
+def _path(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base is not Base.PATH:
+        raise c.mismatch(f"{node.name} needs a path, found {value.type}", node.arguments[0])
+    return value
+
+
+def _facet(column: str) -> Compile:
+    """Return ``lang`` or ``datatype``: what the literal behind a property or a literal vertex says of itself."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+        argument = node.arguments[0]
+        if isinstance(argument, ast.Property):
+            base = c.compile(argument.base)
+            if base.type.base in (Base.NODE, Base.TERM):
+                return c.rows.facet(base.sql, c.names.property(argument.key.words, c.text), column)
+        value = c.compile(argument)
+        if value.type.base is Base.TERM:
+            return c.rows.literal_facet(value.sql, column)
+        raise c.mismatch(f"{node.name} needs a property or a vertex that is a literal", argument)
+
+    return compile
+
+
+def _same_term(c: Compiler, node: ast.FunctionCall) -> Typed:
+    terms = [c.compile(argument) for argument in node.arguments]
+    for term, argument in zip(terms, node.arguments, strict=True):
+        if term.type.base not in (Base.NODE, Base.TERM, Base.NULL):
+            raise c.mismatch(f"{node.name} needs vertices, found {term.type}", argument)
+    if any(term.type.base is Base.NULL for term in terms):
+        return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
+    return Typed(same_term(*terms), BOOLEAN)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "reverse": Function(_reverse),
+    "size": Function(_size),
+    "length": Function(_size),
+    "tointeger": Function(_to(INTEGER)),
+    "tofloat": Function(_to(FLOAT)),
+    "toboolean": Function(_to(BOOLEAN)),
+    "tostring": Function(_to_string),
+    "coalesce": Function(_coalesce, 1, 99),
+    "exists": Function(_exists),
+    "isempty": Function(_is_empty),
+    "randomuuid": Function(lambda c, node: Typed("CAST(uuid() AS VARCHAR)", STRING), 0, 0),
+    "id": Function(_id),
+    "elementid": Function(_id),
+    "iri": Function(_iri),
+    "labels": Function(_labels),
+    "type": Function(_type),
+    "predicate": Function(_predicate),
+    "startnode": Function(_end("start")),
+    "endnode": Function(_end("end")),
+    "nodes": Function(_nodes),
+    "relationships": Function(_relationships),
+    "rels": Function(_relationships),
+    "lang": Function(_facet("language")),
+    "sameterm": Function(_same_term, 2, 2),
+    "datatype": Function(_facet("datatype")),
+}
+
+for _room in (strings, numbers, lists, maps, temporal, durations):
+    FUNCTIONS |= {name: Function(*known) for name, known in _room.FUNCTIONS.items()}
+
+_COMPUTED = frozenset(
+    "timestamp shortestpath allshortestpaths tointegerornull tofloatornull tobooleanornull tostringornull "
+    "tointegerlist tofloatlist tobooleanlist tostringlist".split()
+)
+"""Functions that Python computes, and those of the clocks."""

@@ -1,0 +1,59 @@
+"""What is asked of the vertices and edges of a list: SQL over its items as rows.
+
+The lambdas of DuckDB look nothing up, so the items of such a list are rows of a subquery, beside which what is asked
+of them is joined: ``[x IN nodes(p) | x.name]`` is one join for all items of all rows.
+"""
+
+from __future__ import annotations
+
+import re
+
+from graphdb.sql.from_clause import Rows
+
+COUNTED = {
+    "all": "WHEN {no} > 0 THEN FALSE WHEN {unknown} > 0 THEN NULL ELSE TRUE",
+    "any": "WHEN {yes} > 0 THEN TRUE WHEN {unknown} > 0 THEN NULL ELSE FALSE",
+    "none": "WHEN {yes} > 0 THEN FALSE WHEN {unknown} > 0 THEN NULL ELSE TRUE",
+    "single": "WHEN {yes} > 1 THEN FALSE WHEN {unknown} > 0 THEN NULL ELSE {yes} = 1",
+}
+"""What a quantifier says of how many items are, are not, and may be as it asks."""
+
+
+class ItemRows(Rows):
+    """Joins beside the items of a list; what does not depend on the item is joined outside.
+
+    Parameters
+    ----------
+    item
+        The alias of the items' rows.
+    """
+
+    def __init__(self, outer: Rows, item: str) -> None:
+        super().__init__(outer.parameters, outer._type_label, outer._properties, outer.edges)
+        self._outer, self._item = outer, item
+        self._mentions = re.compile(rf"\b{item}(_\d+)?\.").search
+
+    def _join(self, key: tuple[object, ...], template: str) -> str:
+        if not self._mentions(template):
+            return self._outer._join(key, template)
+        if key not in self._joins:
+            alias = f"{self._item}_{len(self._joins)}"
+            self._joins[key] = (alias, template.format(alias))
+        return self._joins[key][0]
+
+
+def listed(source: str, item: str, rows: ItemRows, value: str, where: str | None, empty: str) -> str:
+    """Return SQL for the list of a value of each item (``item.v``) that a condition holds for."""
+    kept = f" WHERE {where}" if where else ""
+    items = f"(SELECT unnest({source}) AS v, generate_subscripts({source}, 1) AS at) {item} {rows.joins}{kept}"
+    found = f"(SELECT list({value} ORDER BY {item}.at ASC) FROM {items})"
+    return f"CASE WHEN {source} IS NOT NULL THEN coalesce({found}, {empty}) END"
+
+
+def quantified(source: str, item: str, rows: ItemRows, test: str, quantifier: str) -> str:
+    """Return SQL for whether a test holds for all, any, none or a single one of the items (``item.v``)."""
+    filters = {"yes": "t", "no": "NOT t", "unknown": "t IS NULL"}
+    counts = {name: f"count(*) FILTER ({condition})" for name, condition in filters.items()}
+    tested = f"SELECT CAST({test} AS BOOLEAN) AS t FROM (SELECT unnest({source}) AS v) {item} {rows.joins}"
+    found = f"(SELECT CASE {COUNTED[quantifier].format(**counts)} END FROM ({tested}))"
+    return f"CASE WHEN {source} IS NOT NULL THEN {found} END"

@@ -1,0 +1,115 @@
+"""Maps in SQL: structs, where the text of a query says what their keys are.
+
+A map that is written out, or made of a vertex by naming its properties, has a field per key (``f0 …``: keys differ by
+case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where these are few
+and plain; a key that is null is not in it.  Maps whose keys only the data knows are computed (:mod:`graphdb.sql.udf`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import NULL, STRING, Base, Type, list_of, sql_type
+from graphdb.grammar import syntax as ast
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.signatures import Functions
+from graphdb.sql.value import Typed
+
+
+def made_of(entries: Sequence[tuple[str, Typed]]) -> Typed:
+    """Return the map of some keys and values; of a key that comes twice, the last value."""
+    last = dict(entries)
+    if not last:
+        raise NotSupportedError("a map without keys is not supported in SQL")
+    fields = tuple((key, value.type) for key, value in last.items())
+    packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(last.values()))
+    return Typed(f"struct_pack({packed})", Type(Base.MAP, fields=fields))
+
+
+def _properties(c: Compiler, element: Typed) -> Typed:
+    """Return the map of all properties of a vertex or edge."""
+    packed = made_of(list(c.rows.every_value(element, c.names).items()))
+    return Typed(f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END", replace(packed.type, sparse=True))
+
+
+def entry(map: Typed, key: str) -> Typed:
+    """Return what a key leads to: null where it is not there."""
+    for i, (name, type) in enumerate(map.type.fields):
+        if name == key:
+            return Typed(f"({map.sql}).f{i}", type)
+    return Typed("NULL", NULL)
+
+
+def subscript(c: Compiler, base: Typed, node: ast.Subscript) -> Typed:
+    """Return what a key in brackets leads to, where the text of the query says which it is."""
+    key = node.index.value if isinstance(node.index, ast.Literal) else None
+    if isinstance(key, str) and base.type.base is Base.MAP:
+        return entry(base, key)
+    raise NotSupportedError("a key that only the data knows is not supported in SQL", position=node.span.start)
+
+
+def _value(c: Compiler, node: ast.Expression) -> Typed:
+    """Compile what a key of a map leads to."""
+    value = c.anything(node)
+    if value.many:
+        raise NotSupportedError("a property with several values is not supported in a map in SQL")
+    return c.value_of(value) if value.type.base is Base.TERM and value.type.element is not None else value
+
+
+def _literal(c: Compiler, node: ast.MapLiteral) -> Typed:
+    return made_of([(key.text, _value(c, value)) for key, value in node.items])
+
+
+def _projection(c: Compiler, node: ast.MapProjection) -> Typed:
+    base = c.compile(node.base)
+    if node.items == (None,) and base.type.base in (Base.NODE, Base.EDGE):
+        return _properties(c, base)
+    entries = []
+    for item in node.items:
+        if item is None:
+            if base.type.base is not Base.MAP or base.type.sparse:
+                raise NotSupportedError("all properties of a vertex are not known to SQL", position=node.span.start)
+            entries += [(key, entry(base, key)) for key, _ in base.type.fields]
+        else:
+            entries.append((item[0], _value(c, item[1])))
+    if base.type.base is Base.NULL:
+        return base
+    if base.type.base not in (Base.NODE, Base.EDGE, Base.MAP):
+        raise NotSupportedError(f"a map of {base.type} is not supported in SQL", position=node.span.start)
+    found = made_of(entries)
+    return Typed(f"CASE WHEN {base.sql} IS NOT NULL THEN {found.sql} END", found.type)
+
+
+COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.MapLiteral: _literal, ast.MapProjection: _projection}
+
+
+def _map(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = c.compile(node.arguments[0])
+    if value.type.base in (Base.NODE, Base.EDGE):
+        return _properties(c, value)
+    if value.type.base in (Base.NULL, Base.MAP):
+        return value
+    raise NotSupportedError(f"{node.name} of {value.type} is not supported in SQL", position=node.span.start)
+
+
+def _keys(c: Compiler, node: ast.FunctionCall) -> Typed:
+    value = _map(c, node)
+    if value.type.sparse:
+        name = c.fresh()
+        there = ", ".join(
+            f"CASE WHEN {entry(value, key).sql} IS NOT NULL THEN {c.constant(key, node).sql} END"
+            for key, _ in value.type.fields
+        )
+        found = f"list_filter([{there}], lambda {name}: {name} IS NOT NULL)"
+        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", list_of(STRING))
+    names = c.constant([key for key, _ in value.type.fields], node) if value.type.fields else Typed("[]", NULL)
+    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
+
+
+FUNCTIONS: Functions = {
+    "properties": (_map, 1, 1),
+    "keys": (_keys, 1, 1),
+}

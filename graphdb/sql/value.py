@@ -1,0 +1,146 @@
+"""SQL with its type, and what the union behind a mixed property needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import MEMBERS, NULL, UNION, VALUE, Base, Column, Type, list_of, sql_type
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """SQL that yields a value of ``type``.
+
+    ``many`` marks the values of a multi-valued property: a list that stands for "one of these" in a condition, and
+    is unwrapped where it holds a single value.
+    """
+
+    sql: str
+    type: Type
+    many: bool = False
+    constant: bool = False
+    """Whether this is a vertex by its IRI: NULL where the database lacks it, and yet not unknown."""
+    items: tuple[Typed, ...] = ()
+    """Of a tuple that is put together here: its items."""
+    parts: tuple[str, ...] = ()
+    """Of a duration that is put together here: what is NULL where it is, and its parts."""
+    bases: frozenset[Base] | None = None
+    """Of a union, or of the unions in a list: the members that occur; None where any may."""
+
+    def at(self, sql: str) -> Typed:
+        """Return this value where it is a column already."""
+        return Typed(sql, self.type, self.many, bases=self.bases)
+
+
+def column_at(sql: str, column: Column) -> Typed:
+    """Return the value of a column of rows."""
+    return Typed(sql, column.type, column.many, bases=column.bases)
+
+
+def item_of(values: Typed, sql: str) -> Typed:
+    """Return the SQL of an item of a list with its type."""
+    assert values.type.element is not None
+    return Typed(sql, values.type.element, bases=values.bases)
+
+
+def bases_of(values: Sequence[Typed]) -> frozenset[Base] | None:
+    """Return the members that occur in a union which holds all of some values; None where any may."""
+    found: set[Base] = set()
+    for value in values:
+        if value.type.base in MEMBERS:
+            found.add(value.type.base)
+        elif value.bases is not None:
+            found |= value.bases
+        elif value.type.base is not Base.NULL:
+            return None
+    return frozenset(found)
+
+
+def member(value: Typed, base: Base) -> str:
+    """Return SQL for the union member of a type, NULL if the value is of another (a plain value of it as it is)."""
+    if value.type.base is base:
+        return value.sql
+    if value.type.base is not Base.VALUE:
+        return f"CAST(NULL AS {MEMBERS[base][1]})"
+    return f"({value.sql}).{MEMBERS[base][0]}"
+
+
+def number(value: Typed) -> str:
+    """Return SQL for the number in a union, NULL if it is none."""
+    members = [f"CAST(({value.sql}).{MEMBERS[base][0]} AS DOUBLE)" for base in (Base.INTEGER, Base.DECIMAL, Base.FLOAT)]
+    return f"coalesce({', '.join(members)})"
+
+
+def some(source: str, item: str, test: str) -> str:
+    """Return SQL for whether a test holds for some item of a list: unknown where it is so for one and holds for none.
+
+    Of an empty list it is unknown, as of null.
+    """
+    known = f"list_max(list_transform({source}, lambda {item}: coalesce(2 * CAST({test} AS TINYINT), 1)))"
+    return f"CASE {known} WHEN 2 THEN TRUE WHEN 0 THEN FALSE END"
+
+
+def as_union(value: Typed) -> Typed:
+    """Return a value as a union."""
+    if value.type.base is Base.VALUE:
+        return value
+    if value.type.base is Base.NULL:
+        return Typed(f"CAST(NULL AS {UNION})", VALUE)
+    name, sql = MEMBERS[value.type.base]
+    # A union with a NULL member is not NULL, and must be.
+    union = f"CAST(union_value({name} := CAST({value.sql} AS {sql})) AS {UNION})"
+    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {union} END", VALUE)
+
+
+def unified(values: Sequence[Typed]) -> tuple[list[str], Type]:
+    """Return the SQL of values as the one type that holds them all, and that type.
+
+    Raises
+    ------
+    NotSupportedError
+        They have none.
+    """
+    types = {value.type for value in values if value.type.base is not Base.NULL}
+    lists = types - {list_of(NULL)}
+    if len(lists) == 1 and all(type.base is Base.LIST for type in lists):  # an empty list is one of anything
+        types = lists
+    if len({type.base for type in types}) > 1 or (len(types) > 1 and {t.base for t in types} <= {Base.LIST, Base.MAP}):
+        if not all(type.base in MEMBERS or type.base is Base.VALUE for type in types):
+            raise NotSupportedError("lists of items this different are not supported yet")
+        return [as_union(value).sql for value in values], VALUE
+    found = max(types, key=lambda type: type.scale) if types else NULL
+    same = [value.sql if value.type == found else f"CAST({value.sql} AS {sql_type(found)})" for value in values]
+    return same, found
+
+
+def side_by_side(values: Sequence[Typed]) -> Typed | None:
+    """Return a list of plain values of several types as a column may hold it; None for any other list."""
+    bases = {value.type.base for value in values}
+    if len(bases) < 2 or not bases <= MEMBERS.keys() or any(value.many for value in values):
+        return None
+    packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(values))
+    fields = tuple(("", value.type) for value in values)
+    return Typed(f"struct_pack({packed})", Type(Base.TUPLE, fields=fields), items=tuple(values))
+
+
+def as_list(value: Typed) -> Typed:
+    """Return a column of lists of several types as what expressions take: lists of unions.  Others as they are."""
+    if value.type.base is not Base.TUPLE:
+        return value
+    items = [as_union(item).sql for item in value.items or _fields(value)]
+    if value.items:
+        return Typed(f"[{', '.join(items)}]", list_of(VALUE))
+    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
+
+
+def _fields(value: Typed) -> list[Typed]:
+    return [Typed(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+
+
+def incomparable(operator: str, left: Typed, right: Typed) -> str:
+    """Return the outcome of comparing different types: never equal, no order; NULL with NULL."""
+    if operator != "=":
+        return "CAST(NULL AS BOOLEAN)"
+    return f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL ELSE FALSE END)"

@@ -1,0 +1,156 @@
+"""Batches: distinct terms and triples of their codes, as loads collect them, in memory or spilled (:mod:`.spool`).
+
+A term's code is its number among the batch's resources, or among its literals with the bit :data:`LITERAL` set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
+from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.spool import Kept, Spool
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LITERAL = 1 << 31
+"""The bit of a literal's code."""
+
+NOTE = 1 << 30
+"""The bit of a note's code, while terms are collected."""
+
+Codes = NDArray[np.uint32]
+Ids = NDArray[np.int64]
+
+
+def ids(codes: NDArray[np.integer[Any]]) -> Ids:
+    """Return the ids (int64) of codes that are those of the dictionary: all of its terms, in their order."""
+    wide = codes.astype(np.int64)
+    return np.where(wide >= LITERAL, wide - LITERAL + LITERAL_BASE, wide)
+
+
+class Terms(Protocol):
+    """Distinct terms and triples of their codes: a :class:`Batch`, or several as one."""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many resources and literals there are."""
+
+    @property
+    def triples(self) -> Sequence[Kept]:
+        """The triples, piece by piece: uint32[n, 3] each."""
+
+    @property
+    def others(self) -> Sequence[Kept]:
+        """What is in named graphs or reified: see :attr:`Batch.others`."""
+
+    def iris(self) -> Iterator[pa.Array]:
+        """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
+
+    def values(self) -> Iterator[tuple[pa.Array, ...]]:
+        """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
+
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+
+    def forget_triples(self) -> None:
+        """Give back the memory that the triples take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Some hundred thousand texts: their bytes, where each ends (int32[n + 1]), what comes with each (int32[n])."""
+
+    data: Kept
+    ends: Kept
+    tags: Kept
+
+    def __len__(self) -> int:
+        return self.tags.shape[0]
+
+    def array(self) -> pa.StringArray:
+        """Return the texts."""
+        import pyarrow as pa
+
+        return pa.StringArray.from_buffers(len(self), pa.py_buffer(self.ends.get()), pa.py_buffer(self.data.get()))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Distinct terms, and triples of their codes.
+
+    Attributes
+    ----------
+    resources
+        The IRIs and blank nodes, in the order of their codes.
+    literals
+        The lexical forms; each with the number of its note, plus one, or 0.
+    notes
+        Datatypes and languages; each with which of them it is.
+    triples
+        uint32[n, 3] each: subject, label, object of the triples in no named graph, in their order.
+    others
+        int64[m, 5] each: subject, label, object, graph and reifier of all others, -1 where there is none.  A triple
+        that has a reifier is not in the graph by that.
+    entries
+        int64[m, 2] each: the fingerprints and codes of all terms, part by part, where other batches may have some of
+        them (see :mod:`graphdb.storage.loaders.terms.unify`).
+    """
+
+    spool: Spool
+    resources: list[Texts]
+    literals: list[Texts]
+    notes: Texts
+    triples: list[Kept]
+    others: Sequence[Kept]
+    entries: Sequence[Kept] = ()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many resources and literals it has."""
+        return sum(map(len, self.resources)), sum(map(len, self.literals))
+
+    def iris(self) -> Iterator[pa.Array]:
+        """Yield the IRIs and blank nodes, piece by piece."""
+        for texts in self.resources:
+            yield texts.array()
+
+    def values(self) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+        """Yield the literals, piece by piece."""
+        yield from map(self.literal_columns, self.literals)
+
+    def literal_columns(self, texts: Texts) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Return lexical forms, datatypes and languages (NULL where there is none) of some literals."""
+        import pyarrow as pa
+
+        notes, tags = self.notes.array(), texts.tags.get() - 1
+        whats = self.notes.tags.get()[tags] if len(notes) else tags
+        columns = (
+            pa.DictionaryArray.from_arrays(numbers(tags, (tags >= 0) & (whats == what)), notes)
+            for what in (DATATYPE, LANGUAGE)
+        )
+        return texts.array(), *columns
+
+    def forget_terms(self) -> None:
+        """Give back the memory that the texts of terms take."""
+        self.resources.clear()
+        self.literals.clear()
+
+    def forget_triples(self) -> None:
+        """Give back the memory that the triples take."""
+        self.triples.clear()
+
+    def rows(self) -> Iterator[Codes]:
+        """Yield the triples, piece by piece."""
+        for kept in self.triples:
+            yield kept.get()
+
+    def close(self) -> None:
+        """Give back what it takes on disk."""
+        self.spool.close()

@@ -1,0 +1,1 @@
+"""Compiling kernels with Numba, and calling their machine code without it."""

@@ -1,0 +1,67 @@
+"""The kinds of literals that a transaction came upon, so that what counts them need not look for each again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.file.prepared_sql import execute
+
+if TYPE_CHECKING:
+    import duckdb
+
+Ids = NDArray[np.int64]
+
+MOST = 65_536
+"""Literals of which the kinds are kept: where there are more, they are counted otherwise."""
+
+
+class Kinds:
+    """The :class:`~graphdb.common.values.terms.Kind` of some literals, by id."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._rows = np.empty((0, 2), np.int64)  # (id, kind), sorted
+        self._pieces: list[Ids] = []  # such rows as they came
+        self._size = 0
+        self._unread = (0, 0)  # ids of literals in the file that are not among the pieces yet
+
+    def add(self, found: Mapping[str, NDArray[Any]]) -> None:
+        """Note some: the columns ``id`` and ``kind``."""
+        new = len(found["id"])
+        if self._size + new > MOST:
+            self._rows, self._pieces, self._size = self._rows[:0], [], 0
+        if 0 < new <= MOST:
+            self._pieces.append(np.column_stack([np.asarray(found[name], np.int64) for name in ("id", "kind")]))
+            self._size += new
+
+    def expect(self, first: int, end: int) -> None:
+        """Note that the literals from ``first`` to ``end - 1`` are written: they are read once kinds are wanted."""
+        begin, before = self._unread
+        self._unread = (begin if begin < before else first, end)
+
+    def of(self, ids: Ids) -> tuple[NDArray[np.bool_], Ids]:
+        """Return which of some ids (int64) have a known kind, and the kinds; 0 for others."""
+        known, kinds = self._all()
+        at, there = places(known, ids)
+        found = np.zeros(len(ids), np.int64)
+        found[there] = kinds[at[there]]
+        return there, found
+
+    def _all(self) -> tuple[Ids, Ids]:
+        """Return all ids (int64) that have a known kind, sorted, and the kinds."""
+        first, end = self._unread
+        if first < end:
+            self._unread = (0, 0)
+            if end - first <= MOST:
+                sql = "SELECT id, kind FROM _graphdb.literal WHERE id >= ? AND id < ?"
+                self.add(execute(self._connection, sql, [first, end]).fetchnumpy())
+        if self._pieces:
+            rows = np.concatenate([self._rows, *self._pieces])
+            self._rows, self._pieces = rows[np.unique(rows[:, 0], return_index=True)[1]], []
+            self._size = len(self._rows)
+        return self._rows[:, 0], self._rows[:, 1]

@@ -1,0 +1,1 @@
+"""The database file: schema, migrations, verification and scratch space."""

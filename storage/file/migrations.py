@@ -1,0 +1,74 @@
+"""Migrations: what brings a file that an older version wrote to the tables of this one.
+
+Each is a few statements, frozen as they were when the version came out; :func:`migrate` runs those that a file lacks,
+in one transaction with the new version's number, so that a file is of one version or of the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphdb.common.values.terms import UNSAFE
+
+if TYPE_CHECKING:
+    import duckdb
+
+_BARE = r"""starts_with(iri, 'urn:graphdb:') AND NOT regexp_matches(iri[13:], '[\x00-\x20<>"{}|^`\\%]')"""
+"""SQL for names of our namespace in which version 6 had nothing to encode."""
+
+_RENAMED = f"""
+SELECT id, 'urn:graphdb:' || url_encode(iri[13:]) AS iri FROM _graphdb.resource
+WHERE {_BARE} AND regexp_matches(iri[13:], '{UNSAFE.replace("'", "''")}')
+"""
+
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    # Degrees and pairs of labels.
+    1: (
+        "CREATE TABLE _graphdb.degree (label BIGINT NOT NULL, direction UTINYINT NOT NULL, bucket UTINYINT NOT NULL, "
+        "vertices BIGINT NOT NULL, edges BIGINT NOT NULL, squares HUGEINT NOT NULL)",
+        "CREATE TABLE _graphdb.label_pair (label BIGINT NOT NULL, class BIGINT NOT NULL, direction UTINYINT NOT NULL, "
+        "edges BIGINT NOT NULL, vertices BIGINT NOT NULL)",
+    ),
+    # Named graphs and edges with identity.
+    2: (
+        "CREATE TABLE _graphdb.quad (graph BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
+        "object BIGINT NOT NULL)",
+        "CREATE TABLE _graphdb.edge (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
+        "ordinal BIGINT NOT NULL)",
+        "CREATE TABLE _graphdb.edge_property (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
+        "ordinal BIGINT NOT NULL, key BIGINT NOT NULL, value BIGINT NOT NULL)",
+        "CREATE TABLE _graphdb.reifier (reifier BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL, "
+        "object BIGINT NOT NULL, ordinal BIGINT NOT NULL)",
+    ),
+    # Degrees and pairs may stand in several rows, to be added up: an older version would take each for all.
+    3: (),
+    # The hashes of terms stand in pages.
+    4: (
+        "DROP TABLE IF EXISTS _graphdb.resource_key",
+        "DROP TABLE IF EXISTS _graphdb.literal_key",
+        "DELETE FROM _graphdb.meta WHERE key IN ('resource_key', 'literal_key')",
+    ),
+    # The graphs in which edges are spoken of.
+    5: (
+        "CREATE TABLE _graphdb.edge_graph (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL, "
+        "ordinal BIGINT NOT NULL, graph BIGINT NOT NULL)",
+    ),
+    # Names have encoded all that cannot stand in an IRI, brackets among it; hashes of what is renamed are made anew.
+    6: (
+        f"DELETE FROM _graphdb.meta WHERE key = 'resource_key' AND EXISTS ({_RENAMED})",
+        f"UPDATE _graphdb.resource SET iri = renamed.iri FROM ({_RENAMED}) AS renamed WHERE resource.id = renamed.id "
+        f"AND renamed.iri NOT IN (SELECT iri FROM _graphdb.resource WHERE starts_with(iri, 'urn:graphdb:'))",
+    ),
+}
+"""By the version that they start from: what leads to the next one."""
+
+COUNTED = 2
+"""The version that has the statistics of today: older files are counted anew."""
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, found: int, wanted: int) -> None:
+    """Bring the tables from version ``found`` to ``wanted``, in the caller's transaction."""
+    for version in range(found, wanted):
+        for statement in MIGRATIONS[version]:
+            connection.execute(statement)
+    connection.execute("UPDATE _graphdb.meta SET value = ? WHERE key = 'schema_version'", [str(wanted)])

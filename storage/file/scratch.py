@@ -1,0 +1,117 @@
+"""Directories for what is under way: ours alone, gone afterwards; what killed processes left is swept up.
+
+Whoever works in one holds a lock on it (``flock``), which the system takes back when the process dies, whatever kills
+it, in whatever container; so one that nobody holds is left over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from graphdb.common.errors import StorageError
+
+SPILLED, EXPORTED = "graphdb-", ".graphdb-"
+"""What the names of directories begin with: of what does not fit into memory, and of exports that are not whole yet."""
+
+_SUFFIX = ".scratch"
+"""What they end with, so that nobody's own directory is taken for one."""
+
+
+@contextmanager
+def scratch(prefix: str, folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """Yield a new directory in ``folder`` (by default the system's for temporary files); it is gone afterwards.
+
+    Raises `OSError` where it cannot be made.
+    """
+    import shutil
+    from tempfile import mkdtemp
+
+    sweep(prefix, folder)
+    while True:
+        made = mkdtemp(_SUFFIX, prefix, folder)
+        held = _hold(made)
+        if held is not None:
+            break
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(held)
+
+
+@contextmanager
+def spill_folder(folder: str | None) -> Iterator[Path]:
+    """Yield a new directory for what does not fit into memory, in ``folder``, which is made; it is gone afterwards.
+
+    Raises
+    ------
+    StorageError
+        It cannot be made.
+    """
+    with ExitStack() as stack:
+        try:
+            if folder is not None:
+                os.makedirs(folder, exist_ok=True)
+            made = stack.enter_context(scratch(SPILLED, folder))
+        except OSError as error:
+            raise unspilled(folder, error) from error
+        yield made
+
+
+def unspilled(folder: str | os.PathLike[str] | None, error: OSError) -> StorageError:
+    """Return what to raise where a directory for what does not fit into memory cannot be written to."""
+    where = f"'{os.fspath(folder)}'" if folder is not None else "the directory of temporary files"
+    return StorageError(
+        f"cannot write to {where}: {error.strerror or error}", hint="choose another with spill=, or make room there"
+    )
+
+
+def _hold(path: str) -> int | None:
+    """Open and lock a new directory; None where somebody has swept it up before that."""
+    try:
+        held = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    _lock(held, wait=True)
+    if os.path.exists(path):
+        return held
+    os.close(held)
+    return None
+
+
+def sweep(prefix: str, folder: str | os.PathLike[str] | None) -> None:
+    """Remove the directories in ``folder`` that killed processes left; what cannot be looked at or removed stays."""
+    if folder is None:
+        from tempfile import gettempdir
+
+        folder = gettempdir()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if re.fullmatch(re.escape(prefix) + r"[a-z0-9_]{8}" + re.escape(_SUFFIX), entry.name):
+                with suppress(OSError):
+                    _remove_if_left(entry.path)
+
+
+def _remove_if_left(path: str) -> None:
+    import shutil
+
+    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(held).st_uid == os.geteuid() and _lock(held, wait=False):
+            shutil.rmtree(path)
+    finally:
+        os.close(held)
+
+
+def _lock(directory: int, *, wait: bool) -> bool:
+    """Lock an open directory; return whether that was possible: not all file systems have locks."""
+    import fcntl
+
+    with suppress(OSError):
+        fcntl.flock(directory, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    return False

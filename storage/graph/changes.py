@@ -1,0 +1,224 @@
+"""What changed in the graph, and derived structures that follow: so that the first query after a small load or update
+does not derive everything anew.
+
+Vertex ids are dense, resources before literals, so new resources move all literals.  A structure of edge labels that
+did not change is moved (:func:`moved`); a partition of one that did is merged with what came and went (:func:`merged`).
+Whatever is neither is derived anew when it is next asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
+
+if TYPE_CHECKING:
+    import duckdb
+
+Ints = NDArray[np.int64]
+
+MOST = 200_000
+"""Triples up to which changes are followed; beyond, deriving anew is as quick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many terms there are: what vertex ids depend on."""
+
+    resources: int
+    literals: int
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there are."""
+        return self.resources + self.literals
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is counted of labels after a change, and that this was all: nothing was said of single edges."""
+
+    edge_labels: Mapping[int, tuple[int, ...] | None] = field(default_factory=dict)
+    """Rows of ``edge_label`` without their ids, by id; None for those without a triple."""
+    vertex_labels: Mapping[int, int] = field(default_factory=dict)
+    """Vertices of vertex labels, by id."""
+    sizes: Sizes | None = None
+    """How many terms there are now, where there may be more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Triples of term ids that the graph lost and then gained: int64 [triples, 3], as (label, subject, object)."""
+
+    removed: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    added: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    counted: Counted | None = None
+    """What the file says of their labels now; None where it is to be asked."""
+
+    @classmethod
+    def read(cls, connection: duckdb.DuckDBPyConnection, removed: str | None, added: str | None) -> Changes:
+        """Changes from tables of triples, at most :data:`MOST` rows; None is no row."""
+
+        def rows(table: str | None) -> Ints:
+            if table is None:
+                return np.empty((0, 3), np.int64)
+            found = connection.execute(f"SELECT label, subject, object FROM {table}").fetchnumpy()
+            return np.column_stack([found[name] for name in ("label", "subject", "object")])
+
+        return cls(rows(removed), rows(added))
+
+    @property
+    def labels(self) -> frozenset[int]:
+        """The edge labels of all triples."""
+        return frozenset(np.concatenate([self.removed[:, 0], self.added[:, 0]]).tolist())
+
+    @property
+    def literals(self) -> bool:
+        """Whether there is a literal among the objects."""
+        return any(bool((rows[:, 2] >= LITERAL_BASE).any()) for rows in (self.removed, self.added))
+
+
+def moved_ids(vertices: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]:
+    """The ids that vertices have by now, in an array of the same type."""
+    if before.resources == now.resources or not len(vertices):
+        return vertices
+    return np.where(vertices >= before.resources, vertices + (now.resources - before.resources), vertices).astype(
+        vertices.dtype, copy=False
+    )
+
+
+def moved_column(column: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]:
+    """One entry per vertex, with zeros for new ones."""
+    resources = np.zeros(now.resources - before.resources, column.dtype)
+    literals = np.zeros(now.literals - before.literals, column.dtype)
+    return np.concatenate([column[: before.resources], resources, column[before.resources :], literals])
+
+
+def moved(partition: Partition, before: Sizes, now: Sizes) -> Partition | None:
+    """A partition whose edges are as before, among the vertices of now; None where it is to be derived anew."""
+    if before == now:
+        return partition
+    keys = moved_ids(partition.keys, before, now)
+    offsets = partition.offsets
+    if partition.layer == "direct":
+        at = before.resources
+        offsets = np.concatenate([
+            offsets[: at + 1], np.full(now.resources - at, offsets[at]),
+            offsets[at + 1 :], np.full(now.literals - before.literals, offsets[-1]),
+        ])  # fmt: skip
+    elif keys is not partition.keys and len(keys) and keys[-1] != partition.keys[-1]:
+        return None  # where a vertex is hashed to depends on its id
+    neighbours = moved_ids(partition.neighbours, before, now)
+    return replace(partition, offsets=offsets, neighbours=neighbours, keys=keys)
+
+
+def merged(
+    partition: Partition, label: int, direction: Direction, before: Sizes, now: Sizes, changes: Iterable[Changes]
+) -> Partition | None:
+    """The partition of one label and direction with what came and went; None where it is to be derived anew."""
+    if partition.layer != "direct" or partition.codes is not None:
+        return None
+    sources = np.repeat(moved_ids(partition.keys, before, now), partition.lengths())
+    targets = moved_ids(partition.neighbours, before, now).astype(np.int64)
+    pairs = sources * now.vertices + targets
+    for change in changes:
+        gone, come = (_pairs(rows, label, direction, now) for rows in (change.removed, change.added))
+        pairs = _with(_without(pairs, gone), come)
+    dtype = partition.neighbours.dtype.type
+    return build_partition(label, pairs // now.vertices, pairs % now.vertices, "out", now.vertices, dtype)
+
+
+def _pairs(rows: Ints, label: int, direction: Direction, now: Sizes) -> Ints:
+    """The changes of a label as numbers that sort by (source, target)."""
+    chosen = rows[rows[:, 0] == label]
+    subjects = chosen[:, 1]
+    objects = np.where(chosen[:, 2] >= LITERAL_BASE, chosen[:, 2] - LITERAL_BASE + now.resources, chosen[:, 2])
+    source, target = (subjects, objects) if direction == "out" else (objects, subjects)
+    return np.unique(source * now.vertices + target)
+
+
+def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
+    """The vertices with a vertex label, with those that got it and without those that lost it."""
+    for change in changes:
+        gone, come = (
+            np.unique(rows[(rows[:, 0] == type_label) & (rows[:, 2] == class_id), 1])
+            for rows in (change.removed, change.added)
+        )
+        vertices = _with(_without(vertices, gone), come)
+    return vertices
+
+
+def _without(numbers: Ints, gone: Ints) -> Ints:
+    """A sorted array without some numbers."""
+    at, there = places(numbers, gone)
+    return np.delete(numbers, at[there]) if there.any() else numbers
+
+
+def _with(numbers: Ints, come: Ints) -> Ints:
+    """A sorted array with some numbers, sorted, that it may have already."""
+    at, there = places(numbers, come)
+    return numbers if there.all() else np.insert(numbers, at[~there], come[~there])
+
+
+def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) -> Ints | None:
+    """The vertices that a pattern vertex ranges over, with those that came; None where some may have gone."""
+    for change in changes:
+        if len(change.removed):
+            return None
+        labels, subjects, objects = change.added.T
+        come = [subjects, objects[(objects < LITERAL_BASE) & (labels != (-1 if type_label is None else type_label))]]
+        universe = _with(universe, np.unique(np.concatenate(come)))
+    return universe
+
+
+class Former:
+    """Structures of a graph as it was, until they are asked for, or let go.
+
+    Each is kept with the sizes that the graph had and what changed since.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Any, ...], tuple[Any, Sizes, tuple[Changes, ...]]] = {}
+
+    def __contains__(self, key: tuple[Any, ...]) -> bool:
+        return key in self._held
+
+    def keep(self, key: tuple[Any, ...], value: Any, sizes: Sizes) -> None:
+        """Keep a structure of the graph as it is."""
+        self._held[key] = (value, sizes, ())
+
+    def changed(self, changes: Changes) -> None:
+        """Note what changed for all of them."""
+        self._held = {
+            key: (value, sizes, (*since, changes))
+            for key, (value, sizes, since) in self._held.items()
+            if sum(len(change.added) + len(change.removed) for change in since) <= MOST
+        }
+
+    def take(self, key: tuple[Any, ...], now: Sizes, type_label: int | None) -> Any:
+        """The structure ``key`` as it is now; None where it is to be derived anew."""
+        if key not in self._held:
+            return None
+        value, before, since = self._held.pop(key)
+        touched = frozenset[int]().union(*(change.labels for change in since))
+        match key:
+            case ("partition", labels, _) if labels is not None and not touched.intersection(labels):
+                return moved(value, before, now)
+            case ("partition", (label,), "out" | "in" as direction):
+                return merged(value, label, direction, before, now, since)
+            case ("signature", label, _) if not touched & {label, type_label}:
+                return moved_column(value, before, now)
+            case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):
+                return value
+            case ("members", class_id):
+                return members(value, class_id, type_label, since)
+            case ("universe",):
+                return grown(value, type_label, since)
+        return None

@@ -1,0 +1,421 @@
+"""The data graph: triples on one side, the derived structures that matching reads on the other.
+
+A :class:`TripleSource` hands out sorted triples, one edge label at a time; :class:`DataGraph` derives PCSR partitions,
+signature columns and vertex sets from them when they are first asked for, and keeps them in memory within a budget, the
+least recently used going first.  Nothing here is ever a second source of truth.
+
+Vertex ids: resources ``0 … resources-1``, then literals up to ``resources + literals - 1``.  An edge label is the
+resource id of its predicate.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphdb.storage.compile.patience import patiently
+from graphdb.storage.graph.changes import Changes, Former, Sizes
+from graphdb.storage.graph.degree_sketch import DegreeSketch
+from graphdb.storage.graph.orientation import Oriented, orient
+from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
+from graphdb.storage.graph.signatures import build_column
+
+Ints = NDArray[np.int64]
+T = TypeVar("T")
+
+DEFAULT_BUDGET = 4 << 30
+_QUICK = 300_000
+"""Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelStatistics:
+    """What the catalog knows of an edge label, or of several together (then distinct counts are upper bounds)."""
+
+    triples: int = 0
+    resource_triples: int = 0
+    """Those whose object is a resource."""
+    subjects: int = 0
+    """Distinct subjects."""
+    objects: int = 0
+    """Distinct objects."""
+    max_out_degree: int = 0
+    max_in_degree: int = 0
+
+
+class TripleSource(Protocol):
+    """Where the triples come from."""
+
+    @property
+    def resources(self) -> int:
+        """How many resources there are."""
+
+    @property
+    def literals(self) -> int:
+        """How many literals there are."""
+
+    @property
+    def type_label(self) -> int | None:
+        """The edge label ``rdf:type``, if the data has it."""
+
+    def edge_labels(self) -> tuple[int, ...]:
+        """All edge labels, sorted."""
+
+    def edges(self, label: int) -> tuple[Ints, Ints]:
+        """Subjects and objects of one label: int64, sorted by (subject, object), unique; empty if unknown."""
+
+    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
+        """Labels (one for all, or int64), subjects and objects of all triples: in pieces, in any order."""
+
+    def any_edges(self) -> tuple[Ints, Ints, Ints]:
+        """Labels, subjects and objects of all edges between resources other than ``rdf:type``, in any order."""
+
+    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
+        """Labels, subjects and objects of some labels (None: as :meth:`any_edges`), each of parallel edges a row."""
+
+    def statistics(self, label: int) -> LabelStatistics:
+        """Statistics of one label; cheap, for planning.  Zeros if unknown."""
+
+    def degrees(self, label: int, direction: int) -> DegreeSketch:
+        """How the degrees of one label in a direction (``OUT``, ``IN``) are distributed."""
+
+    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
+        """(edges of a label that start, or end, at vertices with a vertex label; such vertices); None if unknown."""
+
+
+class ArraySource:
+    """A :class:`TripleSource` over NumPy arrays, for tests and embedded use.
+
+    Parameters
+    ----------
+    subjects, labels, objects
+        Integers [triples]; duplicates are dropped.
+    resources, literals
+        How many there are; objects from ``resources`` on are literals.
+    type_label
+        The edge label that gives vertices their labels.
+    """
+
+    def __init__(
+        self,
+        subjects: ArrayLike,
+        labels: ArrayLike,
+        objects: ArrayLike,
+        resources: int,
+        literals: int = 0,
+        type_label: int | None = None,
+    ) -> None:
+        columns = [np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels)]
+        order = np.lexsort(columns)
+        o, s, p = (column[order] for column in columns)
+        if len(s):
+            fresh = np.append(True, (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1]))
+            s, p, o = s[fresh], p[fresh], o[fresh]
+            if s.min() < 0 or s.max() >= resources or o.min() < 0 or o.max() >= resources + literals:
+                raise ValueError("a subject is no resource, or an object is no vertex")
+        self.resources, self.literals, self.type_label = resources, literals, type_label
+        self._triples = (p, s, o)
+        known, starts = np.unique(p, return_index=True)
+        ends = np.append(starts[1:], len(p))[: len(known)]
+        self._runs = {int(label): slice(int(b), int(e)) for label, b, e in zip(known, starts, ends, strict=True)}
+        self._statistics: dict[int, LabelStatistics] = {}
+        self._sketches: dict[tuple[int, int], DegreeSketch] = {}
+        self._classes: dict[tuple[int, int, int], tuple[int, int]] = {}
+
+    def edge_labels(self) -> tuple[int, ...]:
+        """All edge labels, sorted."""
+        return tuple(self._runs)
+
+    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
+        """Labels, subjects and objects of all triples: one piece."""
+        yield self._triples
+
+    def edges(self, label: int) -> tuple[Ints, Ints]:
+        """Subjects and objects of one label, sorted by (subject, object)."""
+        run = self._runs.get(label, slice(0, 0))
+        return self._triples[1][run], self._triples[2][run]
+
+    def any_edges(self) -> tuple[Ints, Ints, Ints]:
+        """Labels, subjects and objects of the edges between resources other than ``rdf:type``."""
+        p, s, o = self._triples
+        keep = o < self.resources
+        if self.type_label is not None:
+            keep &= p != self.type_label
+        return p[keep], s[keep], o[keep]
+
+    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
+        """The same of some labels: no two edges are parallel."""
+        if labels is None:
+            return self.any_edges()
+        keep = np.isin(self._triples[0], labels)
+        p, s, o = (column[keep] for column in self._triples)
+        return p, s, o
+
+    def statistics(self, label: int) -> LabelStatistics:
+        """Statistics of one label, counted on the first call."""
+        if label not in self._statistics:
+            s, o = self.edges(label)
+            out, into = np.unique(s, return_counts=True)[1], np.unique(o, return_counts=True)[1]
+            self._statistics[label] = LabelStatistics(
+                triples=len(s),
+                resource_triples=int((o < self.resources).sum()),
+                subjects=len(out),
+                objects=len(into),
+                max_out_degree=int(out.max(initial=0)),
+                max_in_degree=int(into.max(initial=0)),
+            )
+        return self._statistics[label]
+
+    def degrees(self, label: int, direction: int) -> DegreeSketch:
+        """How the degrees of one label in a direction are distributed, counted on the first call."""
+        key = (label, direction)
+        if key not in self._sketches:
+            self._sketches[key] = DegreeSketch.of(np.unique(self.edges(label)[direction], return_counts=True)[1])
+        return self._sketches[key]
+
+    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
+        """(edges at vertices with a vertex label, such vertices), counted on the first call."""
+        if self.type_label is None:
+            return None
+        key = (label, direction, class_id)
+        if key not in self._classes:
+            s, o = self.edges(self.type_label)
+            ends = self.edges(label)[direction]
+            ends = ends[np.isin(ends, s[o == class_id])]
+            self._classes[key] = (len(ends), len(np.unique(ends)))
+        return self._classes[key]
+
+
+class DataGraph:
+    """What plans read: partitions, signatures and vertex sets, derived on demand.  Safe to share between threads.
+
+    Parameters
+    ----------
+    source
+        The triples.
+    memory_budget_bytes
+        How much the derived structures may hold together; those that a running plan reads stay alive with it.
+    dtype
+        The vertex id type of partitions and bindings; by default int32 while all ids and edge codes fit.
+    layer
+        Forces one offset layer for all partitions (tests).
+    """
+
+    def __init__(
+        self,
+        source: TripleSource,
+        memory_budget_bytes: int = DEFAULT_BUDGET,
+        *,
+        dtype: type[np.signedinteger[Any]] | None = None,
+        layer: Layer | None = None,
+    ) -> None:
+        self.source = source
+        self.resources = source.resources
+        self.vertices = source.resources + source.literals
+        self.type_label = source.type_label
+        self.dtype: type[np.signedinteger[Any]] = dtype or (np.int32 if self.vertices < 1 << 30 else np.int64)
+        self.memory_budget_bytes = memory_budget_bytes
+        self._layer = layer
+        self._lock = threading.RLock()
+        self._cache: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
+        self._cached_bytes = 0
+        self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
+        self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
+        self._check: Callable[[], None] = lambda: None
+        self._former = Former()
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many terms there are."""
+        return Sizes(self.resources, self.source.literals)
+
+    def follow(self, former: DataGraph, changes: Iterable[Changes]) -> None:
+        """Take over what was derived from the graph as it was, to be brought up to date when it is asked for.
+
+        ``former`` is not to be used any more.
+        """
+        if former.dtype != self.dtype or former.type_label != self.type_label:
+            return
+        with former._lock:
+            self._former, held = former._former, 0
+            for key, (value, size) in reversed(former._cache.items()):
+                held += size
+                if held <= self.memory_budget_bytes // 2:  # both may be there for a while
+                    self._former.keep(key, value, former.sizes)
+            for change in changes:
+                self._former.changed(change)
+
+    @contextmanager
+    def watched(self, check: Callable[[], None]) -> Iterator[None]:
+        """While this lasts, ``check`` is called every few milliseconds of deriving; what it raises stops that."""
+        before, self._check = self._check, check
+        try:
+            yield
+        finally:
+            self._check = before
+
+    def check(self) -> None:
+        """Raise if whoever plans over this graph wants no more."""
+        self._check()
+
+    def _derive(self, edges: int, build: Callable[[], T]) -> T:
+        """Derive a structure from so many edges."""
+        self._check()
+        return build() if edges < _QUICK else patiently(build, self._check)
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes that the derived structures hold now."""
+        return self._cached_bytes
+
+    def partition(self, labels: tuple[int, ...] | None, direction: Direction, *, parallel: bool = False) -> Partition:
+        """The partition of a set of edge labels; None is any edge between resources other than ``rdf:type``.
+
+        With ``parallel``, each of parallel edges has a code: their number is how many edges join a pair.
+        """
+        if parallel:
+            return self._cached(("parallel", labels, direction), lambda: self._build_parallel(labels, direction))
+        return self._cached(("partition", labels, direction), lambda: self._build(labels, direction))
+
+    def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
+        """Whether that partition is in memory already."""
+        return any(("partition", labels, direction) in held for held in (self._cache, self._former))
+
+    def signature(self, label: int, direction: Direction) -> NDArray[np.uint32]:
+        """The signature column uint32 [vertices] of one edge label and direction."""
+
+        def build() -> NDArray[np.uint32]:
+            types = None if self.type_label is None else self.partition((self.type_label,), "out")
+            edges = self.partition((label,), direction)
+            return self._derive(len(edges.neighbours), lambda: build_column(edges, types, self.vertices))
+
+        return self._cached(("signature", label, direction), build)
+
+    def oriented(self, labels: tuple[int, ...] | None) -> Oriented:
+        """The graph of a set of edge labels, direction aside, oriented by degree."""
+
+        def build() -> Oriented:
+            edges = self.partition(labels, "both")
+            return self._derive(len(edges.neighbours), lambda: orient(edges, self.vertices))
+
+        return self._cached(("oriented", labels), build)
+
+    def has_signature(self, label: int, direction: Direction) -> bool:
+        """Whether that column is in memory already."""
+        return any(("signature", label, direction) in held for held in (self._cache, self._former))
+
+    def members(self, class_id: int) -> Ints:
+        """The vertices with vertex label ``class_id``: sorted int64."""
+        if self.type_label is None:
+            return np.empty(0, np.int64)
+        typed = (self.type_label,)
+        return self._cached(
+            ("members", class_id), lambda: self.partition(typed, "in").neighbours_of(class_id).astype(np.int64)
+        )
+
+    def universe(self) -> Ints:
+        """What an unconstrained pattern vertex ranges over: sorted int64.
+
+        The resources that are a subject, or an object of anything but ``rdf:type``.
+        """
+        return self._cached(("universe",), self._build_universe)
+
+    def derived(self, key: tuple[Any, ...], build: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """An array that a planner derives from the graph, kept like everything else; ``key`` begins with a word."""
+        return self._cached(("derived", *key), build)
+
+    def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
+        """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""
+        known = self._statistics.get(labels)
+        if known is None:
+            known = self._statistics[labels] = self._sum_statistics(labels)
+        return known
+
+    def degrees(self, labels: tuple[int, ...] | None, direction: int | None) -> DegreeSketch:
+        """How degrees are distributed by a set of edge labels: ``OUT``, ``IN``, or None for both, direction aside.
+
+        The catalog knows single labels and directions.  Direction aside, the partition is asked.
+        """
+        key = (labels, direction)
+        known = self._sketches.get(key)
+        if known is None:
+            if direction is None:
+                known = DegreeSketch.of(self.partition(labels, "both").lengths())
+            elif labels is not None and len(labels) == 1:
+                known = self.source.degrees(labels[0], direction)
+            else:
+                chosen = labels if labels is not None else self.source.edge_labels()
+                known = DegreeSketch.union(
+                    self.source.degrees(x, direction) for x in chosen if labels or x != self.type_label
+                )
+            self._sketches[key] = known
+        return known
+
+    def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
+        if labels is not None and len(labels) == 1:
+            return self.source.statistics(labels[0])
+        chosen = labels if labels is not None else [x for x in self.source.edge_labels() if x != self.type_label]
+        parts = [self.source.statistics(label) for label in chosen]
+        if labels is None:  # literal objects are out of its range
+            parts = [part for part in parts if part.resource_triples]
+        resource_triples = sum(part.resource_triples for part in parts)
+        return LabelStatistics(
+            triples=resource_triples if labels is None else sum(part.triples for part in parts),
+            resource_triples=resource_triples,
+            subjects=min(self.resources, sum(part.subjects for part in parts)),
+            objects=min(self.vertices, sum(part.objects for part in parts)),
+            max_out_degree=sum(part.max_out_degree for part in parts),
+            max_in_degree=sum(part.max_in_degree for part in parts),
+        )
+
+    def _build(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
+        found: Ints | int
+        if labels is None:
+            found, s, o = self.source.any_edges()
+        elif len(labels) == 1:
+            found, (s, o) = labels[0], self.source.edges(labels[0])
+        else:
+            runs = [(label, *self.source.edges(label)) for label in labels]
+            s = np.concatenate([run[1] for run in runs]) if runs else np.empty(0, np.int64)
+            o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
+            found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
+        return self._derive(
+            len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
+        )
+
+    def _build_parallel(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
+        found, s, o = self.source.parallel_edges(labels)
+        return self._derive(
+            len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
+        )
+
+    def _build_universe(self) -> Ints:
+        seen = np.zeros(self.resources, bool)
+        typed = -1 if self.type_label is None else self.type_label
+        for labels, s, o in self.source.triples():
+            seen[s] = True
+            seen[o[(o < self.resources) & (labels != typed)]] = True
+        return np.flatnonzero(seen)
+
+    def _cached(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
+        """The structure ``key``, built once; older ones are let go beyond the budget."""
+        with self._lock:
+            held = self._cache.get(key)
+            if held is not None:
+                self._cache.move_to_end(key)
+                return held[0]  # type: ignore[no-any-return]
+            former: T | None = self._former.take(key, self.sizes, self.type_label)
+            value = build() if former is None else former
+            size: int = value.nbytes  # type: ignore[attr-defined]
+            self._cache[key] = (value, size)
+            self._cached_bytes += size
+            while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
+                self._cached_bytes -= self._cache.popitem(last=False)[1][1]
+            return value

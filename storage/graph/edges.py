@@ -1,0 +1,131 @@
+"""The edges that triples stand for: which rows of the table ``edge`` belong to a triple, found for many at once.
+
+A triple of a label without such rows is one edge without properties.  Of the other labels (the *described* ones) an
+:class:`EdgeTable` numbers every edge, in the order of (label, start, end, ordinal).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Columns = Callable[[str], dict[str, Ints]]
+"""Runs SQL and returns its columns."""
+Ends = Callable[[dict[str, Ints]], tuple[Ints, Ints]]
+"""Makes vertices of the terms in the columns ``subject`` and ``object``, once they are checked."""
+
+_EDGES = """
+SELECT t.label, t.subject, t.object, coalesce(e.ordinal, 0) AS ordinal FROM _graphdb.triple t
+LEFT JOIN (FROM _graphdb.edge WHERE label IN ({0})) e USING (label, subject, object)
+WHERE t.label IN ({0}) ORDER BY t.label ASC, t.subject ASC, t.object ASC, ordinal ASC
+"""
+
+_DENSE = 4
+"""Vertices for each triple up to which every vertex has an entry in the offsets of its triples."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeTable:
+    """The edges of some labels, numbered.
+
+    Attributes
+    ----------
+    labels
+        int64: the labels, sorted.
+    kind
+        int64 [edges]: which of ``labels`` it is.
+    starts, ends
+        The vertices at its ends, in the graph's id type [edges].
+    ordinals
+        int64 [edges], or None where all are 0.
+    """
+
+    labels: Ints
+    kind: Ints
+    starts: NDArray[Any]
+    ends: NDArray[Any]
+    ordinals: Ints | None
+    _first: Ints = field(repr=False)
+    """int64 [triples + 1]: the first edge of each triple."""
+    _runs: Ints = field(repr=False)
+    """int64 [labels + 1]: where the triples of a label begin."""
+    _offsets: Ints = field(repr=False)
+    """int64 [labels, vertices + 1] flat: where the triples of a vertex begin; empty where those are searched for."""
+    _starts_of: NDArray[Any] = field(repr=False)
+    _ends_of: NDArray[Any] = field(repr=False)
+    """The ends of each triple [triples]."""
+
+    @classmethod
+    def read(
+        cls,
+        labels: tuple[int, ...],
+        columns: Columns,
+        ends_of: Ends,
+        vertices: int,
+        dtype: type[np.signedinteger[Any]],
+    ) -> EdgeTable:
+        """Read the edges of some labels; there are so many ``vertices``, which ``ends_of`` numbers."""
+        rows = columns(_EDGES.format(", ".join(str(int(label)) for label in labels) or "NULL"))
+        known = np.array(labels, np.int64)
+        kind = np.searchsorted(known, rows["label"])
+        starts, ends = (column.astype(dtype) for column in ends_of(rows))
+        new = np.ones(len(starts), bool)
+        new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]) | (kind[1:] != kind[:-1])
+        first = np.append(np.flatnonzero(new), len(starts)).astype(np.int64)
+        triples = first[:-1]
+        runs = np.searchsorted(kind[triples], np.arange(len(labels) + 1)).astype(np.int64)
+        starts_of, offsets = starts[triples], [np.empty(0, np.int64)]
+        if len(labels) * (vertices + 1) <= _DENSE * len(triples):
+            every = np.arange(vertices + 1, dtype=dtype)
+            offsets = [begin + np.searchsorted(starts_of[begin:end], every) for begin, end in pairwise(runs)]
+        ordinals = np.ascontiguousarray(rows["ordinal"]) if rows["ordinal"].any() else None
+        return cls(known, kind, starts, ends, ordinals, first, runs, np.concatenate(offsets), starts_of, ends[triples])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def simple(self) -> bool:
+        """Whether each triple is one edge."""
+        return len(self._first) - 1 == len(self)
+
+    def find(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Find the edges of some triples.
+
+        Parameters
+        ----------
+        labels
+            int64 [triples]: term ids of their labels.
+        starts, ends
+            int32 or int64 [triples]: vertex ids of their ends.
+
+        Returns
+        -------
+        tuple
+            int64 [triples] each: the number of a triple's first edge, and how many edges it has.  A triple of a label
+            that is not of this table is one edge, of the number -1.
+        """
+        from graphdb.storage.graph.edge_kernels import find_edges
+
+        which = np.searchsorted(self.labels, labels)
+        which[self.labels[np.minimum(which, len(self.labels) - 1)] != labels] = -1
+        found = np.empty((2, len(which)), np.int64)
+        find_edges(
+            which,
+            starts,
+            ends,
+            self._runs,
+            self._offsets,
+            self._starts_of,
+            self._ends_of,
+            self._first,
+            found[0],
+            found[1],
+        )
+        return found[0], found[1]

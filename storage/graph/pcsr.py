@@ -1,0 +1,263 @@
+"""PCSR: the data graph, one partition per edge label and direction (SGSI §4).
+
+A :class:`Partition` answers "the neighbours of v" as one sorted run of an array.  Its offset layer finds the run: an
+array of offsets over all vertices where the label touches many of them, else hashed groups of 128 bytes, so that a
+sparse label costs memory only for the vertices it touches and is still found with one read.
+
+Several data edges can join one pair of vertices (several labels, or both directions of an undirected edge).  Each pair
+stands once among the neighbours, and its *codes* say which edges they are: ``label * 2 + orientation``, with
+orientation 0 where the vertex itself is the subject and 1 where it is the object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Direction = Literal["out", "in", "both"]
+Layer = Literal["direct", "hashed"]
+
+GROUP_BYTES = 128
+_DIRECT_FAVOUR = 4
+"""The direct layer is taken up to this multiple of the hashed layer's bytes: it saves the hash and the probe."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Partition:
+    """The neighbours of every vertex by one set of edge labels, in one direction.
+
+    Attributes
+    ----------
+    layer, offsets, groups
+        The offset layer: ``direct``: int64 [vertices + 1]; ``hashed``: int64 [groups * 16], eight pairs per group.
+    neighbours
+        int32 or int64 [entries]: the neighbours, sorted and unique within each vertex.
+    code_offsets, codes
+        int64 [entries + 1] and int64 [data edges]; None for one directed label, whose code is known.
+    keys
+        int64: the vertices that have neighbours, sorted.
+    max_degree
+        The longest run of neighbours.
+    simple
+        No pair of vertices is joined by more than one data edge.
+    loops
+        Some vertex is its own neighbour.
+    """
+
+    layer: Layer
+    offsets: Ints
+    groups: int
+    neighbours: NDArray[Any]
+    code_offsets: Ints | None
+    codes: Ints | None
+    keys: Ints
+    max_degree: int
+    simple: bool
+    loops: bool
+    row: tuple[int, int, int, int, int, int] = field(init=False)
+    """What a kernel reads: (hashed?, offsets' address, groups, neighbours', code_offsets', codes' address)."""
+
+    def __post_init__(self) -> None:
+        code_offsets = 0 if self.code_offsets is None else self.code_offsets.ctypes.data
+        codes = 0 if self.codes is None else self.codes.ctypes.data
+        hashed = int(self.layer == "hashed")
+        row = (hashed, self.offsets.ctypes.data, self.groups, self.neighbours.ctypes.data, code_offsets, codes)
+        object.__setattr__(self, "row", row)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its arrays."""
+        arrays = (self.offsets, self.neighbours, self.code_offsets, self.codes, self.keys)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    def lengths(self) -> Ints:
+        """How many neighbours each of ``keys`` has: int64 [keys]."""
+        if self.layer == "direct":
+            return self.offsets[self.keys + 1] - self.offsets[self.keys]
+        if not self.groups:
+            return np.empty(0, np.int64)
+        pairs = self.offsets.reshape(self.groups, -1, 2)
+        held, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
+        used = held >= 0
+        return lengths[used][np.argsort(held[used])]
+
+    def range_of(self, vertex: int) -> tuple[int, int]:
+        """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
+        if self.layer == "direct":
+            return int(self.offsets[vertex]), int(self.offsets[vertex + 1])
+        if self.groups == 0:
+            return 0, 0
+        from graphdb.storage.graph.pcsr_kernels import PAIRS, home_group
+
+        group = int(home_group(vertex, self.groups))
+        table = self.offsets.reshape(self.groups, PAIRS, 2)
+        while group >= 0:
+            for i in range(PAIRS - 1):
+                if table[group, i, 0] == vertex:
+                    return int(table[group, i, 1]), int(table[group, i + 1, 1])
+            group = int(table[group, PAIRS - 1, 0])
+        return 0, 0
+
+    def neighbours_of(self, vertex: int) -> NDArray[Any]:
+        """The sorted neighbours of ``vertex``: a view."""
+        begin, end = self.range_of(vertex)
+        return self.neighbours[begin:end]
+
+    def codes_of(self, vertex: int, neighbour: int) -> Ints:
+        """The codes (int64) of the data edges between ``vertex`` and ``neighbour``, sorted: a view.
+
+        Raises
+        ------
+        ValueError
+            The partition keeps none: it is of one label in one direction.
+        """
+        if self.codes is None or self.code_offsets is None:
+            raise ValueError("a partition of one directed label keeps no codes")
+        begin, end = self.range_of(vertex)
+        at = begin + int(np.searchsorted(self.neighbours[begin:end], neighbour))
+        if at == end or self.neighbours[at] != neighbour:
+            return self.codes[:0]
+        return self.codes[self.code_offsets[at] : self.code_offsets[at + 1]]
+
+
+def build_partition(
+    labels: Ints | int,
+    subjects: Ints,
+    objects: Ints,
+    direction: Direction,
+    vertices: int,
+    dtype: type[np.signedinteger[Any]] = np.int32,
+    layer: Layer | None = None,
+) -> Partition:
+    """Build the partition of the given data edges.
+
+    Parameters
+    ----------
+    labels
+        int64 [edges], or one int where all edges have the same label.
+    subjects, objects
+        int64 [edges], unique together with the label; sorted by (subject, object) where there is one label.
+    direction
+        Whose neighbours: of the subjects (``out``), of the objects (``in``), or of both.
+    vertices
+        How many vertices the data graph has.
+    layer
+        The offset layer; by default the one that pays.
+    """
+    if not isinstance(labels, int) or direction == "both":
+        return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
+    source, target = (subjects, objects) if direction == "out" else (objects, subjects)
+    if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
+        order = stable_order(source, vertices)
+        source, target = source[order], target[order]
+    return _laid_out(source, target, None, None, vertices, dtype, layer)
+
+
+def partition_of(
+    source: Ints,
+    target: Ints,
+    codes: Ints,
+    vertices: int,
+    dtype: type[np.signedinteger[Any]] = np.int32,
+    layer: Layer | None = None,
+) -> Partition:
+    """Build the partition in which vertices have given neighbours, over edges of given codes.
+
+    Parameters
+    ----------
+    source, target, codes
+        int64 [edges]: vertex, neighbour and code of each, unique together.
+    """
+    order = np.argsort(codes, kind="stable")
+    order = order[stable_order(target[order], vertices)]
+    order = order[stable_order(source[order], vertices)]
+    source, target, codes = source[order], target[order], codes[order]
+    first = np.ones(len(source), bool)
+    first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    entries = np.flatnonzero(first)
+    code_offsets = np.append(entries, len(source)).astype(np.int64)
+    return _laid_out(source[entries], target[entries], code_offsets, codes, vertices, dtype, layer)
+
+
+def _laid_out(
+    source: Ints,
+    neighbours: Ints,
+    code_offsets: Ints | None,
+    codes: Ints | None,
+    vertices: int,
+    dtype: type[np.signedinteger[Any]],
+    layer: Layer | None,
+) -> Partition:
+    """Build the offset layer over entries that are sorted by (vertex, neighbour)."""
+    loops = bool((source == neighbours).any())
+    starts = np.flatnonzero(np.append(True, source[1:] != source[:-1])) if len(source) else np.empty(0, np.int64)
+    keys = np.ascontiguousarray(source[starts], dtype=np.int64)
+    starts = np.append(starts, len(source)).astype(np.int64)
+    degrees = np.diff(starts)
+    if layer is None:
+        layer = "direct" if 8 * (vertices + 1) <= _DIRECT_FAVOUR * GROUP_BYTES * len(keys) else "hashed"
+    if layer == "direct":
+        offsets, groups = np.zeros(vertices + 1, np.int64), 0
+        offsets[keys + 1] = degrees
+        np.cumsum(offsets, out=offsets)
+    else:
+        from graphdb.storage.graph.pcsr_kernels import fill_groups, home_groups
+
+        groups = len(keys)
+        homes = home_groups(keys, max(groups, 1))
+        by_home = np.argsort(homes, kind="stable")
+        entry_order, starts = _reorder(starts, by_home)
+        offsets = fill_groups(keys[by_home], homes[by_home], starts, groups)
+        neighbours = neighbours[entry_order]
+        if code_offsets is not None and codes is not None:
+            code_order, code_offsets = _reorder(code_offsets, entry_order)
+            codes = codes[code_order]
+    return Partition(
+        layer=layer,
+        offsets=offsets,
+        groups=groups,
+        neighbours=np.ascontiguousarray(neighbours, dtype=dtype),
+        code_offsets=code_offsets,
+        codes=codes,
+        keys=keys,
+        max_degree=int(degrees.max(initial=0)),
+        simple=codes is None or len(codes) == len(neighbours),
+        loops=loops,
+    )
+
+
+def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Direction) -> tuple[Ints, Ints, Ints]:
+    """Return (vertex, neighbour, code) of every entry."""
+    code = np.broadcast_to(np.asarray(labels, np.int64) * 2, subjects.shape)
+    if direction == "out":
+        source, target = subjects, objects
+    elif direction == "in":
+        source, target, code = objects, subjects, code + 1
+    else:
+        proper = subjects != objects  # a self loop is one way to go, not two
+        source = np.concatenate([subjects, objects[proper]])
+        target = np.concatenate([objects, subjects[proper]])
+        code = np.concatenate([code, code[proper] + 1])
+    return source, target, np.ascontiguousarray(code)
+
+
+def stable_order(keys: Ints, bound: int) -> Ints:
+    """The stable order that sorts ``keys``: by counting, unless they are few among many vertices."""
+    if len(keys) * 16 < bound or len(keys) < 64:
+        return np.argsort(keys, kind="stable")
+    from graphdb.storage.graph.pcsr_kernels import counting_order
+
+    return counting_order(np.ascontiguousarray(keys, dtype=np.int64), bound)
+
+
+def _reorder(starts: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """Put the runs ``starts[i]:starts[i+1]`` into the given order: (which element goes where, the new starts)."""
+    lengths = np.diff(starts)[order]
+    moved = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(lengths, out=moved[1:])
+    elements = np.repeat(starts[order] - moved[:-1], lengths) + np.arange(moved[-1])
+    return elements, moved

@@ -1,0 +1,1 @@
+"""N-Triples and N-Quads to terms and rows, as machine code."""

@@ -1,0 +1,1 @@
+"""Turtle, TriG, RDF/XML and JSON-LD to blocks of N-Quads text."""

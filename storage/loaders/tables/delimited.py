@@ -1,0 +1,192 @@
+"""Tables that are text: how a file separates its columns, how long its lines are, what its values are.
+
+Separators are read off the header; quotes are those of RFC 4180.  Nothing is guessed from the first rows: what comes
+first in row 100,000 (a quote, a text among numbers) is read as if it came first in row 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import LoadError
+from graphdb.storage.loaders import compression, streams
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.storage.loaders.tables.headers import Column
+
+_DELIMITERS = ",;\t|"
+
+_HEADER = 1 << 20
+"""Bytes that a header may have."""
+
+_STEP = 4 << 20
+
+_FIRST = 2048
+"""Rows that are looked at first, to find the columns that hold texts."""
+
+_WHOLE, _POWER = r"(?:0|[1-9]\d*)", r"[eE][+-]?\d+"
+_ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)"
+_DAY, _CLOCK = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d(?:\.\d{1,6})?"
+_SORTS = {
+    "BIGINT": r"0|-?[1-9]\d{0,17}",
+    "HUGEINT": r"-?[1-9]\d{18,37}",
+    "DOUBLE": rf"[+-]?(?:(?:{_WHOLE})?\.\d+(?:{_POWER})?|{_WHOLE}\.?{_POWER})|(?i:-?inf(?:inity)?|nan)",
+    "BOOLEAN": r"(?i:true|false)",
+    "DATE": _DAY,
+    "TIMESTAMP": rf"{_DAY}[ T]{_CLOCK}",
+    "TIMESTAMPTZ": rf"{_DAY}[ T]{_CLOCK}{_ZONE}",
+    "TIME": _CLOCK,
+}
+"""The types that values show by how they are written; a number with leading zeros is a text."""
+
+_WIDER = {
+    frozenset(("BIGINT", "HUGEINT")): "HUGEINT",
+    frozenset(("BIGINT", "DOUBLE")): "DOUBLE",
+    frozenset(("DATE", "TIMESTAMP")): "TIMESTAMP",
+}
+"""The type of a column whose values are of two."""
+
+
+@contextmanager
+def mapped(path: str) -> Iterator[mmap.mmap | bytes]:
+    """The bytes of a file, in memory as far as they are looked at."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            yield text
+
+
+def find_nul(path: str, name: str) -> LoadError | None:
+    """Return what is to be said of the first NUL byte of a file, if it has one: text tables are made of text."""
+    with mapped(path) as text:
+        steps = range(0, len(text), _STEP)  # between which others may work
+        at = next((at for begin in steps if (at := text.find(b"\0", begin, begin + _STEP)) >= 0), -1)
+        if at < 0:
+            return None
+        line = 1 + sum(text[begin : min(begin + _STEP, at)].count(b"\n") for begin in range(0, at, _STEP))
+        start = text.rfind(b"\n", 0, at) + 1
+        before, behind = text[start:at], text[at : at + _STEP].split(b"\n")[0]
+    shown = (before + behind).decode(errors="replace")
+    column = len(before.decode(errors="replace")) + 1
+    return LoadError("a NUL byte is no text", source=name, line=line, column=column, text=shown, hint=_NUL)
+
+
+def check_lines(path: str, name: str) -> None:
+    """Refuse a file in UTF-16, or with a line of more than :data:`~graphdb.storage.loaders.streams.LONGEST_ROW` bytes.
+
+    From each line end the next is looked for where the longest line would have it, backwards: short lines are jumped
+    over, so little of the file is read.
+
+    Raises
+    ------
+    LoadError
+        With the number of the line.
+    """
+    with open(path, "rb") as file:
+        compression.refuse_utf16(file.read(4), name)
+        size = os.fstat(file.fileno()).st_size
+        if size <= streams.LONGEST_ROW:
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            start = 0
+            while size - start > streams.LONGEST_ROW:
+                end = start + streams.LONGEST_ROW + 1
+                behind = text.rfind(b"\n", start, end) + 1 or text.rfind(b"\r", start, end) + 1
+                if not behind:
+                    line = 1 + sum(text[at : min(at + _STEP, start)].count(b"\n") for at in range(0, start, _STEP))
+                    raise LoadError(
+                        f"a line is longer than {streams.LONGEST_ROW >> 20} MiB", source=name, line=line, hint=_QUOTE
+                    )
+                start = behind
+
+
+_NUL = "the file is damaged or no text; texts that have one load from Parquet, or from N-Triples as \\u0000"
+
+_QUOTE = "is a quote or a line end missing?"
+
+
+def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[str], int]:
+    """Return the delimiter of a CSV file, the names of its columns, and how many empty lines come before them.
+
+    ``delimiter`` is the one that is known, if one is.  A column without a name is called after its place: ``column0``.
+
+    Raises
+    ------
+    LoadError
+        Where the file has no header.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_HEADER)
+    text = head.decode("utf-8-sig", "replace")
+    lines = text.splitlines(keepends=True)
+    empty = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if empty is None:
+        raise LoadError("the file is empty: it has no header", source=name)
+    delimiter = delimiter or max(_DELIMITERS, key=lines[empty].count)
+    names = next(csv.reader(lines[empty:], delimiter=delimiter))
+    if any("\ufffd" in column for column in names):
+        raise LoadError("these bytes are not UTF-8", source=name, line=empty + 1, hint="convert the file to UTF-8")
+    return delimiter, [column.strip() or f"column{number}" for number, column in enumerate(names)], empty
+
+
+def in_header(error: LoadError, path: str, name: str) -> LoadError:
+    """Return an error about one of the headers of a CSV file with its place there."""
+    with open(path, "rb") as file:
+        text = file.read(_HEADER).decode("utf-8-sig", "replace")
+    at = text.find(error.excerpt or "\0")
+    if at < 0 or error.column is None:
+        return error
+    return LoadError(error.message, text=text, position=at + error.column - 1, source=name, hint=error.hint)
+
+
+def sizes() -> str:
+    """What DuckDB is told of the lengths of rows: at a last one that is longer than its buffer the file just ends."""
+    return f", max_line_size = {streams.LONGEST_ROW}, buffer_size = {2 * streams.LONGEST_ROW}"
+
+
+def literal(value: str) -> str:
+    """Return a path or name as SQL's text: where a statement takes no parameters."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def types(connection: duckdb.DuckDBPyConnection, table: str, columns: list[Column]) -> dict[str, str]:
+    """Return the types that all values of columns of text show, for those that are none of texts."""
+    names = [column.column for column in columns]
+    for source in (f"(FROM {quoted(table)} LIMIT {_FIRST})", quoted(table)):
+        shown = _shown(connection, source, names)
+        names = [name for name in names if shown[name] != "VARCHAR"]
+    return {name: shown[name] for name in names if shown[name]}
+
+
+def _shown(connection: duckdb.DuckDBPyConnection, source: str, names: list[str]) -> dict[str, str]:
+    """Return the types that columns of a table show, empty for those without values."""
+    if not names:
+        return {}
+    told = ", ".join(f"list(DISTINCT {_sort(quoted(name))})" for name in names)
+    [found] = connection.execute(f"SELECT {told} FROM {source}").fetchall()
+    return {name: _common(frozenset(sorts or ()) - {None}) for name, sorts in zip(names, found, strict=True)}
+
+
+def _sort(value: str) -> str:
+    """SQL for the type that a text shows."""
+    cases = " ".join(
+        f"WHEN regexp_full_match({value}, {literal(pattern)}) THEN "
+        f"if(TRY_CAST({value} AS {type}) IS NULL, 'VARCHAR', '{type}')"
+        for type, pattern in _SORTS.items()
+    )
+    return f"CASE WHEN {value} IS NULL THEN NULL {cases} ELSE 'VARCHAR' END"
+
+
+def _common(shown: frozenset[str]) -> str:
+    """The type of a column whose values show these."""
+    return next(iter(shown), "") if len(shown) < 2 else _WIDER.get(shown, "VARCHAR")

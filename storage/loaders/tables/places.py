@@ -1,0 +1,165 @@
+"""Where the rows of a CSV file are in it: their lines, and the columns of what is wrong with them.
+
+DuckDB counts rows; a row may have several lines, and lines may be empty.  So a file with a bad row is read again up to
+there, by a pattern of what a row is (RFC 4180, as :mod:`.delimited` has DuckDB read it).
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from graphdb.storage.loaders import streams
+from graphdb.storage.loaders.streams import BadLine
+from graphdb.storage.loaders.tables.delimited import literal, mapped, sizes
+
+if TYPE_CHECKING:
+    import duckdb
+
+_STEP = 4 << 20
+
+_MARK = b"\xef\xbb\xbf"
+
+_END = re.compile(rb"\r\n|\n|\r")
+_BLANK = re.compile(rb"[\r\n]*+")
+_LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\n|\r)")
+
+
+class CsvFile:
+    """A CSV file that DuckDB reads as texts, and what is said of its bad rows.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    name
+        What messages call it.
+    delimiter
+        What separates its columns.
+    empty
+        How many empty lines come before its header.
+    columns
+        The names of its columns.
+    """
+
+    def __init__(self, path: str, name: str, delimiter: str, empty: int, columns: Sequence[str]) -> None:
+        self._path = path
+        self._name = name
+        self._delimiter = delimiter
+        self._empty = empty
+        self._columns = columns
+        self._rejected: dict[int, int] = {}
+
+    def read(self, connection: duckdb.DuckDBPyConnection, table: str, *, rejects: bool) -> None:
+        """Make it a table; with ``rejects`` without its rows that are none, else an error of DuckDB's tells of one."""
+        import glob
+
+        types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._columns)
+        said = f"header = true, skip = {self._empty}, auto_detect = false, delim = {literal(self._delimiter)}"
+        kept = ", store_rejects = true" if rejects else ""
+        said += f", quote = '\"', escape = '\"', columns = {{{types}}}{sizes()}{kept}"
+        connection.execute(
+            f"CREATE OR REPLACE TABLE {table} AS FROM read_csv({literal(glob.escape(self._path))}, {said})"
+        )
+
+    def rejected(self, connection: duckdb.DuckDBPyConnection) -> Iterator[BadLine]:
+        """Yield what is to be said of the rows that were rejected."""
+        found = connection.execute(
+            "SELECT line_byte_position - 1, min(byte_position) - 1, min_by(error_message, byte_position),"
+            " any_value(csv_line) FROM reject_errors GROUP BY ALL ORDER BY 1 ASC"
+        )
+        with mapped(self._path) as text:
+            places = _Places(text)
+            while rows := found.fetchmany(1024):
+                for start, at, message, row in rows:
+                    blank = len(row) - len(row.lstrip("\r\n"))
+                    self._rejected[start + blank] = len(row.encode()) - blank
+                    hint = "convert the file to UTF-8" if "utf-8" in message else None
+                    yield places.bad(self._name, at, message.split("\n")[0], hint)
+
+    def bad(self, rows: Iterable[tuple[int, int, str]]) -> Iterator[BadLine]:
+        """Yield what is to be said of rows of the table: their numbers (from 1, ascending), bad fields, messages."""
+        with mapped(self._path) as text:
+            places = _Places(text)
+            found = _Rows(text, self._delimiter, self._empty, len(self._columns) == 1, self._rejected)
+            for number, field, message in rows:
+                begin = found.find(number)
+                if begin is None:
+                    yield BadLine(self._name, None, None, message, None, None)
+                else:
+                    yield places.bad(self._name, found.field(begin, field), message)
+
+
+class _Places:
+    """Tells places of a file, each behind the one before."""
+
+    def __init__(self, text: mmap.mmap | bytes) -> None:
+        self._text = text
+        self._end = b"\n" if text.find(b"\n", 0, _STEP) >= 0 else b"\r"
+        self._line, self._at = 1, 0
+
+    def bad(self, name: str, at: int, message: str, hint: str | None = None) -> BadLine:
+        """Return what is to be said of a byte of the file: its line, its column in characters, and the line."""
+        text, end = self._text, self._end
+        at = min(at, len(text))
+        if at < self._at:
+            self._line, self._at = 1, 0
+        for start in range(self._at, at, _STEP):
+            self._line += text[start : min(start + _STEP, at)].count(end)
+        self._at = at
+        start = text.rfind(end, 0, at) + 1
+        stop = text.find(end, at, at + streams.LONGEST_ROW)
+        before = text[start:at].removeprefix(_MARK if start == 0 else b"").decode(errors="replace")
+        behind = text[at : stop if stop >= 0 else at + streams.LONGEST_ROW].decode(errors="replace")
+        return BadLine(name, self._line, len(before) + 1, message, hint, (before + behind).rstrip("\r\n"))
+
+
+class _Rows:
+    """The rows of a CSV file, in order, without its header and those that were rejected.
+
+    ``rejected`` says, by the bytes at which they begin, how many bytes these have.
+    """
+
+    def __init__(
+        self, text: mmap.mmap | bytes, delimiter: str, empty: int, single: bool, rejected: dict[int, int]
+    ) -> None:
+        other = re.escape(delimiter)
+        field = rf'"(?:[^"]++|"")*+"|(?:[^"{other}\r\n][^{other}\r\n]*+)?'
+        self._field = re.compile(field.encode())
+        self._row = re.compile(rf"(?:{field})(?:{other}(?:{field}))*+(?:\r\n|\n|\r|\Z)".encode())
+        self._single = single  # then an empty line is a row
+        self._text = text
+        self._rejected = rejected
+        self._number, self._at = 0, len(_MARK) if text[: len(_MARK)] == _MARK else 0
+        self._begin = self._at
+        for _ in range(empty):
+            self._at = self._behind(_LINE)
+        self._at = self._behind(self._row)
+
+    def find(self, number: int) -> int | None:
+        """Return where a row begins, by its number (from 1; none before the last); None if it is not found."""
+        while self._number < number:
+            self._at = self._at if self._single else self._behind(_BLANK)
+            if self._at in self._rejected:
+                self._at += self._rejected[self._at]
+                self._at = self._behind(_END)
+                continue
+            self._begin, end = self._at, self._behind(self._row)
+            if end == self._begin:
+                return None
+            self._number, self._at = self._number + 1, end
+        return self._begin
+
+    def field(self, begin: int, number: int) -> int:
+        """Return where the field of a number (from 0) begins in the row that begins there."""
+        for _ in range(number):
+            found = self._field.match(self._text, begin)
+            begin = (found.end() if found else begin) + 1
+        return begin
+
+    def _behind(self, pattern: re.Pattern[bytes]) -> int:
+        """Return where a pattern ends that begins here; here, where none does."""
+        found = pattern.match(self._text, self._at)
+        return found.end() if found else self._at

@@ -1,0 +1,537 @@
+"""Node and edge tables to triples: CSV, Parquet, data frames, edge lists, labelled graphs.
+
+The headers say what a column is (:mod:`.headers`).  An edge with properties is reified, as
+:mod:`graphdb.storage.updates.append` tells, and so are parallel edges.
+
+DuckDB, in a database of its own, reads the table and writes it as N-Triples, which go the way of all others.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import LoadError
+from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, escaped
+from graphdb.storage.arrays.arrow import string_bytes
+from graphdb.storage.loaders.files import DataFile
+from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
+from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
+from graphdb.storage.loaders.tables import delimited, values
+from graphdb.storage.loaders.tables.delimited import literal as _text
+from graphdb.storage.loaders.tables.headers import IRI, RDF_TEXT, Column, Mapping, name_iri
+from graphdb.storage.loaders.tables.places import CsvFile
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+ROWS = 20_000
+"""Rows whose triples become one block."""
+
+_BAD = 4096
+"""Bad rows that are told at a time."""
+
+# Columns of ours beside those of the table.
+_ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
+_REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
+_SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
+           "LANGUAGE"}  # fmt: skip
+"""What only one column can be."""
+
+_END = "' .\n'"
+"""SQL for the end of a line in the default graph."""
+
+
+def read_table(
+    source: DataFile | tuple[pa.Table | pa.RecordBatchReader, list[Column]],
+    name: str,
+    number: int,
+    mapping: Mapping,
+    skip: bool,
+    put: Put,
+    folder: str,
+    memory: int = 1 << 30,
+) -> None:
+    """Hand on the triples of a table as blocks of N-Triples.
+
+    Parameters
+    ----------
+    source
+        A file, or an Arrow table (or a stream of one) and what its columns are.
+    name
+        What messages call it.
+    number
+        Keeps its reifiers apart from those of other tables.
+    folder
+        Where DuckDB may spill, and where a file is unpacked that DuckDB cannot read as it is.
+    memory
+        Bytes that DuckDB may take for it.
+
+    Raises
+    ------
+    LoadError
+        Where the table cannot be read, lacks the columns that are needed or, unless ``skip``, has a bad row.
+    """
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{memory}B",
+        "threads": 2,
+        "temp_directory": folder,
+    }
+    with duckdb.connect(config=config) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is the same wherever it is read
+        try:
+            with put.interrupting(connection.interrupt):
+                if isinstance(source, DataFile):
+                    with _on_disk(source, folder, put) as path:
+                        _Table(connection, source, name, number, mapping, skip, put).read(path)
+                else:
+                    table, columns = source
+                    connection.register("given", table)
+                    once = not hasattr(table, "num_rows")  # what streams is read once, and spilled
+                    connection.execute(f"CREATE {'TABLE' if once else 'VIEW'} frame AS FROM given")
+                    _Table(connection, None, name, number, mapping, skip, put).write(columns)
+        except duckdb.Error as error:
+            raise _failure(error, name, folder) from None
+
+
+def _on_disk(file: DataFile, folder: str, put: Put) -> Any:
+    """A path under which DuckDB finds the file's text: packed files and pipes are copied, and checked on the way."""
+    from contextlib import contextmanager
+    from tempfile import NamedTemporaryFile
+
+    @contextmanager
+    def copied() -> Any:
+        if file.compression is None and file.stream is None:
+            yield str(file.path)
+            return
+        with NamedTemporaryFile(dir=folder, suffix=".part") as copy:
+            for chunk, consumed in chunks(file):
+                copy.write(chunk)
+                put(Block(b"", consumed // 2))  # the other half of the work comes after
+            copy.flush()
+            yield copy.name
+
+    return copied()
+
+
+class _Table:
+    """One table on its way."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        file: DataFile | None,
+        name: str,
+        number: int,
+        mapping: Mapping,
+        skip: bool,
+        put: Put,
+    ) -> None:
+        self._connection = connection
+        self._file = file
+        self._name = name
+        self._number = number
+        self._mapping = mapping
+        self._skip = skip
+        self._put = put
+        self._parameters: dict[str, str] = {}
+        self._end = _END
+        self._nul = False
+        self._csv: CsvFile | None = None
+        self._size = file.size if file else 0
+
+    def read(self, path: str) -> None:
+        """Read the table of a file that is at the given path."""
+        assert self._file is not None
+        if self._file.format is PARQUET:
+            self._connection.execute(f"CREATE VIEW frame AS FROM read_parquet({_text(glob.escape(path))})")
+            self._write(self._columns(None, self._headers(path)))
+            return
+        delimited.check_lines(path, self._name)
+        nul = delimited.find_nul(path, self._name)
+        if nul is not None and not self._skip:
+            raise nul
+        self._nul = nul is not None
+        if self._file.format is CSV:
+            self._write(self._read_csv(path))
+        else:
+            self._read_lines(glob.escape(path), self._file.format is LABELLED)
+
+    def write(self, columns: list[Column]) -> None:
+        """Write the table ``frame``, whose columns are known."""
+        self._write(self._columns(columns))
+
+    # --- what is in it
+
+    def _headers(self, path: str) -> list[str]:
+        """The names of a Parquet file's columns as they are: DuckDB renames what differs in case only."""
+        from pyarrow import ArrowException, parquet
+
+        try:
+            names: list[str] = parquet.read_schema(path).names
+        except ArrowException:  # of a kind that only DuckDB knows
+            return []
+        return names
+
+    def _columns(self, columns: list[Column] | None, headers: Sequence[str] = ()) -> list[tuple[Column, str]]:
+        """The columns of ``frame`` with DuckDB's types; what they are is said by their names, if it is not known."""
+        rows = self._connection.execute("DESCRIBE frame").fetchall()
+        if not columns:
+            names = [name for name, *_ in rows]
+            said = self._mapping.read(headers if len(headers) == len(names) else names)
+            columns = [replace(column, column=name) for column, name in zip(said, names, strict=True)]
+        return [(column, type) for column, (_, type, *_) in zip(columns, rows, strict=True)]
+
+    def _read_csv(self, path: str) -> list[tuple[Column, str]]:
+        """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
+        import duckdb
+
+        known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
+        delimiter, names, empty = delimited.read_header(path, self._name, known)
+        try:
+            columns = self._mapping.read(names)
+        except LoadError as error:
+            raise delimited.in_header(error, path, self._name) from None
+        csv = self._csv = CsvFile(path, self._name, delimiter, empty, [column.column for column in columns])
+        try:
+            csv.read(self._connection, "kept", rejects=self._skip)
+        except duckdb.InvalidInputException:  # once more, for the place
+            csv.read(self._connection, "kept", rejects=True)
+            for bad in csv.rejected(self._connection):
+                raise bad.error() from None
+            raise
+        if self._skip:
+            self._tell(csv.rejected(self._connection))
+        shown = delimited.types(self._connection, "kept", [c for c in columns if not c.role and not c.type])
+        casts = ", ".join(f"{quoted(name)}::{type} AS {quoted(name)}" for name, type in shown.items())
+        replaced = f" REPLACE ({casts})" if casts else ""
+        self._connection.execute(f"CREATE VIEW frame AS SELECT *{replaced} FROM kept")
+        return [(column, shown.get(column.column, "VARCHAR")) for column in columns]
+
+    def _read_lines(self, path: str, labelled: bool) -> None:
+        """Read an edge list, or a labelled graph: lines ``t``, ``v id label``, ``e from to [label]``."""
+        self._connection.execute(
+            "CREATE TABLE split AS SELECT number, line, string_split_regex(text, '[ \t,]+') AS words FROM ("
+            "SELECT row_number() OVER () AS number, line, trim(line, ' \t') AS text FROM "
+            f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
+            f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
+            ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
+        )
+        if labelled:
+            wrong = "NOT (words[1] = 't' OR words[1] IN ('v', 'e') AND len(words) >= 3)"
+            said = _text("expected 't …', 'v vertex label' or 'e from to [label]'")
+            most = "if(words[1] IN ('v', 'e'), 2, 0)"
+        else:
+            wrong = "len(words) NOT IN (2, 3) OR len(words) = 3 AND TRY_CAST(words[3] AS DOUBLE) IS NULL"
+            said = _text("expected two vertices, and at most a weight")
+            most = "if(len(words) > 3, 3, 2)"
+        # What is wrong is behind so many words, or at the line's end.
+        ahead = f"regexp_extract(line, '^[ \t]*(?:[^ \t,]+(?:[ \t,]+|$)){{' || least(len(words), {most}) || '}}')"
+        place = f"len({ahead}) + 1"
+        if self._nul:
+            nul = "contains(line, chr(0))"
+            wrong, said = f"{nul} OR {wrong}", f"CASE WHEN {nul} THEN 'this line has a NUL byte' ELSE {said} END"
+            place = f"CASE WHEN {nul} THEN instr(line, chr(0)) ELSE {place} END"
+        self._check(f"SELECT number, line, {said}, {place} FROM split WHERE {wrong} ORDER BY number ASC")
+        self._connection.execute(f"CREATE TABLE line AS SELECT number, words FROM split WHERE NOT ({wrong})")
+        self._connection.execute("DROP TABLE split")
+        edge = _text(self._mapping.type or "edge")
+        if labelled:
+            graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
+            group = ""
+            if graphs > 1:
+                number = "count(*) FILTER (words[1] = 't') OVER (ORDER BY number ASC) - 1 AS graph"
+                self._connection.execute(f"CREATE OR REPLACE TABLE line AS SELECT words, {number} FROM line")
+                group = "graph || '/' || "
+            self._connection.execute(
+                f"CREATE VIEW frame AS SELECT {group}words[2] AS id, 'L' || words[3] AS label FROM line"
+                " WHERE words[1] = 'v'"
+            )
+            self._write([(Column("id", "ID"), "VARCHAR"), (Column("label", "LABEL"), "VARCHAR")])
+            self._connection.execute(
+                f"CREATE OR REPLACE VIEW frame AS SELECT {group}words[2] AS one, {group}words[3] AS other,"
+                f" coalesce('E' || words[4], {edge}) AS kind FROM line WHERE words[1] = 'e'"
+            )
+            self._write_edges(distinct=True)
+        else:
+            widest = self._connection.execute("SELECT coalesce(max(len(words)), 2) FROM line").fetchall()[0][0]
+            weight = ", TRY_CAST(words[3] AS DOUBLE) AS weight" if widest > 2 else ""
+            self._connection.execute(
+                f"CREATE VIEW frame AS SELECT words[1] AS one, words[2] AS other, {edge} AS kind{weight} FROM line"
+            )
+            extra = [(Column("weight", "", "weight"), "DOUBLE")] if weight else []
+            self._write_edges(extra, distinct=not weight)
+
+    def _write_edges(self, extra: list[tuple[Column, str]] | None = None, *, distinct: bool) -> None:
+        """Write the view ``frame`` of columns one, other and kind."""
+        roles = ("one", "START_ID"), ("other", "END_ID"), ("kind", "TYPE")
+        self._write([*((Column(name, role), "VARCHAR") for name, role in roles), *(extra or [])], distinct=distinct)
+
+    # --- what becomes of it
+
+    def _write(self, columns: list[tuple[Column, str]], distinct: bool = False) -> None:
+        """Write the view ``frame`` as N-Triples; ``distinct`` says that repeated edges are one."""
+        by_role: dict[str, list[tuple[Column, str]]] = {}
+        for column, type in columns:
+            by_role.setdefault(column.role, []).append((column, type))
+        for role, found in by_role.items():
+            if len(found) > 1 and role in _SINGLE:
+                names = " and ".join(repr(column.column) for column, _ in found)
+                raise LoadError(f"two columns are :{role}: {names}", source=self._name, hint="one can be; see columns=")
+        self._end = _ended(by_role)
+        if "START_ID" in by_role and "END_ID" in by_role:
+            text, needed = self._edges(by_role, distinct)
+        elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
+            text, needed = self._literals(by_role)
+        elif "ID" in by_role:
+            text, needed = self._nodes(by_role)
+        else:
+            self._mapping.check()
+            names = ", ".join(column.column for column, _ in columns)
+            raise LoadError(
+                f"no column says which vertex or edge a row is: {names}",
+                source=self._name,
+                hint="name columns :ID, or :START_ID and :END_ID, or state columns={'…': ':ID'}",
+            )
+        bad = self._bad(columns, needed)
+        self._check(
+            f"SELECT {_NUMBER}, NULL, said.text, said.place FROM (SELECT {_NUMBER}, CASE {bad} END AS said FROM"
+            f" (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame)) WHERE said IS NOT NULL ORDER BY {_NUMBER} ASC"
+        )
+        [(total,)] = self._connection.execute("SELECT count(*) FROM frame").fetchall()
+        sql = f"SELECT {_LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {_LINE} IS NOT NULL"
+        reader = self._connection.sql(sql, params=self._parameters).to_arrow_reader(ROWS)
+        done, half = 0, self._size // 2
+        for batch in reader:
+            done += batch.num_rows
+            self._put(Block(string_bytes(batch.column(0)), half + half * done // max(total, 1)))
+        self._put(Block(b"", self._size))
+        self._parameters = {}
+
+    def _bad(self, columns: list[tuple[Column, str]], needed: list[Column]) -> str:
+        """SQL for the cases in which a row cannot be read, and what to say of each."""
+        place = {column.column: number for number, (column, _) in enumerate(columns)}
+
+        def case(wrong: str, text: str, column: Column) -> str:
+            return f"WHEN {wrong} THEN {{'text': {text}, 'place': {place[column.column]}}}"
+
+        cases = [case(f"{quoted(c.column)} IS NULL", f"'this row has no :{c.role}'", c) for c in needed]
+        if self._nul:
+            for column, _ in columns:
+                cases.append(
+                    case(f"contains({quoted(column.column)}::VARCHAR, chr(0))", "'this row has a NUL byte'", column)
+                )
+        for column, type in columns:
+            if not column.type or column.type == "VARCHAR" or column.role:
+                continue
+            value = quoted(column.column)
+            several = column.list or type.endswith("]")
+            given = values.values(value, type) if several else f"[{value}]"
+            wrong = f"list_filter({given}, lambda x: {values.wrong('x', _element(column, type), column.type)})"
+            word = f"'this row has a value of ' || {_text(column.name)} || ' that is no {column.type}: '"
+            cases.append(case(f"len({wrong}) > 0", f"{word} || left({wrong}[1]::VARCHAR, 100)", column))
+        return " ".join(cases)
+
+    def _nodes(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
+        """SQL for the lines of vertices: their labels and properties; one without either is a vertex all the same."""
+        ((identifier, type_of_id), *_) = by_role["ID"]
+        parts = []
+        labels = [label for label in (self._mapping.label,) if label and "LABEL" not in by_role]
+        typed = self._parameter(RDF_TYPE)
+        for label in labels:
+            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
+        for column, type in by_role.get("LABEL", []):
+            name = "trim(x::VARCHAR, ' ')"  # other blanks can be names
+            line = f"if({name} = '', '', {_ID} || {typed} || {_name(name)} || {self._end})"
+            parts.append(values.each(quoted(column.column), type, line))
+        properties = [*by_role.get("", [])]
+        if identifier.name:
+            properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
+        parts += [self._property(_ID, column, type, self._end) for column, type in properties]
+        body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
+        lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
+        line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
+        inner = f"SELECT *, {_vertex(identifier, type_of_id)} AS {_ID} FROM frame"
+        return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
+
+    def _edges(self, by_role: dict[str, list[tuple[Column, str]]], distinct: bool) -> tuple[str, list[Column]]:
+        """SQL for the lines of edges, and of those that are reified."""
+        ((start, type_of_start), *_), ((end, type_of_end), *_) = by_role["START_ID"], by_role["END_ID"]
+        if "TYPE" in by_role:
+            ((kind, _), *_) = by_role["TYPE"]
+            label, needed = _name(quoted(kind.column)), [start, end, kind]
+        elif self._mapping.type:
+            label, needed = f"'<' || {self._parameter(name_iri(self._mapping.type), '{}')} || '>'", [start, end]
+        else:
+            raise LoadError(
+                "no column says which edge label a row has",
+                source=self._name,
+                hint="name a column :TYPE, or state type='…'",
+            )
+        edge = f"{_vertex(start, type_of_start)} || ' ' || {label} || ' ' || {_vertex(end, type_of_end)}"
+        rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
+        properties = by_role.get("", [])
+        named = by_role.get("REIFIER", [])
+        asserted = _asserted(by_role, f"{_ID} || {self._end}")
+        if distinct and not properties and not named:
+            return f"SELECT *, {_ID} || {self._end} AS {_LINE} FROM ({rows})", needed
+        reifier = f"'_:t{self._number}e' || {_NUMBER}"
+        wanted = []
+        if named:
+            ((name, _), *_) = named
+            reifier = f"coalesce({_vertex(name)}, {reifier})"
+            wanted.append(f"{quoted(name.column)} IS NOT NULL")
+        if not distinct:
+            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
+            wanted.append(f"{_COPIES} > 1")
+        rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
+        told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
+        rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
+        spoken = _ended(by_role, "REIFIER_GRAPH")
+        reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken} || {_BODY}"
+        condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
+        line = f"{asserted} || CASE WHEN {condition} THEN {reified} ELSE '' END"
+        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", needed
+
+    def _literals(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
+        """SQL for the lines of literals that have a row each."""
+        columns = {role: found[0][0] for role, found in by_role.items()}
+        start, kind, value = (columns[role] for role in ("START_ID", "TYPE", "VALUE"))
+        tags = "''"
+        if "DATATYPE" in columns:
+            tags = f"coalesce('^^<' || {quoted(columns['DATATYPE'].column)} || '>', {tags})"
+        if "LANGUAGE" in columns:
+            tags = f"coalesce('@' || {quoted(columns['LANGUAGE'].column)}, {tags})"
+        literal = f"'\"' || {escaped(quoted(value.column) + '::VARCHAR')} || '\"' || {tags}"
+        rows = (
+            f"SELECT *, {_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} AS {_ID} FROM frame"
+        )
+        line = _asserted(by_role, f"{_ID} || {self._end}")
+        if "REIFIER" in columns:
+            reifier = _vertex(columns["REIFIER"])
+            spoken = _ended(by_role, "REIFIER_GRAPH")
+            line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken}, '')"
+        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
+
+    def _property(self, subject: str, column: Column, type: str, end: str = _END) -> str:
+        """SQL for the lines of a property, NULL where it has none."""
+        key = self._parameter(name_iri(column.name))
+        several = column.list or type.endswith("]")
+        value = "x" if several else quoted(column.column)
+        line = f"{subject} || {key} || {values.stated_literal(value, _element(column, type), column.type)} || {end}"
+        return values.each(quoted(column.column), type, line) if several else line
+
+    def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
+        """Return SQL for an IRI of ours: a parameter."""
+        name = f"iri{len(self._parameters)}"
+        self._parameters[name] = shape.format(iri)
+        return f"${name}::VARCHAR"
+
+    def _check(self, sql: str) -> None:
+        """Tell the rows that ``sql`` finds: number, text and message of bad ones."""
+        found = self._connection.execute(sql)
+        rows = iter(lambda: found.fetchone(), None)
+        if self._csv is not None:
+            self._tell(self._csv.bad((number, field, message) for number, _, message, field in rows))
+        else:
+            # Of lines the last is the column; what is no text has rows.
+            self._tell(
+                BadLine(self._name, number, place if text else None, message, None, text)
+                for number, text, message, place in rows
+            )
+
+    def _tell(self, bad: Iterator[BadLine]) -> None:
+        """Hand on what is to be said of bad rows, or stop at the first."""
+        while some := list(islice(bad, _BAD if self._skip else 1)):
+            if not self._skip:
+                raise some[0].error()
+            self._put(Block(b"", 0, some))
+
+
+# --- SQL -------------------------------------------------------------------------------------------------------
+
+
+def _element(column: Column, type: str) -> str:
+    """DuckDB's type of a column's values: the parts of a text are texts."""
+    return values.element(type) if type.endswith("]") or not column.list else "VARCHAR"
+
+
+def bare(iri: str) -> str:
+    """SQL for what :func:`bare_name` makes of an IRI."""
+    rest = f"{iri}[{len(DEFAULT_NAMESPACE) + 1}:]"
+    terms = _text(f"{IRI}|{RDF_TEXT}")
+    other = f"{rest} = '' OR regexp_full_match({rest}, {terms}) OR regexp_matches({rest}, {_text(UNSAFE)})"
+    return f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') AND NOT ({other}) THEN {rest} ELSE {iri} END"
+
+
+def _encoded(value: str) -> str:
+    """SQL for a text as part of an IRI."""
+    return f"CASE WHEN regexp_matches({value}, {_text(UNSAFE)}) THEN url_encode({value}) ELSE {value} END"
+
+
+def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
+    """SQL for the line of a triple, empty where it is not asserted."""
+    if "ASSERTED" not in by_role:
+        return line
+    ((column, _), *_) = by_role["ASSERTED"]
+    return f"CASE WHEN coalesce({quoted(column.column)}::BOOLEAN, true) THEN {line} ELSE '' END"
+
+
+def _ended(by_role: dict[str, list[tuple[Column, str]]], role: str = "GRAPH") -> str:
+    """SQL for the end of the lines of triples: the graph that they are in, if they are in one, and a full stop."""
+    if role not in by_role:
+        return _END
+    ((column, _), *_) = by_role[role]
+    name = f"nullif({quoted(column.column)}::VARCHAR, '')"
+    return f"coalesce(' ' || {_name(name)}, '') || {_END}"
+
+
+def _vertex(column: Column, type: str = "VARCHAR") -> str:
+    """SQL for the vertex that a column identifies: an IRI, a blank node, a triple term, or a name in our namespace.
+
+    An integer is called the same where its column became one of floats, as pandas makes it for one missing value.
+    """
+    given = quoted(column.column)
+    value = f"{given}::VARCHAR"
+    if type in ("DOUBLE", "FLOAT"):
+        whole = f"{given} = trunc({given}) AND abs({given}) < 1e15"
+        value = f"(CASE WHEN {whole} THEN {given}::BIGINT::VARCHAR ELSE {value} END)"
+    group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
+    return (
+        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
+        f"ELSE {_text('<' + group)} || {_encoded(value)} || '>' END"
+    )
+
+
+def _name(value: str) -> str:
+    """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node or a triple term too."""
+    return (
+        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
+        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
+        f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
+    )
+
+
+def _failure(error: Exception, name: str, folder: str) -> LoadError:
+    """Return one of DuckDB's errors about a file as ours; files of our own in ``folder`` are called ``name``."""
+    told = re.sub(re.escape(folder) + r"[^'\"\s]*", lambda _: name, str(error).strip())
+    line = re.search(r"(?:CSV Error on )?Line: (\d+)", told)
+    text = re.search(r"Original Line: ?(.*)", told)
+    said = re.sub(r"^[A-Z][\w ]*Error: ", "", told).split("\n")
+    message = next((part for part in said if part and not part.startswith(("CSV Error on", "Original Line"))), said[0])
+    if "Possible fixes" in told:  # of a row that may have several lines; what is wrong comes behind it
+        message = told.split("Possible fixes")[0].strip().split("\n")[-1]
+    hint = "convert the file to UTF-8" if "unicode" in told.lower() or "utf-8" in told.lower() else None
+    shown = text[1] if text else None
+    return LoadError(message, source=name, line=int(line[1]) if line else None, text=shown, hint=hint)

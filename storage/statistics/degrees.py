@@ -1,0 +1,201 @@
+"""Degrees held in memory between changes, so that an append costs by what is new, not by what is there.
+
+What a change adds to the statistics depends on how many triples its vertices had before (:mod:`.incremental`).  The
+triples are sorted by subject, so asking the file how many an object has passes over all triples of the edge label.  A
+process that asks again counts all vertices of the label once and keeps the counts, sorted by vertex.  What changes
+since is kept in a table of its own beside the large one, and merged with it when it has grown to a share of it:
+following a change costs by what changed (a log-structured merge; O'Neil et al., 1996).
+
+The counts are those after the last change that was followed: a statement's own changes are followed when it is done,
+and all is dropped where they are not known, or are rolled back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.small_joins import Ints, summed
+from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.graph.degree_sketch import OUT
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.storage.graph.changes import Changes
+
+LOOKS = 3
+"""How often vertices of a label are looked for before all are counted: a look passes over the triples, too."""
+
+_SEVERAL = 16
+"""Subjects from which on a look passes over all triples: fewer are found by their order."""
+
+_SHARE = 8
+"""What changed is merged when it is this part of the rest."""
+
+_ROWS = 1 << 18
+"""Vertices that are read at a time."""
+
+_BYTES = 12
+"""What a vertex takes, at most: its number, and one or two counts."""
+
+_READ = 8
+"""What a triple takes while vertices are counted."""
+
+_NONE = (np.empty(0, np.int64), np.empty((0, 2), np.int64))
+
+
+class Degrees:
+    """How many triples of some edge labels vertices have in a direction, and how many of them with a literal.
+
+    ``room`` is how many bytes the counts may take.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._tables: dict[tuple[int, int], Table] = {}
+        self._asked: Counter[tuple[int, int]] = Counter()
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the counts take."""
+        return sum(table.nbytes for table in self._tables.values())
+
+    def table(self, direction: int, label: int) -> Table | None:
+        """Return the counts of a label's vertices, where they are held."""
+        return self._tables.get((direction, label))
+
+    def wanted(self, direction: int, label: int, asked: int, vertices: int, triples: int) -> bool:
+        """Whether to count all vertices of a label sooner than to look for some that are ``asked`` for.
+
+        So it is when looking has cost about as much as counting does, if there is room.  The label had so many vertices
+        in this direction, and so many triples.
+        """
+        if direction == OUT and asked < _SEVERAL:
+            return False
+        self._asked[direction, label] += 1
+        room = self._room - self.nbytes
+        return self._asked[direction, label] > LOOKS and max(_BYTES * vertices, _READ * triples) <= room
+
+    def count(
+        self, connection: duckdb.DuckDBPyConnection, direction: int, label: int, vertices: Ints, counts: Ints
+    ) -> Table:
+        """Count all vertices of a label in the file, and hold what they had before others came; see :meth:`Table.add`.
+
+        ``counts`` is how many more ``vertices`` have in the file than they had after the last change that was followed.
+        """
+        table = self._tables[direction, label] = Table.read(connection, direction, label)
+        table.add(vertices, -counts)
+        return table
+
+    def follow(self, changes: Iterable[Changes | None]) -> None:
+        """Add what came and take away what went; forget all, where it is not known what that was."""
+        for change in changes:
+            if change is None:
+                self._tables.clear()  # what was asked for counts, still
+                return
+            self._follow(change)
+
+    def _follow(self, change: Changes) -> None:
+        touched = change.labels
+        for (direction, label), table in self._tables.items():
+            if label in touched:
+                table.add(*changed(change, direction, label))
+
+
+def changed(change: Changes, direction: int, label: int) -> tuple[Ints, Ints]:
+    """Return the vertices of a label, each once and sorted, and how many more triples they have now: [vertices, 2]."""
+    triples = np.concatenate([change.added, change.removed])
+    signs = np.repeat([1, -1], [len(change.added), len(change.removed)])
+    chosen = triples[:, 0] == label
+    ends, signs = triples[chosen, 1 if direction == OUT else 2], signs[chosen]
+    literals = signs * (triples[chosen, 2] >= LITERAL_BASE) * (direction == OUT)
+    vertices, counts = summed(ends[:, None], np.column_stack([signs, literals]), all=True)
+    return vertices[:, 0], counts
+
+
+class Table:
+    """Counts of vertices: sorted numbers, from ``first`` on, with unsigned counts, and signed ones of what changed."""
+
+    __slots__ = ("_changed", "_counts", "_first", "_keys", "_since")
+
+    def __init__(self, first: int, keys: NDArray[Any], counts: NDArray[Any]) -> None:
+        self._first = first
+        self._keys, self._counts = keys, counts
+        self._since, self._changed = _NONE
+
+    @classmethod
+    def read(cls, connection: duckdb.DuckDBPyConnection, direction: int, label: int) -> Table:
+        """Count all vertices of a label in the file: sorting their numbers is quicker than SQL's hash table of them."""
+        literals = direction == OUT  # of objects it is known
+        end = f"2 * subject + (object >= {LITERAL_BASE})::BIGINT" if literals else "object"
+        sql = f"SELECT {end} AS number FROM _graphdb.triple WHERE label = $label"
+        pieces: list[tuple[int, NDArray[Any]]] = []
+        for rows in connection.sql(sql, params={"label": label}).to_arrow_reader(_ROWS):
+            numbers = values(rows.column("number"))
+            least = int(numbers.min())
+            pieces.append((least, _small(numbers - least)))
+        if not pieces:
+            return cls(0, *(array.astype(np.uint8) for array in _NONE))
+        first = min(least for least, _ in pieces) // 2 * 2
+        dtype = np.min_scalar_type(max(least - first + int(numbers.max()) for least, numbers in pieces))
+        found = np.concatenate([numbers.astype(dtype) + dtype.type(least - first) for least, numbers in pieces])
+        pieces.clear()
+        found.sort()
+        vertices = found >> 1 if literals else found
+        begins = np.flatnonzero(np.append(True, vertices[1:] != vertices[:-1]))
+        counts = [np.diff(begins, append=len(found))]
+        if literals:
+            counts.append(np.add.reduceat(found & 1, begins, dtype=np.int64))
+        return cls(first // 2 if literals else first, vertices[begins], _small(np.column_stack(counts)))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the table takes."""
+        return sum(array.nbytes for array in (self._keys, self._counts, self._since, self._changed))
+
+    def look(self, vertices: Ints) -> Ints:
+        """Return triples, and those with a literal as object (of subjects), of vertices: int64 [vertices, 2]."""
+        found = np.zeros((len(vertices), 2), np.int64)
+        offsets = vertices - self._first
+        inside = np.flatnonzero((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max))
+        at, there = places(self._keys, offsets[inside].astype(self._keys.dtype))
+        found[inside[there], : self._counts.shape[1]] = self._counts[at[there]]
+        at, there = places(self._since, vertices)
+        found[there] += self._changed[at[there]]
+        return found
+
+    def add(self, vertices: Ints, counts: Ints) -> None:
+        """Add counts (int64 [vertices, 2]) of distinct vertices, sorted."""
+        at, there = places(self._since, vertices)
+        self._changed[at[there]] += counts[there]
+        self._since = np.insert(self._since, at[~there], vertices[~there])
+        self._changed = np.insert(self._changed, at[~there], counts[~there], axis=0)
+        if len(self._since) * _SHARE > len(self._keys):
+            self._merge()
+
+    def _merge(self) -> None:
+        """Make one table of both."""
+        vertices = self._keys.astype(np.int64) + self._first
+        width = self._counts.shape[1]
+        at, there = places(vertices, self._since)
+        counts = self._counts.astype(np.int64)
+        counts[at[there]] += self._changed[there, :width]
+        vertices = np.insert(vertices, at[~there], self._since[~there])
+        counts = np.insert(counts, at[~there], self._changed[~there, :width], axis=0)
+        left = counts[:, 0] > 0
+        vertices, counts = vertices[left], counts[left]
+        self._first = int(vertices[0]) if len(vertices) else 0
+        self._keys, self._counts = _small(vertices - self._first), _small(counts)
+        self._since, self._changed = _NONE
+
+
+def _small(numbers: Ints) -> NDArray[Any]:
+    """Return numbers, none of which is negative, in as few bytes as their largest takes."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))

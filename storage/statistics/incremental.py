@@ -1,0 +1,314 @@
+"""The statistics of labels after a few changes: what :func:`.labels.change` computes in SQL, by NumPy.
+
+A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
+differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
+a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  Loads are counted so,
+too: what is left to look up is what was there before of the objects, label by label, where that is not held
+(:mod:`.degrees`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays import small_joins
+from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.small_joins import Ints, among, equal, in_list, listed_rows, looked_up, rows_of, summed
+from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.graph.changes import Changes, Counted
+from graphdb.storage.graph.degree_sketch import IN, OUT
+from graphdb.storage.statistics import labels as statistics
+from graphdb.storage.statistics.known import Held, KindBits, KindsOf, Lookups
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_TRIPLE = ("label", "subject", "object")
+
+
+def listed(relation: str | pa.Table | None) -> Ints | None:
+    """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
+    if relation is None:
+        return np.empty((0, 3), np.int64)
+    if isinstance(relation, str) or len(relation) > small_joins.FEW // 2:
+        return None
+    return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
+
+
+def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
+    """Return triples as what can stand after FROM, with its parameters."""
+    return listed_rows(_TRIPLE, triples)
+
+
+def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
+    """Return those of some triples that are there: int64 [triples, 3]."""
+    if not len(triples):
+        return triples
+    wanted, given = relation(triples)
+    return rows_of(
+        execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
+                           f" ({', '.join(_TRIPLE)})", given)
+    )  # fmt: skip
+
+
+def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
+    """Return how many rows tables have."""
+    counts = ", ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in tables)
+    [found] = execute(connection, f"SELECT {counts}").fetchall()
+    return list(found)
+
+
+def change(
+    connection: duckdb.DuckDBPyConnection,
+    changes: Changes,
+    fresh: int,
+    fresh_literals: int,
+    held: Held | None = None,
+    kinds_of: KindsOf | None = None,
+) -> Counted:
+    """Add what some triples change that came and went; return what is counted now.
+
+    Runs in the caller's transaction, after the triples themselves are changed.
+
+    Parameters
+    ----------
+    fresh, fresh_literals
+        Resources, and literals, from these ids on were in no triple before.
+    held
+        What is known of the file as it was before.
+    kinds_of
+        Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
+    """
+    held = held or Held()
+    typed = statistics.type_label(connection) if held.typed is None else held.typed
+    known = Lookups(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
+    labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
+    before = known.edge_labels(labels)
+    touched = _touched(known, changes, before[:, [2, 3, 0]])
+    kinds = known.kinds(_asked_kinds(touched, changes.removed))
+    now = _edge_labels(labels, before, touched, kinds)
+    _append_degrees(connection, *_degrees(touched))
+    if len(changes.removed):
+        _lessen(connection, labels, now, touched, changes, kinds)
+    _put(connection, "edge_label", labels, now, known.counted)
+    at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
+    classes, vertices = touched.vertex[at], touched.after[at]
+    if typed is not None:
+        moved = touched.moved[at]
+        _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
+        keys, values = _pairs(known, touched, changes)
+        if len(keys):
+            pairs = listed_rows(statistics.columns_of("label_pair"), np.column_stack([keys, values]))
+            statistics.append_pairs(connection, typed, *pairs)
+    counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
+    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Touched:
+    """What vertices had of an edge label in a direction and have now: int64 [touched] each, as in SQL."""
+
+    label: Ints
+    direction: Ints
+    vertex: Ints
+    before: Ints
+    after: Ints
+    literals: Ints
+
+    @property
+    def moved(self) -> NDArray[np.bool_]:
+        """Where there are more or fewer than before."""
+        moved: NDArray[np.bool_] = self.before != self.after
+        return moved
+
+    @property
+    def appeared(self) -> Ints:
+        """1 where there were none before, -1 where there are none now, else 0."""
+        return (self.after > 0).astype(np.int64) - (self.before > 0).astype(np.int64)
+
+
+def _touched(known: Lookups, changes: Changes, there: Ints) -> _Touched:
+    """Find out what the vertices of changed triples had and have; ``there``: subjects, objects, triples of labels."""
+    triples = np.concatenate([changes.added, changes.removed])
+    signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
+    label, subject, object = triples.T
+    keys = np.concatenate(
+        [np.column_stack([np.full(len(label), at), label, end]) for at, end in ((OUT, subject), (IN, object))]
+    )
+    literal = np.concatenate([signs * (object >= LITERAL_BASE), np.zeros(len(label), np.int64)])
+    keys, sums = summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
+    direction, label, vertex = keys.T
+    fresh = known.fresh(vertex)
+    classes = (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
+    middle = int(np.searchsorted(direction, IN))
+    after = np.concatenate(
+        [
+            known.degrees(at, keys[mine, 1:], sums[mine], ~(fresh | classes)[mine], there[:, [at, 2]])
+            for at, mine in ((OUT, slice(middle)), (IN, slice(middle, None)))
+        ]
+    )
+    after[classes, 0] += looked_up(known.vertices_of(vertex[classes]), vertex[classes][:, None])[:, 0]
+    return _Touched(label, direction, vertex, after[:, 0] - sums[:, 0], after[:, 0], after[:, 1])
+
+
+def _asked_kinds(touched: _Touched, removed: Ints) -> Ints:
+    """Return the vertices whose kinds matter: objects that a label did not have, or that others may be gone beside."""
+    t = touched
+    objects = (t.direction == IN) & (t.after > 0)
+    return np.concatenate([t.vertex[objects & ((t.before == 0) | np.isin(t.label, removed[:, 0]))], removed[:, 2]])
+
+
+def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: KindBits) -> Ints:
+    """Return the rows of edge labels by now, as far as more triples tell: maxima are never less than before."""
+    t, out, found = touched, touched.direction == OUT, before.copy()
+    at = np.searchsorted(labels, t.label)
+    change = t.after - t.before
+    sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
+    np.add.at(found[:, :4], at, np.column_stack(sums))
+    np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
+    new = ~out & (t.before == 0) & (t.after > 0)
+    np.bitwise_or.at(found[:, 6], at[new], kinds.of(t.vertex[new]))
+    np.maximum.at(found[:, 7], at, t.literals)
+    return found
+
+
+def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
+    """Return (label, direction, bucket) and (vertices, edges, squares)."""
+    keys, values = [], []
+    for degrees, sign in ((touched.after, 1), (touched.before, -1)):
+        chosen = touched.moved & (degrees > 0)
+        mine = degrees[chosen]
+        keys.append(np.column_stack([touched.label[chosen], touched.direction[chosen], _bucket(mine)]))
+        values.append(sign * np.column_stack([np.ones_like(mine), mine, mine * mine]))
+    return summed(np.concatenate(keys), np.concatenate(values))
+
+
+def _pairs(known: Lookups, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
+    """Return (label, class, direction) and (edges, vertices)."""
+    t = touched
+    come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
+    kept = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
+    kept = kept[~among(kept, come)]
+    old = np.unique(np.concatenate([come, gone])[:, 0])
+    others = known.elsewhere(old[~known.fresh(old)])
+    mine = np.column_stack([t.label, t.direction, t.vertex])
+    others = others[~among(others[:, :3], mine)]
+    here = np.column_stack([mine, t.before, t.after])
+    degrees = np.concatenate([here, others[:, [0, 1, 2, 3, 3]]])
+    keys, values = [], []
+
+    def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
+        """Add what rows (label, direction, vertex) say for each class of their vertex."""
+        left, right = equal(rows[:, 2:3], classes[:, :1])
+        keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
+        values.append(np.column_stack([edges[left], vertices[left]]))
+
+    add(kept, here, t.after - t.before, t.appeared)
+    has, had = degrees[degrees[:, 4] > 0], degrees[degrees[:, 3] > 0]
+    add(come, has, has[:, 4], np.ones(len(has), np.int64))
+    add(gone, had, -had[:, 3], -np.ones(len(had), np.int64))
+    return summed(np.concatenate(keys), np.concatenate(values))
+
+
+def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[tuple[Any, ...]]:
+    """Return what :data:`.labels.LESSENED` finds."""
+    t = touched
+    pairs, at = np.unique(2 * t.label + t.direction, return_inverse=True)
+    keys = np.column_stack([pairs >> 1, pairs & 1])
+    had, has = np.zeros((2, len(keys)), np.int64)
+    np.maximum.at(had, at, t.before)
+    np.maximum.at(has, at, t.after)
+    less = had > has
+    if not less.any():
+        return []
+    places, given = in_list(keys[less, 0])
+    degrees = rows_of(
+        execute(
+            connection,
+            f"SELECT label, direction, bucket, vertices FROM ({statistics.summed('degree')}) WHERE label IN ({places})",
+            given,
+        )
+    )
+    found: list[tuple[Any, ...]] = []
+    for key, most, now in zip(keys[less], had[less], has[less], strict=True):
+        buckets = degrees[(degrees[:, :2] == key).all(axis=1), 2:]
+        if not len(buckets):
+            continue
+        bucket, vertices = buckets[buckets[:, 0].argmax()].tolist()
+        mine = t.after[(t.label == key[0]) & (t.direction == key[1]) & (t.after > 0)]
+        seen = int((_bucket(mine) == bucket).sum())
+        found.append((*key.tolist(), int(most), int(now), bucket, vertices == seen))
+    return found
+
+
+def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: KindBits) -> list[tuple[Any, ...]]:
+    """Return what :data:`.labels.LOST_LITERALS` finds."""
+    lost, seen = np.zeros((2, len(labels)), np.int64)
+    np.bitwise_or.at(lost, np.searchsorted(labels, changes.removed[:, 0]), kinds.of(changes.removed[:, 2]))
+    here = (touched.direction == IN) & (touched.after > 0)
+    np.bitwise_or.at(seen, np.searchsorted(labels, touched.label[here]), kinds.of(touched.vertex[here]))
+    found = []
+    for label, row, gone, left in zip(labels.tolist(), now.tolist(), lost.tolist(), seen.tolist(), strict=True):
+        triples, resources, _, _, degree, _, kinds_now, most = row
+        if triples and gone:
+            certain = kinds_now.bit_count() == 1 or not gone & ~left
+            found.append((label, triples == resources, resources == 0, degree, most, certain))
+    return found
+
+
+def _lessen(
+    connection: duckdb.DuckDBPyConnection,
+    labels: Ints,
+    now: Ints,
+    touched: _Touched,
+    changes: Changes,
+    kinds: KindBits,
+) -> None:
+    """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
+    rows = {label: i for i, label in enumerate(labels.tolist())}
+    columns = {name: i for i, name in enumerate(statistics.columns_of("edge_label")[1:])}
+    lessened = [row for row in _lessened(connection, touched) if now[rows[row[0]], 0]]
+    for label, column, value in statistics.degrees_left(
+        connection, lessened, lambda label, column: int(now[rows[label], columns[column]])
+    ):
+        now[rows[label], columns[column]] = value
+    for label, column, value in statistics.literals_left(connection, _lost(labels, now, touched, changes, kinds)):
+        now[rows[label], columns[column]] = value
+
+
+def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
+    """Write rows of one of the tables of labels, of which some ids are there; those whose first value is 0 go."""
+    names = statistics.columns_of(table)
+    rows = np.column_stack([ids, values])
+    there = np.array([id in known for id in ids.tolist()], bool)
+    gone = values[:, 0] == 0
+    if gone.any():
+        places, which = in_list(ids[gone])
+        execute(connection, f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
+    for chosen, sql in (
+        (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
+                        " FROM {new} AS new WHERE held.id = new.id"),
+        (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
+    ):  # fmt: skip
+        if chosen.any():
+            new, given = listed_rows(names, rows[chosen])
+            execute(connection, sql.format(new=new), given)
+
+
+def _append_degrees(connection: duckdb.DuckDBPyConnection, keys: Ints, values: Ints) -> None:
+    """Append rows to ``degree``, which are added up when they are read."""
+    if len(keys):
+        new, given = listed_rows(statistics.columns_of("degree"), np.column_stack([keys, values]))
+        execute(connection, f"INSERT INTO _graphdb.degree SELECT * FROM {new}", given)
+
+
+def _bucket(degrees: Ints) -> Ints:
+    """Return the powers of two that degrees are told by."""
+    return np.floor(np.log2(degrees)).astype(np.int64)

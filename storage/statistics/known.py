@@ -1,0 +1,241 @@
+"""What was there before a change: what is held of it in memory, and SQL that looks up the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays import small_joins
+from graphdb.storage.arrays.small_joins import Ints, in_list, looked_up, rows_of
+from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.graph.changes import Counted
+from graphdb.storage.graph.degree_sketch import IN, OUT
+from graphdb.storage.statistics.degrees import Degrees
+
+if TYPE_CHECKING:
+    import duckdb
+
+_GROUPS = 4096
+"""Objects of a label up to which all are counted, sooner than those that are looked for are found."""
+
+_APART = 4
+"""Rows that are looked for one by one."""
+
+KindsOf: TypeAlias = Callable[[Ints], tuple[NDArray[np.bool_], Ints]]
+"""Tells which literals have a known kind, and the kinds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What is known of the file in memory; what is not, is asked."""
+
+    sizes: tuple[int, int] | None = None
+    """Resources and literals."""
+    ahead: int | None = None
+    """How far the numbers in names of blank nodes are ahead of their ids."""
+    typed: int | None = None
+    """The edge label rdf:type."""
+    edge_labels: Mapping[int, tuple[int, ...]] | None = None
+    """Rows of ``edge_label`` without their ids, by id: of all labels."""
+    vertex_labels: Mapping[int, int] | None = None
+    """Vertices of all vertex labels, by id."""
+    degrees: Degrees | None = None
+    """Degrees of the vertices of some labels."""
+
+    def after(self, counted: Counted) -> Held:
+        """Return what is known after a change; degrees follow when all that belongs to it is done."""
+        if self.edge_labels is None or self.vertex_labels is None:
+            return replace(self, degrees=None)
+        edges = {**self.edge_labels, **counted.edge_labels}
+        return replace(
+            self,
+            degrees=None,
+            edge_labels={id: row for id, row in edges.items() if row is not None},
+            vertex_labels={**self.vertex_labels, **counted.vertex_labels},
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindBits:
+    """The kinds of some literals, sorted, as bits: int64 [literals] each."""
+
+    literals: Ints
+    bits: Ints
+
+    def of(self, vertices: Ints) -> Ints:
+        """Return the bit of each vertex's kind; 0 where that was not asked for, and where it is no literal."""
+        found = np.zeros(len(vertices), np.int64)
+        at, there = places(self.literals, vertices)
+        found[there] = self.bits[at[there]]
+        return found
+
+
+class Lookups:
+    """What the file says, or need not be asked."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        typed: int,
+        fresh: int,
+        fresh_literals: int,
+        held: Held,
+        kinds_of: KindsOf | None,
+    ) -> None:
+        self._connection = connection
+        self.typed = typed
+        self._held, self._kinds_of = held, kinds_of
+        self._fresh, self._fresh_literals = fresh, fresh_literals
+        self.counted: set[int] = set()
+        """Edge labels that had a triple."""
+
+    def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
+        """Which vertices were in no triple before."""
+        new: NDArray[np.bool_] = np.where(
+            vertices < LITERAL_BASE, vertices >= self._fresh, vertices >= self._fresh_literals
+        )
+        return new
+
+    def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
+        """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
+        rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
+        if len(ids) > _APART:
+            places, given = in_list(ids)
+            return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
+        return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
+
+    def kinds(self, vertices: Ints) -> KindBits:
+        """Find out the kinds of the literals among some vertices."""
+        literals = np.unique(vertices[vertices >= LITERAL_BASE])
+        known, kinds = np.zeros(len(literals), bool), np.zeros(len(literals), np.int64)
+        if self._kinds_of is not None:
+            known, kinds = self._kinds_of(literals)
+        if not known.all():
+            found = self._rows_of("literal", "id, kind", literals[~known])
+            kinds[~known] = looked_up(found, literals[~known, None])[:, 0]
+        return KindBits(literals, 1 << kinds)
+
+    def degrees(self, direction: int, keys: Ints, sums: Ints, asked: NDArray[np.bool_], there: Ints) -> Ints:
+        """Return how many triples pairs of (label, vertex) have now, and how many with a literal as object.
+
+        Parameters
+        ----------
+        keys, sums
+            All pairs in this direction that changed, sorted, and how many more triples they have than before.
+        asked
+            Which of them are looked for.
+        there
+            How many vertices each of their labels had, and how many triples.
+        """
+        now, held = sums.copy(), self._held.degrees
+        labels = list(zip(_stretches(keys[:, 0]), there.tolist(), strict=True))
+        if held is not None:
+            asked = asked.copy()
+            for (label, begin, end), (vertices, triples) in labels:
+                mine = begin + np.flatnonzero(asked[begin:end])
+                table = held.table(direction, label)
+                if table is None and len(mine) and held.wanted(direction, label, len(mine), vertices, triples):
+                    table = held.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
+                if table is not None:
+                    now[mine] += table.look(keys[mine, 1])
+                    asked[mine] = False
+        if asked.any():
+            few_vertices = {label for (label, _, _), (vertices, _) in labels if vertices <= _GROUPS}
+            now[asked] = looked_up(self._found(direction, keys[asked], few_vertices), keys[asked])
+        return now
+
+    def _found(self, direction: int, pairs: Ints, all: AbstractSet[int]) -> Ints:
+        """Return (label, vertex, triples, triples with a literal as object) of pairs that have any.
+
+        Of some labels ``all`` pairs may be told.
+        """
+        labels, vertices = pairs.T
+        if len(pairs) > small_joins.FEW:
+            each = [self._degrees_of(direction, label, vertices[begin:end], direction == IN and label in all)
+                    for label, begin, end in _stretches(labels)]  # fmt: skip
+            return np.concatenate(each)
+        end = "subject" if direction == OUT else "object"
+        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
+        found = execute(
+            self._connection,
+            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
+            f" WHERE label IN ({in_list(labels)[0]}) AND {end} IN ({in_list(vertices)[0]}) GROUP BY label, {end}",
+            [*labels.tolist(), *vertices.tolist()],
+        )
+        return rows_of(found)
+
+    def _degrees_of(self, direction: int, label: int, vertices: Ints, all: bool) -> Ints:
+        """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be told."""
+        end = "subject" if direction == OUT else "object"
+        literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
+        wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
+        found = execute(
+            self._connection,
+            f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple {wanted} WHERE label = ?"
+            f" GROUP BY label, {end}",
+            [label] if all else [vertices.tolist(), label],
+        )
+        return rows_of(found)
+
+    def elsewhere(self, vertices: Ints) -> Ints:
+        """Return (label, direction, vertex, triples) of all triples at some vertices."""
+        if not len(vertices):
+            return np.empty((0, 4), np.int64)
+        places, given = in_list(vertices)
+        ends = " UNION ALL ".join(
+            f"SELECT label, {direction}, {end}, count(*) FROM _graphdb.triple WHERE {end} IN ({places})"
+            f" GROUP BY label, {end}"
+            for direction, end in ((OUT, "subject"), (IN, "object"))
+        )
+        return rows_of(execute(self._connection, ends, given * 2))
+
+    def labelled(self, vertices: Ints) -> Ints:
+        """Return (vertex, class) of the vertex labels that some vertices have now."""
+        asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
+        if not len(asked):
+            return np.empty((0, 2), np.int64)
+        places, given = in_list(asked)
+        found = execute(
+            self._connection,
+            f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
+            f" AND subject IN ({places})",
+            [self.typed, *given],
+        )
+        return rows_of(found)
+
+    def edge_labels(self, labels: Ints) -> Ints:
+        """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
+        if self._held.edge_labels is not None:
+            rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
+            self.counted.update(rows)
+            return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
+        places, given = in_list(labels)
+        found = rows_of(execute(self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
+        self.counted.update(found[:, 0].tolist())
+        return looked_up(found, labels[:, None])
+
+    def vertices_of(self, classes: Ints) -> Ints:
+        """Return (class, vertices) as counted before."""
+        if self._held.vertex_labels is not None:
+            counts = [self._held.vertex_labels.get(id, 0) for id in classes.tolist()]
+            return np.column_stack([classes, np.array(counts, np.int64)])
+        return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
+
+    def labels_in(self, triples: Ints) -> Ints:
+        """Return (vertex, class) of the vertex labels that some triples give."""
+        rows: Ints = triples[(triples[:, 0] == self.typed) & (triples[:, 2] < LITERAL_BASE)][:, 1:]
+        return rows
+
+
+def _stretches(labels: Ints) -> Iterator[tuple[int, int, int]]:
+    """Yield each label of a sorted column, and where its rows begin and end."""
+    begins = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
+    bounds = np.append(begins, len(labels)).tolist()
+    yield from zip(labels[begins].tolist(), bounds[:-1], bounds[1:], strict=True)

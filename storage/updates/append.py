@@ -1,0 +1,422 @@
+"""Appending to the graph: terms and triples in, numbered and without repeats, within the caller's transaction.
+
+What writes triples goes this way: a load, statements that create, patches.  An :class:`Appender` is given batches of
+terms with triples of their codes (:class:`Batch`: what loads collect), rows of text as the view ``triples`` shows them
+(:meth:`Appender.add_rows`), or triples of ids that are known (:meth:`Appender.add_ids`), in any order and as often as
+one likes; :meth:`Appender.finish` appends those that are new, sorted by (label, subject, object), and brings the
+statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
+
+Edges with identity.  The triples of a graph are a set.  An edge that has properties, or that there is more than once,
+is *reified*, as RDF 1.2 does it: a resource, its reifier, stands for it.  Each reifier of a triple becomes a row of the
+table ``edge`` with an ordinal of its own, the reifier's literals become the edge's properties (``edge_property``), and
+the table ``reifier`` keeps which resource it was, and ``edge_graph`` in which named graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
+from graphdb.storage.arrays.arrow import Windows, numbers
+from graphdb.storage.arrays.batch import LITERAL, Batch, Ids, Terms, Texts, ids
+from graphdb.storage.dictionary.terms import Numbering, term_counts
+from graphdb.storage.file.prepared_sql import has_rows
+from graphdb.storage.graph.changes import MOST, Changes
+from graphdb.storage.statistics import incremental, streaming
+from graphdb.storage.statistics import labels as statistics
+from graphdb.storage.statistics.known import Held
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+# What rows of text hold; xsd:string and rdf:langString are what a literal is without a datatype of its own.
+_TYPED = f"nullif(nullif(datatype, '{XSD}string'), '{RDF}langString')"
+_RESOURCES = """
+SELECT DISTINCT iri FROM (
+    SELECT subject AS iri FROM _graphdb_rows UNION ALL SELECT predicate FROM _graphdb_rows
+    UNION ALL SELECT object FROM _graphdb_rows WHERE datatype IS NULL
+)
+"""
+_LITERALS = f"""
+SELECT DISTINCT object AS lexical, {_TYPED} AS datatype, lower(language) AS language
+FROM _graphdb_rows WHERE datatype IS NOT NULL
+"""
+_NUMBERED = f"""
+SELECT subject.id AS subject, label.id AS label, coalesce(resource.id, literal.id) AS object
+FROM _graphdb_rows AS row
+JOIN _graphdb_iris AS subject ON subject.iri = row.subject
+JOIN _graphdb_iris AS label ON label.iri = row.predicate
+LEFT JOIN _graphdb_iris AS resource ON row.datatype IS NULL AND resource.iri = row.object
+LEFT JOIN _graphdb_values AS literal ON row.datatype IS NOT NULL AND literal.lexical = row.object
+    AND literal.datatype IS NOT DISTINCT FROM {_TYPED.replace("datatype,", "row.datatype,")}
+    AND literal.language IS NOT DISTINCT FROM lower(row.language)
+"""
+
+_NEW_EDGES = """
+CREATE TEMP TABLE _graphdb_edge AS
+WITH fresh AS (
+    SELECT DISTINCT reifier, label, subject, object FROM temp._graphdb_reifier
+    EXCEPT SELECT reifier, label, subject, object FROM _graphdb.reifier
+),
+last AS (
+    SELECT label, subject, object, max(ordinal) AS ordinal FROM _graphdb.edge
+    SEMI JOIN fresh USING (label, subject, object) GROUP BY label, subject, object
+)
+SELECT reifier, label, subject, object, coalesce(last.ordinal, -1)
+    + row_number() OVER (PARTITION BY label, subject, object ORDER BY reifier ASC) AS ordinal
+FROM fresh LEFT JOIN last USING (label, subject, object)
+"""
+_PLACES = """
+INSERT INTO _graphdb.edge_graph BY NAME
+WITH staged AS (
+    SELECT DISTINCT edge.label, edge.subject, edge.object, ordinal, graph
+    FROM temp._graphdb_reifier JOIN _graphdb.reifier AS edge USING (reifier, label, subject, object)
+),
+placed AS (
+    FROM staged UNION SELECT label, subject, object, ordinal, $default::BIGINT FROM staged
+    ANTI JOIN temp._graphdb_edge USING (label, subject, object, ordinal)
+    ANTI JOIN _graphdb.edge_graph USING (label, subject, object, ordinal)
+),
+named AS (
+    SELECT label, subject, object, ordinal FROM placed WHERE graph <> $default
+    UNION SELECT label, subject, object, ordinal FROM _graphdb.edge_graph
+)
+FROM placed SEMI JOIN named USING (label, subject, object, ordinal)
+EXCEPT SELECT label, subject, object, ordinal, graph FROM _graphdb.edge_graph
+"""
+_PROPERTIES = f"""
+INSERT INTO _graphdb.edge_property BY NAME
+SELECT DISTINCT edge.label, edge.subject, edge.object, edge.ordinal, row.label AS key, row.object AS value
+FROM temp._graphdb_triple AS row JOIN _graphdb.reifier AS edge ON row.subject = edge.reifier
+WHERE row.object >= {LITERAL_BASE}
+EXCEPT SELECT label, subject, object, ordinal, key, value FROM _graphdb.edge_property
+"""
+
+DEFAULT_GRAPH = -1
+"""The graph that a triple is in which is in a named one as well; one without rows in ``quad`` is in this one only."""
+
+_COLUMNS = {
+    "triple": ("subject", "label", "object"),
+    "quad": ("subject", "label", "object", "graph"),
+    "reifier": ("reifier", "subject", "label", "object", "graph"),
+}
+"""Tables of staged rows."""
+
+_QUAD = "graph, label, subject, object"
+"""What quads are sorted by."""
+
+_IN_DEFAULT = """
+INSERT INTO temp._graphdb_quad BY NAME
+WITH named AS (
+    SELECT subject, label, object FROM temp._graphdb_quad UNION SELECT subject, label, object FROM _graphdb.quad
+),
+plain AS (
+    SELECT subject, label, object FROM temp._graphdb_triple
+    UNION SELECT subject, label, object FROM _graphdb.triple ANTI JOIN _graphdb.quad USING (subject, label, object)
+)
+SELECT subject, label, object, $default::BIGINT AS graph FROM plain SEMI JOIN named USING (subject, label, object)
+"""
+
+_SHARE = 10
+"""Counting all triples costs as much as counting what this part of them changes."""
+
+_ROOM = 40
+"""Bytes that there must be for each new triple, for DuckDB to have the memory to count what it changes."""
+
+_TEXT = 64 << 20
+"""Bytes of texts that are numbered at a time."""
+
+
+class Appender:
+    """Appends triples in the transaction that is open on ``connection``; one at a time.
+
+    Parameters
+    ----------
+    folder, memory
+        Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
+        without a folder, all is left to DuckDB.
+    held
+        What is known of the file already.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        folder: Path | None = None,
+        memory: int = 0,
+        held: Held | None = None,
+    ) -> None:
+        self._connection = connection
+        self._held = held
+        self._folder = folder
+        self._memory = memory
+        self._windows = Windows(connection)
+        self.terms = Numbering(connection, self._windows)
+        """Gives terms the ids that :meth:`add_ids` and its kin take."""
+        self._labels = np.empty(0, np.int64)
+        self._staged: set[str] = set()
+        self._named = False  # whether staged reifiers are in named graphs
+        self._new: int | None = None  # rows of temp._graphdb_new, where there is one
+        self.changes: Changes | None = None
+        """What :meth:`count` found to be new; None where that is too much to follow, or everything."""
+
+    def add(self, batch: Batch) -> None:
+        """Number the batch's terms and stage its triples."""
+        numbered = _Ids(self.terms, batch)
+        for triples in batch.rows():
+            self.add_ids(*(numbered.of(column) for column in triples.T))
+        for kept in batch.others:
+            self.add_others(kept.get(), numbered.of)
+
+    def add_new(self, terms: Terms) -> None:
+        """Write terms of which none is there, with the next ids, which are their codes; stage their triples."""
+        self.terms.append(terms.iris(), terms.values())
+        terms.forget_terms()
+        for kept in terms.triples:
+            self.add_ids(*map(ids, kept.get().T))
+        for kept in terms.others:
+            self.add_others(kept.get(), ids)
+
+    def add_others(self, others: Ids, of: Callable[[Ids], Ids]) -> None:
+        """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``of`` gives the ids of codes."""
+        reified = others[:, 4] >= 0
+        self.add_quads(*map(of, others[~reified, :4].T))
+        graphs = others[reified, 3]
+        graphs[graphs >= 0] = of(graphs[graphs >= 0])  # -1 is the default graph's number, too
+        reifiers, subjects, labels, objects = map(of, others[reified][:, [4, 0, 1, 2]].T)
+        self.add_reifiers(reifiers, subjects, labels, objects, graphs)
+
+    def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
+        """Stage triples of term ids (int64[triples] each)."""
+        self._labels = np.union1d(self._labels, labels)
+        self._stage("triple", [subjects, labels, objects])
+
+    def add_quads(self, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:
+        """Stage triples in named graphs (int64[quads] each)."""
+        self._labels = np.union1d(self._labels, labels)
+        self._stage("quad", [subjects, labels, objects, graphs])
+
+    def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:
+        """Stage that resources stand for edges, and in which graph they do (int64[edges] each).
+
+        The edges' triples are added by themselves.
+        """
+        self._named = self._named or bool((graphs != DEFAULT_GRAPH).any())
+        self._stage("reifier", [reifiers, subjects, labels, objects, graphs])
+
+    def add_rows(self, rows: pa.Table) -> None:
+        """Stage triples as text.
+
+        The string columns are those of the view ``triples``: ``subject``, ``predicate``, ``object``, ``datatype`` (NULL
+        where the object is a resource) and ``language``.  A blank node's text begins with ``_:``.
+        """
+        with self._windows.show("_graphdb_rows", rows):
+            resources = self._connection.sql(_RESOURCES).to_arrow_table()
+            literals = self._connection.sql(_LITERALS).to_arrow_table()
+            columns = [literals[name].combine_chunks() for name in ("lexical", "datatype", "language")]
+            literal_ids = self.terms.literals(*columns)
+            ids = self.terms.resources(resources["iri"].combine_chunks())
+            with (
+                self._windows.show("_graphdb_iris", resources.append_column("id", [ids])),
+                self._windows.show("_graphdb_values", literals.append_column("id", [literal_ids])),
+            ):
+                found = self._connection.execute(_NUMBERED).fetchnumpy()
+        self.add_ids(found["subject"], found["label"], found["object"])
+
+    def finish(self) -> int:
+        """Append what is staged and not there yet, and count it; return how many triples were new."""
+        new = self.append()
+        self.count()
+        return new
+
+    def append(self) -> int:
+        """The first half of :meth:`finish`: append what is staged and not there yet."""
+        self.terms.store()
+        if "reifier" in self._staged:
+            self._staged.remove("reifier")
+            self._append_edges()
+        elif "triple" in self._staged and self._has("reifier"):
+            self._take_properties()
+        if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
+            self._name_default()
+            self._connection.execute(
+                "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
+                " WHERE graph <> $default",
+                {"default": DEFAULT_GRAPH},
+            )
+            self._append("quad", _QUAD)
+        new = self._append_triples()
+        self._windows.close()
+        return new
+
+    def append_others(self) -> None:
+        """Append named graphs and edges to a graph that has no triples yet; forget the staged triples themselves."""
+        if "reifier" in self._staged:
+            self._staged.remove("reifier")
+            self._append_edges()
+        if "quad" in self._staged:
+            self._name_default()
+            self._append("quad", _QUAD)
+        for table in self._staged:
+            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        self._staged.clear()
+        self._windows.close()
+
+    def count(self) -> None:
+        """The second half of :meth:`finish`: bring the statistics up to date."""
+        followed = self._new is not None and self._new <= MOST
+        self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if followed else None
+        if self._folder is not None and self._much_new():
+            streaming.recount(self._connection, self._folder, self._memory)
+        elif self.changes is not None:
+            fresh, literals = self.terms.first_new, self.terms.first_new_literal
+            if self._new:
+                incremental.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds_of)
+        elif self._new is not None:
+            literals = self.changes is None or self.changes.literals
+            statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
+        else:
+            statistics.refresh(self._connection, self._labels)
+        if self._new is not None:
+            self._connection.execute("DROP TABLE temp._graphdb_new")
+        self._new = None
+        self._labels = np.empty(0, np.int64)
+
+    def _much_new(self) -> bool:
+        """Whether it is quicker to count all triples than what the new ones change."""
+        if self._new is None:
+            much = bool(len(self._labels))
+        else:
+            much = much_new(self._connection, self._new, self._memory)
+        return much and max(term_counts(self._connection)) < LITERAL  # an id is a code then
+
+    def _stage(self, table: str, columns: Sequence[Ids]) -> None:
+        """Keep rows of ids for :meth:`finish`."""
+        import pyarrow as pa
+
+        names = _COLUMNS[table]
+        if table not in self._staged and not (columns and not len(columns[0])):
+            self._staged.add(table)
+            self._connection.execute(
+                f"CREATE TEMP TABLE _graphdb_{table} ({', '.join(f'{name} BIGINT' for name in names)})"
+            )
+        if not columns or not len(columns[0]):
+            return
+        with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
+            self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
+
+    def _name_default(self) -> None:
+        """Note which of the triples of named graphs are in the default graph, too."""
+        for table in ("triple", "quad"):
+            self._stage(table, ())
+        if has_rows(self._connection, "temp._graphdb_triple") or self._has("triple"):
+            self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
+
+    def _append_edges(self) -> None:
+        """Give each new reifier an edge of its own, and the edges their properties."""
+        self._connection.execute(_NEW_EDGES)
+        self._connection.execute("INSERT INTO _graphdb.reifier BY NAME SELECT * FROM temp._graphdb_edge")
+        self._connection.execute(
+            "INSERT INTO _graphdb.edge BY NAME SELECT label, subject, object, ordinal FROM temp._graphdb_edge"
+        )
+        if self._named or self._has("edge_graph"):
+            self._connection.execute(_PLACES, {"default": DEFAULT_GRAPH})
+            self._named = False
+        self._connection.execute("DROP TABLE temp._graphdb_edge")
+        self._connection.execute("DROP TABLE temp._graphdb_reifier")
+        if "triple" in self._staged:
+            self._take_properties()
+
+    def _take_properties(self) -> None:
+        """Make the staged literals of reifiers properties of their edges."""
+        self._connection.execute(_PROPERTIES)
+        self._connection.execute(
+            f"DELETE FROM temp._graphdb_triple WHERE object >= {LITERAL_BASE}"
+            " AND subject IN (SELECT reifier FROM _graphdb.reifier)"
+        )
+
+    def _has(self, table: str) -> bool:
+        return has_rows(self._connection, f"_graphdb.{table}")
+
+    def _append_triples(self) -> int:
+        """Append the staged triples that are not there yet; where there are some, keep the new ones to count them."""
+        if "triple" not in self._staged or not self._has("triple"):
+            return self._append("triple", "label, subject, object")
+        self._staged.remove("triple")
+        # The staged triples are few beside those that are there: they are what the join looks up, and its bounds say
+        # which parts of the sorted triples are read at all.  One number is looked up sooner than three.
+        self._connection.execute(
+            "CREATE TEMP TABLE _graphdb_new AS WITH staged AS MATERIALIZED ("
+            "SELECT DISTINCT label, subject, object FROM temp._graphdb_triple)"
+            " FROM staged ANTI JOIN ("
+            "SELECT label, subject, object FROM (SELECT label, subject, object FROM _graphdb.triple"
+            " WHERE label IN (SELECT label FROM staged) AND subject IN (SELECT subject FROM staged))"
+            " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)"
+        )
+        [(appended,)] = self._connection.execute(
+            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+        ).fetchall()
+        self._connection.execute("DROP TABLE temp._graphdb_triple")
+        self._new = int(appended)
+        return self._new
+
+    def _append(self, table: str, columns: str) -> int:
+        """Append the staged rows that ``table`` does not have, sorted by ``columns``."""
+        if table not in self._staged:
+            return 0
+        self._staged.remove(table)
+        known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}" if self._has(table) else ""
+        order = ", ".join(f"{column} ASC" for column in columns.split(", "))
+        [(appended,)] = self._connection.execute(
+            f"INSERT INTO _graphdb.{table} BY NAME SELECT DISTINCT {columns} FROM temp._graphdb_{table} {known} "
+            f"ORDER BY {order}"
+        ).fetchall()
+        self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        return int(appended)
+
+
+def much_new(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
+    """Whether it is quicker to pass over all triples than over those that so many new ones change."""
+    return new * _SHARE >= statistics.triples(connection) or new * _ROOM > memory
+
+
+class _Ids:
+    """The dictionary's ids of a batch's terms."""
+
+    def __init__(self, terms: Numbering, batch: Batch) -> None:
+        import pyarrow as pa
+
+        resources = [
+            terms.resources(pa.chunked_array([texts.array() for texts in some])) for some in _groups(batch.resources)
+        ]
+        literals = []
+        for some in _groups(batch.literals):
+            columns = zip(*map(batch.literal_columns, some), strict=True)
+            literals.append(terms.literals(*map(pa.chunked_array, columns)))
+        none = np.empty(0, np.int64)
+        self._resources, self._literals = (np.concatenate([none, *found]) for found in (resources, literals))
+
+    def of(self, codes: NDArray[np.integer[Any]]) -> Ids:
+        """Return the ids (int64) of codes."""
+        literal = codes >= LITERAL
+        ids = np.empty(len(codes), np.int64)
+        ids[~literal] = self._resources[codes[~literal]]
+        ids[literal] = self._literals[codes[literal] - LITERAL]
+        return ids
+
+
+def _groups(pieces: Sequence[Texts]) -> Iterator[Sequence[Texts]]:
+    """Yield pieces, so many at a time that their texts take little memory."""
+    size = 0
+    begin = 0
+    for number, piece in enumerate(pieces, 1):
+        size += piece.data.shape[0]
+        if size >= _TEXT or number == len(pieces):
+            yield pieces[begin:number]
+            begin, size = number, 0

@@ -1,0 +1,267 @@
+"""Changes of the graph: triples and edges in and out, within the caller's transaction.
+
+The caller works with ids: :meth:`Update.resources` and :meth:`Update.literals` number terms, :meth:`Update.vertices`
+makes new vertices, :meth:`Update.apply` writes what changed and adds the difference to the statistics.
+
+What goes in and out are *relations*, so that a change may be of any size: what can stand after FROM (the name of a
+temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGINT, by name: a triple has ``label``,
+``subject`` and ``object``; an edge has its ``ordinal``, too; an edge's property also ``key`` and ``value``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays.arrow import Windows, strings
+from graphdb.storage.arrays.small_joins import Ints, among, distinct
+from graphdb.storage.dictionary.terms import Numbering
+from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.graph.changes import MOST, Changes, Counted, Sizes
+from graphdb.storage.statistics import incremental, labels
+from graphdb.storage.statistics.known import Held
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+Relation: TypeAlias = "str | pa.Table"
+"""What can stand after FROM, or an Arrow table."""
+
+_TRIPLE = "label, subject, object"
+_EDGE = f"{_TRIPLE}, ordinal"
+_PROPERTY = f"{_EDGE}, key, value"
+_BESIDE = ("quad", "reifier", "edge_graph")
+"""Tables whose rows go with their triples."""
+
+
+def there(triples: str) -> str:
+    """Return SQL for those of some triples that are there: read only where the sorted triples can hold them."""
+    return f"(SELECT {_TRIPLE} FROM _graphdb.triple AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}))"
+
+
+def incident(vertices: str, type_label: int) -> str:
+    """Return SQL for the edges from and to some (``vertex``); ``type_label`` gives labels, and is none of them."""
+    edges = f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON {{end}} = given.vertex"
+    where = f"WHERE object < {LITERAL_BASE} AND label <> {int(type_label)}"
+    return f"({edges.format(end='subject')} {where} UNION {edges.format(end='object')} {where})"
+
+
+def facts(vertices: str, type_label: int) -> str:
+    """Return SQL for the labels and properties of some vertices (``vertex``), as triples."""
+    return (
+        f"(SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON subject = given.vertex"
+        f" WHERE object >= {LITERAL_BASE} OR label = {int(type_label)})"
+    )
+
+
+def edges_of(triples: str) -> str:
+    """Return SQL for the edges that distinct triples stand for: one of ordinal 0 where the file has no rows of them."""
+    return (
+        f"(SELECT {_EDGE} FROM _graphdb.edge AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}) UNION ALL"
+        f" SELECT {_TRIPLE}, 0 FROM {there(triples)} ANTI JOIN _graphdb.edge USING ({_TRIPLE}))"
+    )
+
+
+def properties_of(triples: str) -> str:
+    """Return SQL for the properties of the edges that some triples stand for."""
+    return f"(SELECT {_PROPERTY} FROM _graphdb.edge_property AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}))"
+
+
+def numbered(wanted: str) -> str:
+    """Return SQL for edges to come (``row``, a triple and whatever else) with an ``ordinal`` each.
+
+    It goes on from those of the edges that are there; new ones between the same vertices are told apart in order of
+    ``row``.
+    """
+    last = f"SELECT {_TRIPLE}, max(ordinal) AS last FROM {edges_of(wanted)} GROUP BY {_TRIPLE}"
+    return (
+        f"(SELECT * EXCLUDE last, coalesce(last, -1) + row_number() OVER (PARTITION BY {_TRIPLE} ORDER BY row ASC)"
+        f" AS ordinal FROM {wanted} AS wanted LEFT JOIN ({last}) USING ({_TRIPLE}))"
+    )
+
+
+class Update:
+    """Writes to the database behind ``connection``; nothing else does within the transaction.
+
+    ``held`` is what is known of the file already, and need not be asked; ``touch`` is called before it writes.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        held: Held | None = None,
+        touch: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._connection = connection
+        self._touch = touch
+        self._held = held or Held()
+        self._windows = Windows(connection)
+        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes, ahead=self._held.ahead)
+        # Vertices, and literals, from here on were in no triple when the last change was written.
+        self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
+        self.changes: list[Changes | None] = []
+        """What :meth:`apply` did since it was last told; None for what is too much to follow."""
+
+    def told(self) -> list[Changes | None]:
+        """Return what :meth:`apply` did since the last call, and how many terms there are by now."""
+        found, self.changes = self.changes, []
+        sizes = self._terms.sizes
+        return [*found, Changes(counted=None if sizes is None else Counted(sizes=Sizes(*sizes)))]
+
+    def resources(self, iris: Sequence[str]) -> list[int]:
+        """Return the ids of distinct IRIs, adding those that are new."""
+        self._touch()
+        ids = self._terms.resources(strings(iris))
+        self._terms.store()
+        return list(map(int, ids))
+
+    def literals(self, literals: Sequence[tuple[str, str | None, str | None]]) -> list[int]:
+        """Return the ids of distinct literals (lexical form, datatype, language), adding those that are new."""
+        columns = list(zip(*literals, strict=True)) or [(), (), ()]
+        self._touch()
+        self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
+        ids = self._terms.literals(*(strings(column) for column in columns))
+        self._terms.store()
+        return list(map(int, ids))
+
+    def literals_of(self, source: str, into: str) -> None:
+        """Number the literals of a relation; see :meth:`~graphdb.storage.dictionary.terms.Numbering.literals_of`."""
+        self._touch()
+        self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
+        self._terms.literals_of(source, into)
+
+    def vertices(self, count: int) -> range:
+        """Make new vertices, blank nodes, and return their ids."""
+        self._touch()
+        made = self._terms.blanks(count)
+        self._fresh = min(self._fresh, made.start)
+        return made
+
+    def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
+        """Return the rows of a relation that is made of a table's; for small results."""
+        with self._windows.shown("_graphdb_asked", table) as (asked, given):
+            return execute(self._connection, f"FROM {what(asked)}", given).fetchall()
+
+    def apply(
+        self,
+        removed: Relation | None = None,
+        added: Relation | None = None,
+        touched: Relation | None = None,
+        edges: Relation | None = None,
+        properties: Relation | None = None,
+    ) -> None:
+        """Write changes: first ``removed`` triples go, then ``added`` ones that are not there come.
+
+        The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.  Triples
+        may be given more than once.  No relation may read what is changed: a table of its own may.
+        """
+        self._touch()
+        if removed is not None or added is not None:
+            gone, come = incremental.listed(removed), incremental.listed(added)
+            if gone is not None and come is not None:
+                self._apply_few(gone, come)
+                removed = added = None
+        with ExitStack() as windows:
+
+            def seen(name: str, relation: Relation | None) -> str | None:
+                if relation is None or isinstance(relation, str):
+                    return relation
+                windows.enter_context(self._windows.show(f"_graphdb_given_{name}", relation))
+                return f"_graphdb_given_{name}"
+
+            self._apply_triples(seen("lost", removed), seen("come", added))
+            self._apply_edges(seen("touched_edge", touched), seen("edge", edges), seen("property", properties))
+
+    def _apply_triples(self, removed: str | None, added: str | None) -> None:
+        """Take triples away, append others, and bring the statistics up to date with what changed."""
+        gone = new = 0
+        if removed is not None:
+            gone = self._run(f"CREATE TEMP TABLE _graphdb_gone AS FROM {there(removed)}")
+            for table in ("triple", *_BESIDE) if gone else ():
+                self._delete(table, "temp._graphdb_gone")
+        if added is not None:
+            new = self._run(
+                f"CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT {_TRIPLE} FROM {added}"
+                f" ANTI JOIN {there(added)} USING ({_TRIPLE})"
+            )
+            if new:
+                self._run(
+                    "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+                )
+        lost, come = "temp._graphdb_gone" if gone else None, "temp._graphdb_new" if new else None
+        if gone or new:
+            changes = Changes.read(self._connection, lost, come) if gone + new <= MOST else None
+            labels.change(
+                self._connection,
+                come or labels.NOTHING,
+                lost or labels.NOTHING,
+                fresh=self._fresh,
+                literals=changes is None or changes.literals,
+            )
+            self._held = Held()
+            self._changed(changes)
+        for table, relation in (("gone", removed), ("new", added)):
+            if relation is not None:
+                self._run(f"DROP TABLE temp._graphdb_{table}")
+
+    def _apply_few(self, removed: Ints, added: Ints) -> None:
+        """Do the same with a few triples that Python has, without tables of them."""
+        asked = distinct(np.concatenate([removed, added]))
+        there = incremental.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
+        lost = distinct(removed[among(removed, there)])
+        new = distinct(added[~among(added, there) | among(added, lost)])
+        if len(lost):
+            relation, given = incremental.relation(lost)
+            beside = incremental.sizes(self._connection, *_BESIDE)
+            for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
+                self._delete(table, relation, given=given)
+        if len(new):
+            relation, given = incremental.relation(new)
+            self._run(f"INSERT INTO _graphdb.triple SELECT {_TRIPLE} FROM {relation}", given)
+        if len(lost) or len(new):
+            changes = Changes(lost, new)
+            counted = incremental.change(
+                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds_of
+            )
+            self._held = self._held.after(counted)
+            self._changed(replace(changes, counted=counted))
+
+    def _changed(self, changes: Changes | None) -> None:
+        """Note changes; by now there are triples of all terms."""
+        self.changes.append(changes)
+        self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
+
+    def _apply_edges(self, touched: str | None, edges: str | None, properties: str | None) -> None:
+        """Replace the rows of edges; reifiers of those that are no more go, too."""
+        if touched is None and edges is None and properties is None:
+            return
+        self.changes.append(Changes())
+        if touched is not None:
+            for table in ("edge", "edge_property"):
+                self._delete(table, touched)
+        for table, relation, columns in (("edge", edges, _EDGE), ("edge_property", properties, _PROPERTY)):
+            if relation is not None:
+                self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}")
+        if touched is not None:
+            same = " AND ".join(f"e.{name} = t.{name}" for name in _EDGE.split(", "))
+            for table in ("reifier", "edge_graph"):
+                self._delete(table, touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
+
+    def _delete(
+        self, table: str, triples: str, condition: str = "", given: Mapping[str, list[int]] | None = None
+    ) -> None:
+        """Delete the rows of some triples."""
+        same = " AND ".join(f"t.{name} = s.{name}" for name in _TRIPLE.split(", "))
+        self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
+
+    def _run(self, sql: str, given: Mapping[str, list[int]] | None = None) -> int:
+        """Run a statement; return how many rows it wrote, where it writes rows."""
+        found = execute(self._connection, sql, given).fetchall()
+        return int(found[0][0]) if found else 0

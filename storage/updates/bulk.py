@@ -1,0 +1,212 @@
+"""The first load of an empty graph, written at once: what a load is when it is all there is, or much beside the rest.
+
+What :class:`graphdb.storage.updates.append.Appender` asks DuckDB for, because it must find what is there already, is
+here done on arrays: terms have their ids as they were numbered, triples are sorted label by label while DuckDB writes
+those before (:mod:`graphdb.storage.arrays.external_sort`), and each label's statistics are added up as it passes
+(:mod:`graphdb.storage.statistics.streaming`).  Each table is one INSERT. Only which triples are in which named graphs,
+and the edges that reifiers stand for, are left to the appender.
+
+Where a graph has triples and gets many more, those that it has are sorted among the others, and passed over as others
+are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.arrays.arrow import Windows, numbers
+from graphdb.storage.arrays.batch import LITERAL, Terms, ids
+from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
+from graphdb.storage.arrays.spool import Kept, Spool, unmap, vast
+from graphdb.storage.dictionary.terms import Numbering
+from graphdb.storage.file.prepared_sql import has_rows
+from graphdb.storage.statistics.streaming import ROWS, STORED, Tally, stored
+from graphdb.storage.updates.append import Appender, much_new
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint32]
+Keys = NDArray[np.uint64]
+
+_KEY = 8
+"""Bytes of a triple while it is sorted."""
+
+_TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
+
+
+def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether there are neither terms nor triples yet."""
+    return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
+
+
+def can_grow(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
+    """Whether so many triples, none of them in a named graph, are best written at once into a graph that has some."""
+    plain = not any(has_rows(connection, f"_graphdb.{table}") for table in ("quad", "edge", "reifier"))
+    return plain and much_new(connection, new, memory)
+
+
+class Bulk:
+    """Writes terms and triples into a graph, in the transaction that is open.
+
+    Parameters
+    ----------
+    batch
+        Terms and triples; terms that are there already have their ids as codes, and no texts.
+    folder, memory
+        Where those triples go that do not fit into so many bytes.
+    empty
+        Whether the graph is; one that is not must have neither named graphs nor reifiers, nor get any.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int, *, empty: bool = True
+    ) -> None:
+        self._connection = connection
+        self._windows = Windows(connection)
+        self._batch = batch
+        self._memory = memory
+        self._folder = folder
+        self._empty = empty
+        self._resources, _ = batch.counts
+        self._reifiers = np.empty(0, np.uint8)
+        self._sorted: Whole | None = None
+
+    def sort(self) -> None:
+        """Sort the triples, where that takes little memory: another thread may, while the terms are written."""
+        few = sum(map(len, self._batch.triples)) * _KEY <= self._memory // 8
+        if few and self._empty and not self._batch.others:
+            self._sorted = whole(self._pieces())
+            self._sorted.sort()
+
+    def write_terms(self) -> None:
+        """Write the dictionary."""
+        Numbering(self._connection, self._windows, empty=self._empty).append(self._batch.iris(), self._batch.values())
+        self._batch.forget_terms()
+
+    def write_others(self) -> None:
+        """Write which triples are in which named graphs, and the edges that reifiers stand for."""
+        self._reifiers = vast(self._folder / "reifiers", self._resources, np.uint8, self._memory // 4)
+        appender = Appender(self._connection)
+        named = False
+        for kept in self._batch.others:
+            others = kept.get()
+            self._reifiers[others[others[:, 4] >= 0, 4]] = 1
+            named = named or bool((others[:, 4] < 0).any())
+            appender.add_others(others, ids)
+        for kept in self._batch.triples:
+            triples = kept.get()
+            rows = triples if named else triples[self._describes(triples)]
+            appender.add_ids(*map(ids, rows.T))
+            unmap(self._reifiers)
+        appender.append_others()
+
+    def write_triples(self) -> int:
+        """Write the triples, sorted; return how many are new."""
+        import pyarrow as pa
+
+        # While DuckDB reads, it can be asked nothing.
+        self._tally = Tally(self._connection, self._folder, self._memory)
+        schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
+        with Spool(self._folder / "runs", 0) as spool, Spool(self._folder / "known", 0) as held:
+            pieces, memory = self._pieces(), self._memory
+            known: Labels = whole(())
+            if not self._empty:
+                memory //= STORED
+                known = by_label(in_chunks(stored(self._connection), memory), held, memory)
+                pieces = chain(stored(self._connection), pieces)
+            labels: Labels | None = self._sorted
+            if labels is None:
+                labels = by_label(in_chunks(pieces, memory), spool, memory)
+            self._batch.forget_triples()
+            rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
+            with self._windows.show("_graphdb_sorted", rows):
+                [(count,)] = self._connection.execute(
+                    "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
+                ).fetchall()
+        return int(count)
+
+    def write_statistics(self) -> None:
+        """Write what was found on the way."""
+        self._tally.write()
+        self._windows.close()
+
+    def _rows(self, schema: pa.Schema, labels: Labels, known: Labels) -> Iterator[pa.RecordBatch]:
+        """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""
+        import pyarrow as pa
+
+        columns = np.empty((3, ROWS), np.int64)
+        filled = 0
+        for label, keys in _others(self._tally.passing(labels), known):
+            done = 0
+            while done < len(keys):
+                some = min(ROWS - filled, len(keys) - done)
+                of = label if isinstance(label, int) else label[done : done + some]
+                _label_rows(columns, filled, of, keys[done : done + some])
+                done += some
+                filled += some
+                if filled == ROWS:
+                    yield pa.record_batch([numbers(column) for column in columns], schema)
+                    columns, filled = np.empty_like(columns), 0
+        yield pa.record_batch([numbers(column[:filled]) for column in columns], schema)
+
+    def _pieces(self) -> Iterator[Piece]:
+        """Yield what becomes triples: all but the literals of reifiers, which are properties of edges."""
+        for kept in self._batch.triples:
+            yield _Some(kept, lambda rows: rows[~self._describes(rows)]) if len(self._reifiers) else kept
+        for kept in self._batch.others:
+            yield _Some(kept, lambda rows: np.ascontiguousarray(rows[rows[:, 4] < 0, :3], np.uint32))
+
+    def _describes(self, triples: Codes) -> NDArray[np.bool_]:
+        """Which triples give a literal to a reifier."""
+        return (triples[:, 2] >= LITERAL) & (self._reifiers[triples[:, 0]] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Some:
+    """Some rows of what is kept, as triples."""
+
+    kept: Kept
+    choose: Callable[[NDArray[Any]], Codes]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def get(self) -> Codes:
+        return self.choose(self.kept.get())
+
+
+def _others(passing: Iterable[tuple[Ints | int, Keys]], known: Labels) -> Iterator[tuple[Ints | int, Keys]]:
+    """Yield the keys that are not known: those of one label, or of several with the label of each."""
+    if not len(known.labels):
+        yield from passing
+        return
+    others = Others(()), -1
+    for label, keys in passing:
+        if not isinstance(label, int):
+            group = Group.of_each(label, keys)
+            there = known.group(int(label[0]), int(label[-1])).of(group.labels)
+            chosen = fresh(keys, group.ends, there.keys, there.ends)
+            yield label[chosen], keys[chosen]
+        else:
+            if others[1] != label:
+                others = Others(known.pieces(label)), label
+            yield label, others[0].of(keys)
+
+
+def _label_rows(columns: Ints, at: int, label: Ints | int, keys: Keys) -> None:
+    """Write the triples of a label, or of one each, into rows of ids."""
+    from graphdb.storage.arrays import batch_kernels as kernels
+
+    end = at + len(keys)
+    columns[0, at:end] = label
+    kernels.spread(keys, columns[1, at:end], columns[2, at:end])
