@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from graphdb.common.errors import BindError
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
-Compile = Callable[[Compiler, ast.FunctionCall], Typed]
+Compile = Callable[[Compiler, ast.FunctionCall], SqlValue]
 """How a function compiles: its call, by the compiler of what is around it."""
 Functions = Mapping[str, tuple[Compile, int, int]]
 """Functions by their names: how each compiles, and how many arguments it takes at least and at most."""
