@@ -257,7 +257,8 @@ class Numbering:
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: hash_index.Keys(connection, windows, table, base, *_COLUMNS[table]) for table, base in _BASES.items()
+            table: hash_index.HashIndex(connection, windows, table, base, *_COLUMNS[table])
+            for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)
 

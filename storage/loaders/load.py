@@ -34,7 +34,7 @@ from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.dictionary.text_compression import LONG, compressing
-from graphdb.storage.file.scratch import spill_folder, unspilled
+from graphdb.storage.file.scratch import spill_error, spill_folder
 from graphdb.storage.graph.changes import MOST
 from graphdb.storage.loaders.files import find, opened
 from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from graphdb.storage.arrays.batch import Batch, Terms
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
-    from graphdb.storage.statistics.known import Held
+    from graphdb.storage.statistics.known import KnownStatistics
 
 T = TypeVar("T")
 
@@ -143,7 +143,7 @@ def load(
     data: Any,
     options: Options | None = None,
     progress: Progress | None = None,
-    held: Held | None = None,
+    held: KnownStatistics | None = None,
     changed: Callable[[Sequence[Changes | None]], None] | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
@@ -230,7 +230,7 @@ def _spilling(folder: str | None) -> Iterator[str]:
         try:
             yield str(made)
         except OSError as error:
-            raise unspilled(folder, error) from error
+            raise spill_error(folder, error) from error
 
 
 def names_files(data: Any) -> bool:
@@ -320,7 +320,7 @@ class _Load:
         folder: str,
         long: Callable[[], None],
         progress: Progress | None,
-        held: Held | None,
+        held: KnownStatistics | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.ntriples.reader import Parser
@@ -392,7 +392,7 @@ class _Load:
 
     def _write(self, whole: Terms) -> int:
         """Write what was collected at once."""
-        writer = bulk.Bulk(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
+        writer = bulk.BulkWriter(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
         ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
         self._wait("storing terms", ahead)

@@ -24,7 +24,7 @@ from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import labels as statistics
-from graphdb.storage.statistics.known import Held, KindBits, KindsOf, Lookups
+from graphdb.storage.statistics.known import KindBits, KindsOf, KnownStatistics, StatisticsLookup
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +70,7 @@ def change(
     changes: Changes,
     fresh: int,
     fresh_literals: int,
-    held: Held | None = None,
+    held: KnownStatistics | None = None,
     kinds_of: KindsOf | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
@@ -86,9 +86,9 @@ def change(
     kinds_of
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
-    held = held or Held()
+    held = held or KnownStatistics()
     typed = statistics.type_label(connection) if held.typed is None else held.typed
-    known = Lookups(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
+    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
     labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
@@ -134,7 +134,7 @@ class _Touched:
         return (self.after > 0).astype(np.int64) - (self.before > 0).astype(np.int64)
 
 
-def _touched(known: Lookups, changes: Changes, there: Ints) -> _Touched:
+def _touched(known: StatisticsLookup, changes: Changes, there: Ints) -> _Touched:
     """Find out what the vertices of changed triples had and have; ``there``: subjects, objects, triples of labels."""
     triples = np.concatenate([changes.added, changes.removed])
     signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
@@ -190,7 +190,7 @@ def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
     return summed(np.concatenate(keys), np.concatenate(values))
 
 
-def _pairs(known: Lookups, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
+def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
     """Return (label, class, direction) and (edges, vertices)."""
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)

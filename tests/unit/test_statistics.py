@@ -21,7 +21,7 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics import known as held_of_file
 from graphdb.storage.statistics.degrees import Degrees
-from graphdb.storage.statistics.known import Held
+from graphdb.storage.statistics.known import KnownStatistics
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
 TABLES = ("edge_label", "vertex_label", "degree", "label_pair")
@@ -73,7 +73,7 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), Held(degrees=degrees))
+        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), KnownStatistics(degrees=degrees))
         if degrees is not None:
             degrees.follow([of])
         return

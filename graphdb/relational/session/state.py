@@ -14,7 +14,7 @@ from graphdb.common.config import Budget
 from graphdb.common.duckdb.connection import Connection, quoted
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
-from graphdb.common.lru_cache import Kept
+from graphdb.common.lru_cache import LRUCache
 from graphdb.common.progress import Progress, watching
 from graphdb.procedures.catalog import standard
 from graphdb.relational.session.authorizer import authorize_path
@@ -81,7 +81,7 @@ class State:
         self.transactions.on_end = self._transaction_ended
         self.procedures = standard()
         """What CALL knows."""
-        self.prepared: Kept[Any] = Kept(budget.bindings // 16)
+        self.prepared: LRUCache[Any] = LRUCache(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
         """What results read."""
@@ -226,12 +226,12 @@ class State:
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
         from graphdb.storage.loaders.load import load, names_files
-        from graphdb.storage.statistics.known import Held
+        from graphdb.storage.statistics.known import KnownStatistics
 
         if names_files(data):
             self.require_files()
         self.refresh()
-        held = Held(degrees=self.degrees())
+        held = KnownStatistics(degrees=self.degrees())
         watched = watching(self.progress if progress is None else progress)
         with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
             self.admit()
