@@ -279,9 +279,7 @@ class GpuExecutor:
 
     def _make_way(self, control: Control) -> None:
         """Take the rows of searches that this thread is reading from the device, so that no kernel waits for it."""
-        for queue in [
-            queue for queue in self._reading if queue.reader == threading.get_ident()
-        ]:
+        for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
             with faults():
                 queue.empty(control)
 

@@ -320,7 +320,7 @@ class Statements:
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def _load(self, statement: ast.Load) -> LoadReport:
-        from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.sources import Options
         from graphdb.storage.loaders.tables.headers import Mapping as Headers
 
         options = Options(

@@ -20,7 +20,7 @@ from graphdb.storage.arrays.arrow import string_bytes
 from graphdb.storage.file.prepared_sql import has_rows
 from graphdb.storage.loaders.tables.graphml import OURS, role
 from graphdb.storage.loaders.tables.headers import bare_name
-from graphdb.storage.loaders.tables.reader import bare
+from graphdb.storage.loaders.tables.terms import bare
 from graphdb.storage.writers.graphs import EDGES, TRIPLES
 from graphdb.storage.writers.progress import ExportProgress, ranges
 from graphdb.storage.writers.terms import LITERAL, RESOURCE, TYPED_VALUE

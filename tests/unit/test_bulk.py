@@ -23,6 +23,7 @@ from graphdb.storage.loaders import load, streams
 from graphdb.storage.loaders.terms import collect, stored, unify
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import streaming
+from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import append, bulk
 
 TABLES = {
@@ -48,7 +49,7 @@ OTHERS = {
 def contents(db: graphdb.Database, *tables: str) -> dict[str, list[Any]]:
     """The rows of tables, in order; those that are added up when they are read, added up."""
     rows = db._state.connection.rows
-    read = {name: f"({statistics.summed(name)})" for name in statistics.APPENDED}
+    read = {name: f"({label_tables.summed(name)})" for name in label_tables.APPENDED}
     return {
         name: rows(f"SELECT * FROM {read.get(name, f'_graphdb.{name}')} ORDER BY {(TABLES | OTHERS)[name]}")
         for name in tables or TABLES

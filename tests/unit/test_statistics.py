@@ -20,6 +20,7 @@ from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics import known as held_of_file
+from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.statistics.degrees import Degrees
 from graphdb.storage.statistics.known import KnownStatistics
 
@@ -84,7 +85,7 @@ def change(
 
 def tables(connection: duckdb.DuckDBPyConnection, *names: str) -> dict[str, list[Any]]:
     """The rows of tables; those that are added up when they are read, added up."""
-    rows = {name: labels.summed(name) if name in labels.APPENDED else f"FROM _graphdb.{name}"
+    rows = {name: label_tables.summed(name) if name in label_tables.APPENDED else f"FROM _graphdb.{name}"
             for name in names or TABLES}  # fmt: skip
     return {name: connection.execute(f"FROM ({sql}) ORDER BY ALL").fetchall() for name, sql in rows.items()}
 

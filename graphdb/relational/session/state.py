@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
-    from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.loaders.load import LoadReport
+    from graphdb.storage.loaders.sources import Options
     from graphdb.storage.statistics.degrees import Degrees
     from graphdb.storage.updates.vacuum import Reclaimed
 
@@ -225,7 +226,8 @@ class State:
         self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
-        from graphdb.storage.loaders.load import load, names_files
+        from graphdb.storage.loaders.load import load
+        from graphdb.storage.loaders.sources import names_files
         from graphdb.storage.statistics.known import KnownStatistics
 
         if names_files(data):
