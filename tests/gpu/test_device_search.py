@@ -23,9 +23,9 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
-from tests.backend.executors import EMULATED, SMALL
-from tests.backend.test_device_counts import EXAMPLES, PATTERNS, graph_of, pattern_of
-from tests.backend.test_executors import check
+from tests.gpu.executors import EMULATED, SMALL
+from tests.gpu.test_device_counts import EXAMPLES, PATTERNS, graph_of, pattern_of
+from tests.gpu.test_executors import check
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_symmetry import symmetric_cases
 

@@ -16,13 +16,13 @@ import pytest
 
 from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.mirror import MirrorExecutor
 from graphdb.pattern.graph import PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
-from tests.backend.executors import EXECUTORS, opened
-from tests.backend.test_host import REPEATABLE, complete, pattern
+from tests.execute.test_host import REPEATABLE, complete, pattern
+from tests.gpu.executors import EXECUTORS, opened
+from tests.gpu.mirror import MirrorExecutor
 
 PATH: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True)]
 TRIANGLE: list[tuple[int, int, Any, bool]] = [*PATH, (0, 2, (1,), True)]

@@ -20,7 +20,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.results.result import Counted, Result
 from graphdb.storage.graph.data_graph import DataGraph
-from tests.backend.test_host import complete, pattern, rows
+from tests.execute.test_host import complete, pattern, rows
 from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases
 

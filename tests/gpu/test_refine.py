@@ -18,7 +18,6 @@ import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.mirror import MirrorExecutor
 from graphdb.gpu.executor import GpuExecutor
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.grammar.syntax import MatchMode
@@ -29,7 +28,8 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests import emulator
-from tests.backend.executors import EMULATED, EXAMPLES
+from tests.gpu.executors import EMULATED, EXAMPLES
+from tests.gpu.mirror import MirrorExecutor
 from tests.oracle.brute import Data
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_trees import labelled_cases, spaces

@@ -1,4 +1,4 @@
-"""Everything that reads a file, asked of one after the other: ``python -m tests.unit.battery FILE…``.
+"""Everything that reads a file, asked of one after the other: ``python -m tests.database.read_everything FILE…``.
 
 A line ``FILE path`` is printed before each, and ``BAD path what error`` for what fails otherwise than it should.
 """

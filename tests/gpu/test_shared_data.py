@@ -11,10 +11,10 @@ import pytest
 import graphdb
 from graphdb import dispatch
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.mirror import MirrorExecutor
 from graphdb.plan.passes import pipeline
-from tests.backend.executors import SMALL, device_executor
 from tests.datasets import pattern_query, queries, shared
+from tests.gpu.executors import SMALL, device_executor
+from tests.gpu.mirror import MirrorExecutor
 from tests.suites.test_datasets import ENUMERATED, FILES
 
 pytestmark = pytest.mark.gpu

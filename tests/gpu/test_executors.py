@@ -20,7 +20,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes import pipeline, steps
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
-from tests.backend.executors import EXAMPLES, EXECUTORS, opened
+from tests.gpu.executors import EXAMPLES, EXECUTORS, opened
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_duplicates import ANY, OUTPUTS, counts_of, with_outputs
 from tests.oracle.test_matching import expected

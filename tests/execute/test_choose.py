@@ -22,8 +22,8 @@ from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from tests import emulator
-from tests.backend.executors import EMULATED
-from tests.backend.test_host import REPEATABLE, complete, pattern
+from tests.execute.test_host import REPEATABLE, complete, pattern
+from tests.gpu.executors import EMULATED
 
 TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
 USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")

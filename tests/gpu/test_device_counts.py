@@ -23,7 +23,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests import emulator
-from tests.backend.executors import EMULATED
+from tests.gpu.executors import EMULATED
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import simple_cases
 from tests.oracle.test_duplicates import counts_of, with_outputs

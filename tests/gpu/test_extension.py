@@ -10,9 +10,9 @@ import pytest
 
 from graphdb.gpu.launch import OPTIONS
 from tests import emulator, nvrtc
-from tests.backend.executors import EMULATED
-from tests.backend.test_device_counts import graph_of
 from tests.benchmarks.extension import BLOCK_CELLS, KERNELS
+from tests.gpu.executors import EMULATED
+from tests.gpu.test_device_counts import graph_of
 
 
 @pytest.mark.parametrize(

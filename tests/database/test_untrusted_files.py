@@ -18,7 +18,7 @@ import pytest
 import graphdb
 from graphdb.common.errors import StorageError
 from graphdb.storage.file import verify
-from tests.unit import battery
+from tests.database import read_everything
 
 ROUNDS = int(os.environ.get("GRAPHDB_MUTANTS", "3"))
 """How many mutants of a file are opened."""
@@ -29,7 +29,7 @@ HOME = pathlib.Path(graphdb.__file__).parent
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("file") / "graph.duckdb"
-    battery.make(path)
+    read_everything.make(path)
     return path
 
 
@@ -202,7 +202,7 @@ def test_mutants(original: pathlib.Path, tmp_path: pathlib.Path) -> None:
                     connection.execute(statement)
         listed.append((path, statements))
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.unit.battery", *(str(path) for path, _ in listed)],
+        [sys.executable, "-m", "tests.database.read_everything", *(str(path) for path, _ in listed)],
         capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     told = ran.stdout.splitlines()

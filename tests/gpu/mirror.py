@@ -1,4 +1,4 @@
-"""Runs every plan on two executors and compares: the tests' friend."""
+"""An executor that runs every plan on two executors and compares what they give."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.errors import GraphDBError, NotSupportedError
-from tests.unit.test_writing import by_rows, by_sets, graph_of, rows_of
+from tests.writing.test_writing import by_rows, by_sets, graph_of, rows_of
 
 Pair = tuple[graphdb.Database, graphdb.Database]
 

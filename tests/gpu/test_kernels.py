@@ -16,7 +16,7 @@ from graphdb.gpu.search.code_generation import search_text
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from tests import nvrtc
-from tests.backend.test_device_counts import PATTERNS, graph_of, pattern_of
+from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
 
 Counting = Literal["auto", "always", "never"]
 
