@@ -118,3 +118,25 @@ def test_the_layout_is_that_of_the_import_contract() -> None:
         names = set(re.findall(r"\b(\w+)(?:/|\.py)", line))
         absent = {name for name in re.findall(r"\((\w+)\)", layer) if not (ROOT / "graphdb" / name).exists()}
         assert names == set(re.findall(r"\w+", layer)) - absent - {"__main__"}
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "contributing.md"])
+def test_every_module_that_is_named_exists(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    folders = [ROOT / folder for folder in ("graphdb", "gpu", "grammar", "storage")]
+    files = [path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("*.*")]
+    modules = set(re.findall(r"`([\w/]+\.(?:py|lark))`", text))
+    assert len(modules) > 30
+    assert not [name for name in modules if not any(f"/{file}".endswith(f"/{name}") for file in files)]
+
+
+def test_an_everyday_change_is_found_by_the_layout_alone() -> None:
+    """Each row of the list names a layer that README draws, and a module that stands in it."""
+    contributing = (DOCS / "contributing.md").read_text(encoding="utf-8")
+    drawn = README.read_text(encoding="utf-8").partition("## The layout")[2]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", contributing, re.M)[1:]
+    assert len(rows) >= 20
+    for change, layer, modules in rows:
+        for name in re.findall(r"`([\w.]+)/?`", layer):
+            assert re.search(rf"\b{re.escape(name)}\b", drawn), change
+            assert re.search(rf"`{re.escape(name)}(/|`)", modules), change
