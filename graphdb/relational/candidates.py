@@ -34,7 +34,7 @@ from graphdb.sql.compiler import Scope
 from graphdb.sql.computing import Computing
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
@@ -109,13 +109,13 @@ class Snapshot:
         )
 
 
-def variable(vertex: VertexInfo, sql: str) -> Typed:
+def variable(vertex: VertexInfo, sql: str) -> SqlValue:
     """Return what a pattern vertex is in an expression: a vertex, a literal, or either."""
     if not vertex.kinds:
-        return Typed(sql, NODE)
+        return SqlValue(sql, NODE)
     if vertex.resource:
-        return Typed(sql, TERM)
-    return Typed(sql, Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING))
+        return SqlValue(sql, TERM)
+    return SqlValue(sql, Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING))
 
 
 class Candidates:
@@ -182,7 +182,7 @@ class Candidates:
         parameters = Parameters()
         rows = self._rows(parameters)
         compiler = ExpressionCompiler(
-            self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: Typed("u", EDGE)})
+            self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: SqlValue("u", EDGE)})
         )
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
@@ -287,9 +287,9 @@ class Candidates:
         parameters = Parameters()
         rows = self._rows(parameters)
         column = self._snapshot.properties.column(label)
-        value = Typed("p.value", column.type, column.many)
-        known: dict[ast.Expression, Typed] = {ast.Property(ast.Variable(info.name), key): value}
-        scope = Scope({info.name: Typed("p.subject", NODE)}, known)
+        value = SqlValue("p.value", column.type, column.many)
+        known: dict[ast.Expression, SqlValue] = {ast.Property(ast.Variable(info.name), key): value}
+        scope = Scope({info.name: SqlValue("p.subject", NODE)}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)

@@ -22,7 +22,7 @@ from graphdb.relational.program import Called, Given, Rows, Searched, Step
 from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
 from graphdb.sql.from_clause import Parameters
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ class Joins:
         names = [name for name in available(bound, needs) if name in used]
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
-        numbered = dict.fromkeys(counted, Typed("b.n", INTEGER))
+        numbered = dict.fromkeys(counted, SqlValue("b.n", INTEGER))
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
         sql, found = self._shaper(rows).select([*names, *counted])
         on = [f"r.{found.variables[n].sql[2:]} = l.{left.variables[n].sql[2:]}" for n in shared]

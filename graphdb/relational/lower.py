@@ -36,7 +36,7 @@ from graphdb.sql.aggregates import contains_aggregate
 from graphdb.sql.constants import long_column, long_maps
 from graphdb.sql.equivalence import has_key
 from graphdb.sql.lists import common
-from graphdb.sql.value import Typed, as_list, bases_of, column_at
+from graphdb.sql.value import SqlValue, as_list, bases_of, column_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,9 +156,9 @@ class Lowering(Searches):
         source = f"({shaped.sql})"
         if shaped.ordered:
             source = f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)"
-            found[ORDER] = Typed("b.at", INTEGER)
+            found[ORDER] = SqlValue("b.at", INTEGER)
         if self._groups is not None:
-            found[GROUP] = Typed("b.g", INTEGER)
+            found[GROUP] = SqlValue("b.g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
     def _project(
@@ -213,7 +213,7 @@ class Lowering(Searches):
         found = {f"column {i}": column_at(f"b.c{i}", column) for i, column in enumerate(columns)}
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in found)
         if self._groups is not None:
-            found[GROUP] = Typed("b.g", INTEGER)
+            found[GROUP] = SqlValue("b.g", INTEGER)
         shaped = self._project(Relation(f"({sql})", found), ast.ReturnClause(items, distinct=True))
         return replace(shaped, columns=tuple(columns))
 
@@ -234,7 +234,7 @@ class Lowering(Searches):
         relation = self._with_subqueries(relation, (), keep)
         _, rows = self._shaper(relation).select([n for n in relation.variables if n in {*keep, *KEPT}])
         source = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
-        return replace(rows, source=source, variables={**rows.variables, name: Typed("b.item", type)})
+        return replace(rows, source=source, variables={**rows.variables, name: SqlValue("b.item", type)})
 
     # --- matches
 
@@ -330,7 +330,7 @@ class Lowering(Searches):
 
     def _together(
         self, relations: Sequence[Relation], names: Sequence[str], live: Collection[str]
-    ) -> tuple[str, Mapping[str, Typed]]:
+    ) -> tuple[str, Mapping[str, SqlValue]]:
         """Return SQL of some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects = []
         for relation in relations:
@@ -360,7 +360,7 @@ class Lowering(Searches):
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
             relation = _aliased(only(relation, available(bound, needs)), version)
             if duplicates == "count":
-                relation = replace(relation, variables={**relation.variables, MATCHES: Typed("b.n", INTEGER)})
+                relation = replace(relation, variables={**relation.variables, MATCHES: SqlValue("b.n", INTEGER)})
             relations.append(relation)
         kept = [name for name in relations[0].variables if name in live or name == MATCHES]
         sql, found = self._together(relations, kept, live)
@@ -405,13 +405,13 @@ def _looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before:
 
 def _named(
     relation: Relation, returns: ast.ReturnClause, items: Iterable[ast.ReturnItem]
-) -> Mapping[str, Typed] | None:
+) -> Mapping[str, SqlValue] | None:
     """Return columns by the names that a WITH gives them; None where it does more than that."""
     if relation.where or relation.known or relation.matches is not None or any(n in KEPT for n in relation.variables):
         return None
     if returns.distinct or returns.order_by or returns.skip is not None or returns.limit is not None:
         return None
-    named: dict[str, Typed] = {}
+    named: dict[str, SqlValue] = {}
     for item in items:
         found = relation.variables.get(item.expression.name) if isinstance(item.expression, ast.Variable) else None
         if found is None or not COLUMN.fullmatch(found.sql):
@@ -425,7 +425,7 @@ def _aliased(relation: Relation, version: Version) -> Relation:
     known = relation.variables
     same = {name: known[other] for name, other in version.same.items() if other in known}
     lengths = {
-        length_name(p): Typed(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER) for p, trace in version.paths.items()
+        length_name(p): SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER) for p, trace in version.paths.items()
     }
     return replace(relation, variables={**known, **same, **lengths})
 

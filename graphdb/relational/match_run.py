@@ -34,7 +34,7 @@ from graphdb.relational.edges.parallel_edges import ends_of, settle, with_scan, 
 from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import BINDINGS, bindings_of
 from graphdb.relational.projection.return_clause import wanted
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import numbers, table_of
 from graphdb.storage.arrays.sorted_sets import both
 
@@ -167,7 +167,9 @@ class MatchRun:
         found = self._distinct(inner, (vertex,))
         return found[0]
 
-    def _exists(self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, Typed]) -> Typed:
+    def _exists(
+        self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, SqlValue]
+    ) -> SqlValue:
         """A pattern predicate in SQL: its named vertices' columns are among the pattern's matches."""
         if not predicate.pattern.plain:
             raise NotSupportedError("such paths as conditions are not supported in SQL")
@@ -176,7 +178,7 @@ class MatchRun:
         if not names:
             needs = Wanted((), (), True, 1)
             plan = self._plan(inner, needs)
-            return Typed("TRUE" if self._count(plan, needs, inner, self.new_control()) else "FALSE", BOOLEAN)
+            return SqlValue("TRUE" if self._count(plan, needs, inner, self.new_control()) else "FALSE", BOOLEAN)
         found = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
         columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
@@ -184,7 +186,7 @@ class MatchRun:
         self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
-        return Typed(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
+        return SqlValue(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
 
     def _inner(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> BoundPattern:
         inner = bind_exists(predicate, outer, self._snapshot.names, self._text)

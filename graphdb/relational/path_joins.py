@@ -29,7 +29,7 @@ from graphdb.relational.program import Searched, Step
 from graphdb.relational.projection.relation import UNIT, Relation, bindings_of
 from graphdb.relational.subqueries import Subqueries
 from graphdb.sql.functions import edges_of
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 _EVERY = ast.Selector(EVERY)
 """What stands for no selector."""
@@ -60,22 +60,22 @@ class _Path:
             raise NotSupportedError("a name that comes twice in a searched path is not supported in SQL")
         return {*found}
 
-    def values(self) -> Iterator[tuple[str, Typed]]:
+    def values(self) -> Iterator[tuple[str, SqlValue]]:
         """Yield what the names stand for in rows with the columns of the path."""
         edges = edges_of("b.ppath")
         if self.pattern.variable is not None:
-            yield self.pattern.variable.name, Typed("b.ppath", PATH)
+            yield self.pattern.variable.name, SqlValue("b.ppath", PATH)
         yield self.edges, edges
         cuts = ["0", *(f"b.pc{cut}" for cut in range(1, len(self.pieces))), "b.plength"]
         for node, begin in zip(self.pattern.nodes[1:-1], cuts[1:], strict=False):
             if node.variable is not None:
-                yield node.variable.name, Typed(f"(b.ppath).vertices[{begin} + 1]", NODE)
+                yield node.variable.name, SqlValue(f"(b.ppath).vertices[{begin} + 1]", NODE)
         for piece, begin, end in zip(self.pieces, cuts, cuts[1:], strict=False):
             if piece.nested:
                 continue
             count = len(piece.edges)
             places = [(edge.variable, edges, at, at) for at, edge in enumerate(piece.every_edge())]
-            vertices = Typed("(b.ppath).vertices", list_of(NODE))
+            vertices = SqlValue("(b.ppath).vertices", list_of(NODE))
             places += [(node.variable, vertices, at, at // count) for at, node in enumerate(piece.nodes)]
             for variable, values, at, beyond in places:
                 if variable is None:
@@ -83,11 +83,11 @@ class _Path:
                 first = f"({values.sql})[{begin} + {at + 1}"
                 if not piece.group:
                     assert values.type.element is not None
-                    yield variable.name, Typed(f"{first}]", values.type.element)
+                    yield variable.name, SqlValue(f"{first}]", values.type.element)
                     continue
                 last = f"{end} + 1" if values is vertices and beyond else end
                 step = f":{count}" if count > 1 else ""
-                yield variable.name, Typed(f"{first}:{last}{step}]", values.type)
+                yield variable.name, SqlValue(f"{first}:{last}{step}]", values.type)
 
     @property
     def length(self) -> str:
@@ -283,9 +283,9 @@ def _with_paths(
     """
     columns = found.columns
     ends = {path.left: "s", path.right: "t"}
-    variables = {n: Typed(f"b.p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
+    variables = {n: SqlValue(f"b.p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
     if "length" in columns and path.pattern.variable is not None:
-        variables[path.length] = Typed("CAST(b.plength AS BIGINT)", INTEGER)
+        variables[path.length] = SqlValue("CAST(b.plength AS BIGINT)", INTEGER)
     if "path" in columns:
         variables |= dict(path.values())
     chosen = ", ".join(f"r.{column} AS p{column}" for column in columns)

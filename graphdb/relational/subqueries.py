@@ -22,9 +22,9 @@ from graphdb.relational.program import Called, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation
 from graphdb.sql.aggregates import contains_aggregate
-from graphdb.sql.value import Typed, as_list, column_at
+from graphdb.sql.value import SqlValue, as_list, column_at
 
-AT = Typed("b.row", INTEGER)
+AT = SqlValue("b.row", INTEGER)
 """The number of the row that a match started from."""
 
 _ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
@@ -64,15 +64,17 @@ class Subqueries(Joins):
             else:
                 number, join = self._gathered(left, bound, value)
         source = f"(SELECT l.*, {number.sql} AS s FROM {left.source} l LEFT JOIN {join})"
-        found = Typed("b.s", number.type)
+        found = SqlValue("b.s", number.type)
         if _exists(node):
-            found = Typed("(b.s > 0)", BOOLEAN)
+            found = SqlValue("(b.s > 0)", BOOLEAN)
         elif isinstance(node, ast.ShortestPath) and not _several(node):
             assert number.type.element is not None
-            found = Typed("(b.s)[1]", number.type.element)
+            found = SqlValue("(b.s)[1]", number.type.element)
         return replace(left, source=source, known={**left.known, node: found})
 
-    def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> tuple[Typed, str]:
+    def _counted(
+        self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool
+    ) -> tuple[SqlValue, str]:
         """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
         view = self._name("bindings")
         vertices = [bound.vertex_of[name] for name in shared]
@@ -84,23 +86,23 @@ class Subqueries(Joins):
         group = f" GROUP BY {', '.join(ids)}" if ids else ""
         sql = f"SELECT {''.join(f'{sql}, ' for sql in ids)}{number} AS n FROM {view} b{group}"
         on = [f"r.v{bound.vertex_of[name]} = l.{left.variables[name].sql[2:]}" for name in shared]
-        return Typed("coalesce(r.n, 0)", INTEGER), f"({sql}) r ON {all_of(on)}"
+        return SqlValue("coalesce(r.n, 0)", INTEGER), f"({sql}) r ON {all_of(on)}"
 
-    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None) -> tuple[Typed, str]:
+    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None) -> tuple[SqlValue, str]:
         """The number of a pattern's matches for each row, or the list of what they yield."""
         keep = set() if value is None else free_variables(value)
         joined = self._joined(left, bound, keep, "join")
         joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
         sql, found = self._shaper(joined).select([ROW], value)
         if value is None:
-            return Typed("coalesce(r.n, 0)", INTEGER), f"({_PER_ROW.format('count(*)', sql)}) r ON r.at = l.rowid"
+            return SqlValue("coalesce(r.n, 0)", INTEGER), f"({_PER_ROW.format('count(*)', sql)}) r ON r.at = l.rowid"
         type = list_of(found.variables[VALUE].type)
         per_row = _PER_ROW.format("list(f.c1)", sql)
-        return Typed(f"coalesce(r.n, CAST([] AS {sql_type(type)}))", type), f"({per_row}) r ON r.at = l.rowid"
+        return SqlValue(f"coalesce(r.n, CAST([] AS {sql_type(type)}))", type), f"({per_row}) r ON r.at = l.rowid"
 
     # --- whole queries
 
-    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool) -> tuple[Typed, str]:
+    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool) -> tuple[SqlValue, str]:
         """The number of a query's rows for each row, or the list of what they yield.
 
         It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
@@ -116,11 +118,11 @@ class Subqueries(Joins):
             (column,) = shaped.columns
             if column.many:
                 raise NotSupportedError("a list of properties with several values is not supported in SQL")
-            item = as_list(Typed("q.c0", column.type))
+            item = as_list(SqlValue("q.c0", column.type))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
             gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
-        return Typed(found, type), join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
+        return SqlValue(found, type), join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
@@ -156,7 +158,7 @@ class Subqueries(Joins):
         variables = {name: value for name, value in left.variables.items() if name not in names}
         for i, (item, type) in enumerate(zip(call.clause.yields or (), types, strict=True)):
             assert type is not None
-            variables[item.variable.name] = Typed(f"b.s{i}", type)
+            variables[item.variable.name] = SqlValue(f"b.s{i}", type)
         return replace(left, source=source, variables=variables)
 
     def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
@@ -166,7 +168,7 @@ class Subqueries(Joins):
         """
         if not taken:
             table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1")
-            return Relation(table, {GROUP: Typed("b.g", INTEGER)}), "({0}) r ON TRUE"
+            return Relation(table, {GROUP: SqlValue("b.g", INTEGER)}), "({0}) r ON TRUE"
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
         if all(value.type.base in _ALIKE for value in values.values()):
@@ -178,14 +180,14 @@ class Subqueries(Joins):
             table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b")
             join = "({0}) r ON r.g = l.rowid"
         found = {name: replace(value, sql=f"b.c{i}") for i, (name, value) in enumerate(values.items())}
-        return Relation(table, {**found, GROUP: Typed("b.g", INTEGER)}), join
+        return Relation(table, {**found, GROUP: SqlValue("b.g", INTEGER)}), join
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
 
 
-def _is_argument(value: Typed) -> bool:
+def _is_argument(value: SqlValue) -> bool:
     """Whether values are Python's as they come from a table."""
     type = value.type
     while type.base is Base.LIST and type.element is not None:

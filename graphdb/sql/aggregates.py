@@ -21,7 +21,7 @@ from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
 from graphdb.sql.udf import compute
-from graphdb.sql.value import Typed, as_union, member, number
+from graphdb.sql.value import SqlValue, as_union, member, number
 
 Known = TypeVar("Known")
 
@@ -74,37 +74,37 @@ def unshadowed(
 # --- what they compile to --------------------------------------------------------------------------------------
 
 
-def number_of_matches(c: Compiler, where: str = "") -> Typed:
+def number_of_matches(c: Compiler, where: str = "") -> SqlValue:
     """Return ``count(*)``, or how many of the rows fulfil a condition, where a row may stand for several matches."""
     chosen = f" FILTER (WHERE {where})" if where else ""
     if c.scope.matches is None:
-        return Typed(f"count(*){chosen}", INTEGER)
-    return Typed(f"CAST(coalesce(sum({c.scope.matches}){chosen}, 0) AS BIGINT)", INTEGER)
+        return SqlValue(f"count(*){chosen}", INTEGER)
+    return SqlValue(f"CAST(coalesce(sum({c.scope.matches}){chosen}, 0) AS BIGINT)", INTEGER)
 
 
-def _count(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _count(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.anything(node.arguments[0])
     if c.scope.matches is not None and not node.distinct:
         return number_of_matches(c, f"{value.sql} IS NOT NULL")
     if not node.distinct:
-        return Typed(f"count({value.sql})", INTEGER)
+        return SqlValue(f"count({value.sql})", INTEGER)
     there = f" FILTER (WHERE {value.sql} IS NOT NULL)" if has_key(value.type, value.bases) else ""
-    return Typed(f"count(DISTINCT {key(c, value)}){there}", INTEGER)
+    return SqlValue(f"count(DISTINCT {key(c, value)}){there}", INTEGER)
 
 
-def _collect(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _collect(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.anything(node.arguments[0])
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
     gathered = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
         flat = replace(value, sql=f"flatten({gathered})")
-        return Typed(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
+        return SqlValue(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
     if node.distinct:
         gathered = each_once(c, value)
-    return Typed(f"coalesce({gathered}, [])", list_of(value.type))
+    return SqlValue(f"coalesce({gathered}, [])", list_of(value.type))
 
 
-def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _sum(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     distinct = "DISTINCT " if node.distinct else ""
     value = _addends(c, node)
     if value.type == DURATION:
@@ -114,32 +114,32 @@ def _sum(c: Compiler, node: ast.FunctionCall) -> Typed:
         total = f"sum({real})"
         if node.distinct:
             total = f"list_sum({_reals_once(c, value)})"
-        exact = as_union(Typed(f"CAST(coalesce(sum({distinct}{whole}), 0) AS BIGINT)", INTEGER))
-        inexact = as_union(Typed(total, FLOAT))
+        exact = as_union(SqlValue(f"CAST(coalesce(sum({distinct}{whole}), 0) AS BIGINT)", INTEGER))
+        inexact = as_union(SqlValue(total, FLOAT))
         cases = f"{_refused(c, node, value)} WHEN count({real}) = count({whole})"
-        return Typed(f"CASE {cases} THEN {exact.sql} ELSE {inexact.sql} END", VALUE)
+        return SqlValue(f"CASE {cases} THEN {exact.sql} ELSE {inexact.sql} END", VALUE)
     type = value.type if value.type.base in NUMERIC else INTEGER
     total = f"sum({distinct}{value.sql})"
-    return Typed(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
+    return SqlValue(f"CAST(coalesce({total}, 0) AS {sql_type(type)})", type)
 
 
-def _refused(c: Compiler, node: ast.FunctionCall, value: Typed) -> str:
+def _refused(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> str:
     """Return the branch of a CASE that fails where some value of a union is no number."""
     told = c.rows.parameters.add(with_place(f"{node.name} needs numbers", node.span.start, TypeMismatchError))
     return f"WHEN count({value.sql}) > count({number(value)}) THEN error({told})"
 
 
-def _reals_once(c: Compiler, value: Typed) -> str:
+def _reals_once(c: Compiler, value: SqlValue) -> str:
     """Return SQL of an aggregate: the list of numbers as floats, one of each that are equal.
 
     Numbers that differ are two, though they may be one as floats.
     """
     item = c.fresh()
-    real = number(Typed(item, VALUE)) if value.type.base is Base.VALUE else f"CAST({item} AS DOUBLE)"
+    real = number(SqlValue(item, VALUE)) if value.type.base is Base.VALUE else f"CAST({item} AS DOUBLE)"
     return f"list_transform({each_once(c, value)}, lambda {item}: {real})"
 
 
-def _addends(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _addends(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """Compile what is added up: numbers, durations, or values whose types the rows tell."""
     try:
         value = c.value_of(c.one(node.arguments[0]))
@@ -149,23 +149,23 @@ def _addends(c: Compiler, node: ast.FunctionCall) -> Typed:
     return value if as_it_is else numeric(c, node, node.arguments[0])
 
 
-def _avg(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _avg(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = _addends(c, node)
     if value.type == DURATION:
         return durations.total(c, node, value)
     if value.type.base is not Base.VALUE:
-        return Typed(f"avg({f'DISTINCT {value.sql}' if node.distinct else f'CAST({value.sql} AS DOUBLE)'})", FLOAT)
+        return SqlValue(f"avg({f'DISTINCT {value.sql}' if node.distinct else f'CAST({value.sql} AS DOUBLE)'})", FLOAT)
     mean = f"list_avg({_reals_once(c, value)})" if node.distinct else f"avg({number(value)})"
-    return Typed(f"CASE {_refused(c, node, value)} ELSE {mean} END", FLOAT)
+    return SqlValue(f"CASE {_refused(c, node, value)} ELSE {mean} END", FLOAT)
 
 
 def _deviation(function: str) -> Compile:
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         if node.distinct:
             found = _over_once(c, node, f"list_{function}({{}})")
         else:
             found = f"{function}(CAST({numeric(c, node, node.arguments[0]).sql} AS DOUBLE))"
-        return Typed(f"coalesce({found}, 0.0::DOUBLE)", FLOAT)
+        return SqlValue(f"coalesce({found}, 0.0::DOUBLE)", FLOAT)
 
     return compile
 
@@ -178,29 +178,29 @@ def _over_once(c: Compiler, node: ast.FunctionCall, template: str) -> str:
     return f"CASE {_refused(c, node, value)} ELSE {template.format(_reals_once(c, value))} END"
 
 
-def _percentile(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _percentile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value, share = numeric(c, node, node.arguments[0]), node.arguments[1]
     given = c.argument(share) if isinstance(share, ast.Parameter) else getattr(share, "value", None)
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1 or value.type == VALUE:
         raise NotSupportedError("such a percentile is not supported in SQL", position=node.span.start)
     distinct = "DISTINCT " if node.distinct else ""
     if node.name.lower() == "percentiledisc":
-        return Typed(f"quantile_disc({distinct}{value.sql}, {float(given)!r})", value.type)
+        return SqlValue(f"quantile_disc({distinct}{value.sql}, {float(given)!r})", value.type)
     if node.distinct:
-        return Typed(_over_once(c, node, f"list_aggregate({{}}, 'quantile_cont', {float(given)!r})"), FLOAT)
-    return Typed(f"quantile_cont(CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
+        return SqlValue(_over_once(c, node, f"list_aggregate({{}}, 'quantile_cont', {float(given)!r})"), FLOAT)
+    return SqlValue(f"quantile_cont(CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
 
 
 def _extreme(function: str) -> Compile:
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = c.value_of(c.one_of_any(node.arguments[0]))
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
         if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):
             keys = ", ".join(sort_keys(c, value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
-            return Typed(f"{function}_by({value.sql}, row({keys})){there}", value.type)
-        return Typed(f"{function}({value.sql})", value.type)
+            return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)
+        return SqlValue(f"{function}({value.sql})", value.type)
 
     return compile
 

@@ -15,13 +15,13 @@ from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, 
 from graphdb.grammar import syntax as ast
 from graphdb.sql import durations, maps, temporal
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.value import Typed, incomparable, member, number
+from graphdb.sql.value import SqlValue, incomparable, member, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
 """Types whose values are equal or not, and no more."""
 
 
-def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
+def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     """Return the SQL of one comparison of single values, any types."""
     if operator == "<>":
         return f"(NOT {compare(c, '=', left, right)})"
@@ -43,10 +43,10 @@ def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
     if a is Base.VALUE:
         if b not in MEMBERS:
             return incomparable(operator, left, right)
-        own = Typed(number(left), FLOAT) if b in NUMERIC else Typed(member(left, b), right.type)
+        own = SqlValue(number(left), FLOAT) if b in NUMERIC else SqlValue(member(left, b), right.type)
         inner = compare(c, operator, own, right)
         if b is Base.INTEGER:  # as floats large ones would be equal
-            inner = f"coalesce({compare(c, operator, Typed(member(left, b), INTEGER), right)}, {inner})"
+            inner = f"coalesce({compare(c, operator, SqlValue(member(left, b), INTEGER), right)}, {inner})"
         return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
     same = a is b or {a, b} <= NUMERIC
     if a is b is Base.LIST:
@@ -61,14 +61,14 @@ def compare(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
     return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
 
 
-def _compare_lists(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
+def _compare_lists(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
     if operator != "=":
         raise NotSupportedError("an order of lists is not supported in SQL")
     if has_terms(left.type) and has_terms(right.type):
         raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
     pair = c.fresh()
-    items = [Typed(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
+    items = [SqlValue(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
     equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
     return (
         f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
@@ -77,9 +77,9 @@ def _compare_lists(c: Compiler, operator: str, left: Typed, right: Typed) -> str
     )
 
 
-def _compare_values(c: Compiler, operator: str, left: Typed, right: Typed) -> str:
-    whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in (left, right)]
-    real = [Typed(number(value), FLOAT) for value in (left, right)]
+def _compare_values(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
+    whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in (left, right)]
+    real = [SqlValue(number(value), FLOAT) for value in (left, right)]
     numbers = f"{compare(c, operator, *whole)}, {compare(c, operator, *real)}"
     if operator == "=":
         return f"coalesce({numbers}, {left.sql} = {right.sql})"
@@ -87,7 +87,7 @@ def _compare_values(c: Compiler, operator: str, left: Typed, right: Typed) -> st
     return f"coalesce({', '.join([numbers, *members])})"
 
 
-def _compare_maps(c: Compiler, left: Typed, right: Typed) -> str:
+def _compare_maps(c: Compiler, left: SqlValue, right: SqlValue) -> str:
     """Maps are equal if they have the same keys, and these lead to equal values; an unknown one makes that unknown."""
     if left.type.sparse or right.type.sparse:
         raise NotSupportedError("whether all properties are equal is not supported in SQL")
@@ -99,7 +99,7 @@ def _compare_maps(c: Compiler, left: Typed, right: Typed) -> str:
     return f"(CASE WHEN {either} THEN NULL ELSE {same} END)"
 
 
-def _compare_terms(c: Compiler, left: Typed, right: Typed) -> str:
+def _compare_terms(c: Compiler, left: SqlValue, right: SqlValue) -> str:
     """Vertices are equal if they are the same, literals if their values are: ``"1.0"^^xsd:double`` is 1."""
     same = same_term(left, right)
     if Base.NODE in (left.type.base, right.type.base) or (left.type.unique and right.type.unique):
@@ -111,12 +111,12 @@ def _compare_terms(c: Compiler, left: Typed, right: Typed) -> str:
     return f"(CASE WHEN {literals[0]} AND {literals[1]} THEN {equal} ELSE {same} END)"
 
 
-def same_term(left: Typed, right: Typed) -> str:
+def same_term(left: SqlValue, right: SqlValue) -> str:
     """Return SQL of whether two vertices, which may be literals, are the same RDF term."""
     return f"({_identity(left)} = {_identity(right)})"
 
 
-def _identity(vertex: Typed) -> str:
+def _identity(vertex: SqlValue) -> str:
     """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
     return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
 
@@ -125,24 +125,24 @@ def _calls(node: ast.Expression) -> bool:
     return isinstance(node, ast.FunctionCall)
 
 
-def _comparison(c: Compiler, node: ast.Comparison) -> Typed:
+def _comparison(c: Compiler, node: ast.Comparison) -> SqlValue:
     operands = (
         temporal.moments(c, node.operands) if any(map(_calls, node.operands)) else [*map(c.compile, node.operands)]
     )
     parts = [
-        c.any_of(lambda a, b, op=op: Typed(compare(c, op, a, b), BOOLEAN), left, right).sql
+        c.any_of(lambda a, b, op=op: SqlValue(compare(c, op, a, b), BOOLEAN), left, right).sql
         for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
     ]
-    return Typed(f"({' AND '.join(parts)})", BOOLEAN)
+    return SqlValue(f"({' AND '.join(parts)})", BOOLEAN)
 
 
-COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.Comparison: _comparison}
+COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {ast.Comparison: _comparison}
 
 
 # --- order -----------------------------------------------------------------------------------------------------
 
 
-def sort_keys(c: Compiler, value: Typed) -> list[str]:
+def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     """Return the SQL expressions that order values of any type."""
     base = value.type.base
     if base is Base.PATH:
@@ -166,7 +166,7 @@ def sort_keys(c: Compiler, value: Typed) -> list[str]:
     return [value.sql]
 
 
-def _sort_maps(c: Compiler, value: Typed) -> list[str]:
+def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:
     """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
     keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
     fields = {key: maps.entry(value, key) for key in sorted(dict(value.type.fields))}

@@ -18,20 +18,20 @@ from graphdb.pattern.names import Names
 from graphdb.sql.computing import Computing
 from graphdb.sql.constants import constant
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import Typed, item_of, member, some
+from graphdb.sql.value import SqlValue, item_of, member, some
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What names stand for while an expression is compiled."""
 
-    variables: Mapping[str, Typed]
+    variables: Mapping[str, SqlValue]
     """Pattern variables (and, in ORDER BY, result columns)."""
-    known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
+    known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already."""
     hidden: frozenset[str] = frozenset()
     """Pattern variables that can be named no more: DISTINCT or an aggregate stands before."""
-    exists: Callable[[ast.PatternPredicate], Typed] | None = None
+    exists: Callable[[ast.PatternPredicate], SqlValue] | None = None
     """Compiles a pattern predicate; None where patterns may not stand."""
     aggregates: bool = False
     """Whether aggregates may stand here."""
@@ -73,15 +73,15 @@ class Compiler(ABC):
     # --- what the whole compiler does
 
     @abstractmethod
-    def native(self, node: ast.Expression) -> Typed:
+    def native(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of an expression that SQL itself computes."""
 
     @abstractmethod
-    def computed(self, node: ast.Expression, type: Type | None = None) -> Typed:
+    def computed(self, node: ast.Expression, type: Type | None = None) -> SqlValue:
         """Return the SQL of an expression that Python computes, of a type that is known from what it is for."""
 
     @abstractmethod
-    def column(self, node: ast.Expression) -> Typed:
+    def column(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
 
     @property
@@ -91,14 +91,14 @@ class Compiler(ABC):
 
     # --- entry points
 
-    def compile(self, node: ast.Expression) -> Typed:
+    def compile(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of an expression whose value SQL holds, if need be as Python computes it."""
         found = self.anything(node)
         if found.type.base is Base.ANY:
             raise NotSupportedError("SQL does not hold this value", text=self.text, position=node.span.start)
         return found
 
-    def anything(self, node: ast.Expression) -> Typed:
+    def anything(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of any expression; a value that SQL does not hold as its key."""
         try:
             return self.native(node)
@@ -126,7 +126,7 @@ class Compiler(ABC):
         if value.type.base is Base.VALUE and not value.many:
             return member(value, Base.BOOLEAN)
         if value.many and value.type.element in (BOOLEAN, VALUE):
-            return self.any_of(lambda v: Typed(member(v, Base.BOOLEAN), BOOLEAN), value).sql
+            return self.any_of(lambda v: SqlValue(member(v, Base.BOOLEAN), BOOLEAN), value).sql
         if value.type.base not in (Base.BOOLEAN, Base.NULL):
             raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
@@ -140,15 +140,15 @@ class Compiler(ABC):
         sql = self.condition(node)
         return f"CASE WHEN random() >= 0 THEN {sql} END" if "error(" in sql else sql
 
-    def one(self, node: ast.Expression) -> Typed:
+    def one(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value: a multi-valued property must have just one there."""
         return self.single(self.compile(node), node)
 
-    def one_of_any(self, node: ast.Expression) -> Typed:
+    def one_of_any(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value, one that SQL does not hold as its key."""
         return self.single(self.anything(node), node)
 
-    def single(self, value: Typed, node: ast.Expression) -> Typed:
+    def single(self, value: SqlValue, node: ast.Expression) -> SqlValue:
         """Return the one value of a multi-valued property; running it fails where there are several."""
         if not value.many:
             return value
@@ -158,7 +158,7 @@ class Compiler(ABC):
         )
         return item_of(value, f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END")
 
-    def value_of(self, value: Typed) -> Typed:
+    def value_of(self, value: SqlValue) -> SqlValue:
         """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
         if value.type.base is not Base.TERM:
             return value
@@ -178,7 +178,7 @@ class Compiler(ABC):
             )
         return self.arguments[node.name]
 
-    def constant(self, value: object, node: ast.Expression) -> Typed:
+    def constant(self, value: object, node: ast.Expression) -> SqlValue:
         """Return SQL for a Python value."""
         try:
             return constant(value, self.rows)
@@ -187,22 +187,22 @@ class Compiler(ABC):
 
     # --- conditions of several values
 
-    def any_of(self, test: Callable[..., Typed], *values: Typed) -> Typed:
+    def any_of(self, test: Callable[..., SqlValue], *values: SqlValue) -> SqlValue:
         """Apply a condition to values, of which the multi-valued ones need one member that satisfies it."""
-        lifted: list[tuple[str, Typed]] = []
-        singles: list[Typed] = []
+        lifted: list[tuple[str, SqlValue]] = []
+        singles: list[SqlValue] = []
         for value in values:
             if value.many:
                 assert value.type.element is not None
                 name = self.fresh()
                 lifted.append((name, value))
-                singles.append(Typed(name, value.type.element))
+                singles.append(SqlValue(name, value.type.element))
             else:
                 singles.append(value)
         sql = test(*singles).sql
         for name, value in reversed(lifted):
             sql = some(value.sql, name, sql)
-        return Typed(sql, BOOLEAN)
+        return SqlValue(sql, BOOLEAN)
 
     def fresh(self) -> str:
         """Return a name for the item of a list that no expression around this one has."""

@@ -29,7 +29,7 @@ from graphdb.common.values.types import (
     sql_type,
 )
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import Typed, unified
+from graphdb.sql.value import SqlValue, unified
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ def _plain_column(value: Any) -> tuple[pa.Array, Type] | None:
     return None if plain is None else (array, plain)
 
 
-def constant(value: object, rows: Rows) -> Typed:
+def constant(value: object, rows: Rows) -> SqlValue:
     """Return SQL for a Python value, which travels as a parameter.
 
     Raises
@@ -100,32 +100,32 @@ def constant(value: object, rows: Rows) -> Typed:
     value = from_numpy(value)
     match value:
         case None:
-            return Typed("NULL", NULL)
+            return SqlValue("NULL", NULL)
         case bool():
-            return Typed("TRUE" if value else "FALSE", BOOLEAN)
+            return SqlValue("TRUE" if value else "FALSE", BOOLEAN)
         case int():
             if value not in INT64:
                 raise ParameterError(f"{value} does not fit 64 bits")
-            return Typed(add(int(value), "BIGINT"), INTEGER)
+            return SqlValue(add(int(value), "BIGINT"), INTEGER)
         case float():
-            return Typed(add(float(value), "DOUBLE"), FLOAT)
+            return SqlValue(add(float(value), "DOUBLE"), FLOAT)
         case str():
             if not _encodes(value):
                 raise ParameterError("the string has a lone surrogate, which is no character")
-            return Typed(add(str.__str__(value), "VARCHAR"), STRING)
+            return SqlValue(add(str.__str__(value), "VARCHAR"), STRING)
         case Decimal():
             if not fits(value, 20, 18):
                 raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
-            return Typed(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
+            return SqlValue(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
         case datetime():
             zoned = offset_of(value) is not None
-            return Typed(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
+            return SqlValue(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
         case date():
-            return Typed(add(value, "DATE"), DATE)
+            return SqlValue(add(value, "DATE"), DATE)
         case time():
             if value.tzinfo is not None:
                 raise NotSupportedError("a time of day with a zone is not supported in SQL")
-            return Typed(add(value, "TIME"), TIME)
+            return SqlValue(add(value, "TIME"), TIME)
         case Node():
             return rows.resource(value.iri)
         case dict() | timedelta():
@@ -138,7 +138,7 @@ def constant(value: object, rows: Rows) -> Typed:
             if plain is STRING and not all(map(_encodes, items)):
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
-                return Typed(add(items, sql_type(plain) + "[]"), list_of(plain))
+                return SqlValue(add(items, sql_type(plain) + "[]"), list_of(plain))
             return list_sql([constant(item, rows) for item in items])
     raise ParameterError(
         f"a value of type {type(value).__name__} cannot be passed",
@@ -146,7 +146,7 @@ def constant(value: object, rows: Rows) -> Typed:
     )
 
 
-def list_sql(items: list[Typed]) -> Typed:
+def list_sql(items: list[SqlValue]) -> SqlValue:
     """Return the list of some values, of a common type.
 
     Raises
@@ -156,7 +156,7 @@ def list_sql(items: list[Typed]) -> Typed:
     """
     values, element = unified(items)
     sql = f"CAST([{', '.join(values)}] AS {sql_type(element)}[])"
-    return Typed(sql, list_of(element))
+    return SqlValue(sql, list_of(element))
 
 
 def from_numpy(value: object) -> object:

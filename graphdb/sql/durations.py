@@ -17,7 +17,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 _SHORT = 40
 """Characters of SQL that may be repeated."""
@@ -30,24 +30,24 @@ _DAY = "86400000000"
 _NAMES = ("months", "days", "seconds", "nanoseconds")
 
 
-def _bound(c: Compiler, value: Typed, body: Callable[[str], Typed]) -> Typed:
+def _bound(c: Compiler, value: SqlValue, body: Callable[[str], SqlValue]) -> SqlValue:
     """Return what is made of a value that is named in it more than once."""
     if len(value.sql) <= _SHORT:
         return body(value.sql)
     name = c.fresh()
     found = body(name)
-    return Typed(f"(list_transform([{value.sql}], lambda {name}: {found.sql}))[1]", found.type)
+    return SqlValue(f"(list_transform([{value.sql}], lambda {name}: {found.sql}))[1]", found.type)
 
 
-def _packed(months: str, days: str, seconds: str, nanoseconds: str, of: str) -> Typed:
+def _packed(months: str, days: str, seconds: str, nanoseconds: str, of: str) -> SqlValue:
     """Return a duration of its parts: null where ``of`` is."""
     parts = months, days, seconds, nanoseconds
     whole = f"CAST(struct_pack({', '.join(f'{name} := {part}' for name, part in zip(_NAMES, parts, strict=True))}) "
     whole += f"AS {sql_type(DURATION)})"
-    return Typed(f"CASE WHEN {of} IS NOT NULL THEN {whole} END", DURATION, parts=(of, *parts))
+    return SqlValue(f"CASE WHEN {of} IS NOT NULL THEN {whole} END", DURATION, parts=(of, *parts))
 
 
-def _parts(value: Typed) -> list[str]:
+def _parts(value: SqlValue) -> list[str]:
     """Return SQL of the parts of a duration."""
     if not value.parts:
         return [f"({value.sql}).{name}" for name in _NAMES]
@@ -55,7 +55,7 @@ def _parts(value: Typed) -> list[str]:
     return [f"CASE WHEN {of} IS NOT NULL THEN {part} END" for part in parts]
 
 
-def constant(c: Compiler, value: Duration) -> Typed:
+def constant(c: Compiler, value: Duration) -> SqlValue:
     """Return SQL of a known duration."""
     parts = value.months, value.days, value.seconds, value.nanoseconds
     months, days, seconds, nanoseconds = (c.rows.parameters.add(part, "BIGINT") for part in parts)
@@ -105,9 +105,9 @@ def text(sql: str) -> str:
     return f"CASE WHEN {sql} IS NOT NULL THEN {written} END"
 
 
-def text_of(c: Compiler, value: Typed) -> str:
+def text_of(c: Compiler, value: SqlValue) -> str:
     """Return SQL of the text of any expression that is a duration."""
-    return _bound(c, value, lambda sql: Typed(text(sql), STRING)).sql
+    return _bound(c, value, lambda sql: SqlValue(text(sql), STRING)).sql
 
 
 # --- making ----------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ _SECONDS = {"hours": 3600, "minutes": 60, "seconds": 1}
 _FRACTIONS = {"milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 
 
-def _duration(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _duration(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     known = written(node)
     if known is not None:
         return constant(c, known)
@@ -147,10 +147,10 @@ def _duration(c: Compiler, node: ast.FunctionCall) -> Typed:
     return _packed(months, days, seconds, rest, there)
 
 
-def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], Typed]:
+def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
     """What lies between two days or local times: whole months, whole days of what is left, and the rest."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         values = [c.one(argument) for argument in node.arguments]
         if not all(value.type in (DATE, DATETIME) for value in values):
             raise _refused(node)
@@ -160,7 +160,7 @@ def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], Typed]:
     return compile
 
 
-def _lies(c: Compiler, unit: str, first: Typed, b: str) -> Typed:
+def _lies(c: Compiler, unit: str, first: SqlValue, b: str) -> SqlValue:
     a, day = first.sql, first.sql if first.type == DATE else f"CAST({first.sql} AS DATE)"
     begin, end = (f"epoch_us(CAST({time} AS TIMESTAMP))" for time in (a, b))
     apart = f"({end} - {begin})"
@@ -172,11 +172,11 @@ def _lies(c: Compiler, unit: str, first: Typed, b: str) -> Typed:
     # the next, which numbers that leave each month 32 days say by themselves.
     last = f"({day} + CAST({apart} // {_DAY} AS INTEGER))"
     numbers = [f"((year({d}) * 12 + month({d})) * 32 + day({d}))" for d in (last, day)]
-    months = Typed(f"(({numbers[0]} - {numbers[1]}) // 32)", INTEGER)
+    months = SqlValue(f"(({numbers[0]} - {numbers[1]}) // 32)", INTEGER)
     if unit == "inmonths":
         return _packed(months.sql, "0", "0", "0", apart)
 
-    def rest(m: str) -> Typed:
+    def rest(m: str) -> SqlValue:
         left = f"({end} - epoch_us({a} + to_months(CAST({m} AS INTEGER))))"
         return _packed(m, f"({left} // {_DAY})", *_clock(f"({left} % {_DAY})"), apart)
 
@@ -224,7 +224,7 @@ _PARTS: Mapping[str, str] = {
 }
 
 
-def part(c: Compiler, value: Typed, name: str, node: ast.Property) -> Typed:
+def part(c: Compiler, value: SqlValue, name: str, node: ast.Property) -> SqlValue:
     """Return a component of a duration."""
     template = _PARTS.get(name)
     if template is None:
@@ -233,15 +233,15 @@ def part(c: Compiler, value: Typed, name: str, node: ast.Property) -> Typed:
     if asked == ["months"] and isinstance(node.base, ast.FunctionCall) and node.base.name.lower() == "duration.between":
         value = _between("inmonths")(c, node.base)  # what is left of the months is not asked for
 
-    def made(parts: list[str]) -> Typed:
-        return Typed(f"({template.format(**dict(zip(_NAMES, parts, strict=True)))})", INTEGER)
+    def made(parts: list[str]) -> SqlValue:
+        return SqlValue(f"({template.format(**dict(zip(_NAMES, parts, strict=True)))})", INTEGER)
 
     if value.parts or len(asked) == 1:
         return made(_parts(value))
-    return _bound(c, value, lambda d: made(_parts(Typed(d, DURATION))))
+    return _bound(c, value, lambda d: made(_parts(SqlValue(d, DURATION))))
 
 
-def sort_keys(value: Typed) -> list[str]:
+def sort_keys(value: SqlValue) -> list[str]:
     """Return what orders durations: their mean lengths, and of those that are as long their parts."""
     nothing = [part == "0" for part in value.parts[1:]] or [False] * len(_NAMES)
     months, days, seconds, nanoseconds = (
@@ -255,10 +255,10 @@ def sort_keys(value: Typed) -> list[str]:
 # --- computing -------------------------------------------------------------------------------------------------
 
 
-def negative(c: Compiler, value: Typed) -> Typed:
+def negative(c: Compiler, value: SqlValue) -> SqlValue:
     """Return the opposite of a duration."""
 
-    def body(d: str) -> Typed:
+    def body(d: str) -> SqlValue:
         borrowed = f"CASE WHEN ({d}).nanoseconds > 0 THEN 1 ELSE 0 END"
         rest = f"({_BILLION} - ({d}).nanoseconds) % {_BILLION}"
         return _packed(f"-({d}).months", f"-({d}).days", f"-({d}).seconds - {borrowed}", rest, d)
@@ -266,7 +266,7 @@ def negative(c: Compiler, value: Typed) -> Typed:
     return _bound(c, value, body)
 
 
-def arithmetic(c: Compiler, operator: str, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return a sum, difference or multiple of times and durations."""
     a, b = left.type.base, right.type.base
     if operator == "+" and a is Base.DURATION and b in (Base.DATE, Base.DATETIME):
@@ -277,20 +277,20 @@ def arithmetic(c: Compiler, operator: str, left: Typed, right: Typed, node: ast.
             return _bound(c, left, lambda x: _bound(c, other, lambda y: _sum(x, y)))
         if a is Base.DATE:
             sign = "" if operator == "+" else "-"
-            return _bound(c, right, lambda d: Typed(_moved(left.sql, d, sign), DATE))
+            return _bound(c, right, lambda d: SqlValue(_moved(left.sql, d, sign), DATE))
         known = written(node.right)
         if a is Base.DATETIME and known is not None and known.nanoseconds % 1000 == 0:
             add, times = c.rows.parameters.add, 1 if operator == "+" else -1
             months, days = (add(times * n, "INTEGER") for n in (known.months, known.days))
             rest = add(times * known.total // 1000, "BIGINT")
-            return Typed(f"({left.sql} + to_months({months}) + to_days({days}) + to_microseconds({rest}))", DATETIME)
+            return SqlValue(f"({left.sql} + to_months({months}) + to_days({days}) + to_microseconds({rest}))", DATETIME)
     if operator == "*" and {a, b} == {Base.DURATION, Base.INTEGER}:
         value, times_ = (left, right) if a is Base.DURATION else (right, left)
         return _bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k)))
     raise NotSupportedError(f"{operator} of {left.type} and {right.type} is not supported in SQL")
 
 
-def _sum(x: str, y: str) -> Typed:
+def _sum(x: str, y: str) -> SqlValue:
     nanoseconds = f"(({x}).nanoseconds + ({y}).nanoseconds)"
     return _packed(
         f"({x}).months + ({y}).months",
@@ -301,7 +301,7 @@ def _sum(x: str, y: str) -> Typed:
     )
 
 
-def _times(d: str, k: str) -> Typed:
+def _times(d: str, k: str) -> SqlValue:
     nanoseconds = f"(({d}).nanoseconds * {k})"
     rest = f"(({nanoseconds} % {_BILLION} + {_BILLION}) % {_BILLION})"
     seconds = f"({d}).seconds * {k} + ({nanoseconds} - {rest}) // {_BILLION}"
@@ -316,7 +316,7 @@ def _moved(date: str, d: str, sign: str) -> str:
     return f"CAST({by_months} + CAST({sign}(({d}).days + {of_time}) AS INTEGER) AS DATE)"
 
 
-def total(c: Compiler, node: ast.FunctionCall, value: Typed) -> Typed:
+def total(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> SqlValue:
     """Return ``sum`` or ``avg`` of durations: the parts are added by SQL, the end is Python's, once for each group.
 
     The sum of none is the number 0, and a mean spills months into days, and days into seconds.
@@ -328,7 +328,7 @@ def total(c: Compiler, node: ast.FunctionCall, value: Typed) -> Typed:
     number = f"count({value.sql})"
     carried, rest = f"{seconds} + {nanoseconds} // {_BILLION}", f"{nanoseconds} % {_BILLION}"
     added = _packed(months, days, carried, rest, f"nullif({number}, 0)")
-    inner = c.within(replace(c.scope, variables={"#total": added, "#count": Typed(number, INTEGER)}, known={}))
+    inner = c.within(replace(c.scope, variables={"#total": added, "#count": SqlValue(number, INTEGER)}, known={}))
     first, second = ast.Variable("#total", node.span), ast.Variable("#count", node.span)
     if node.name.lower() == "avg":
         return compute(inner, ast.Binary("/", first, second, node.span), DURATION)

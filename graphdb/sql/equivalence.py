@@ -14,7 +14,7 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import MEMBERS, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.value import Typed, item_of
+from graphdb.sql.value import SqlValue, item_of
 
 _EXACT = 1 << 53
 """All integers up to here are floats, and no fractions are from here on."""
@@ -34,7 +34,7 @@ def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     return any(has_key(field) for _, field in type.fields)
 
 
-def key(c: Compiler, value: Typed) -> str:
+def key(c: Compiler, value: SqlValue) -> str:
     """Return SQL that DuckDB takes for the same where values are equivalent.
 
     Raises
@@ -58,7 +58,7 @@ def key(c: Compiler, value: Typed) -> str:
                 raise NotSupportedError("lists of vertices and values are not told apart in SQL")
             return f"list_transform({value.sql}, lambda {item}: {key(c, item_of(value, item))})"
         case Base.MAP | Base.TUPLE:
-            fields = [Typed(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+            fields = [SqlValue(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
             packed = ", ".join(f"f{i} := {key(c, field)}" for i, field in enumerate(fields))
             return f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({packed}) END"
     if len(value.sql) <= _SHORT:
@@ -67,14 +67,14 @@ def key(c: Compiler, value: Typed) -> str:
     return f"(list_transform([{value.sql}], lambda {item}: {_canonical(item, value.bases)}))[1]"
 
 
-def least(value: Typed) -> str:
+def least(value: SqlValue) -> str:
     """Return SQL of the value that stands for a group of equivalent ones."""
     if value.type.base is Base.VALUE:  # equal values of one member are the same
         return f"min_by({value.sql}, union_tag({value.sql}))"
     return f"min({value.sql})"
 
 
-def each_once(c: Compiler, value: Typed) -> str:
+def each_once(c: Compiler, value: SqlValue) -> str:
     """Return SQL of an aggregate: the list of values that are not null, one of each group of equivalent ones."""
     there = f"FILTER (WHERE {value.sql} IS NOT NULL)"
     if not has_key(value.type, value.bases):
@@ -83,7 +83,7 @@ def each_once(c: Compiler, value: Typed) -> str:
     return _first_of_each(c, f"list(DISTINCT {pair}) {there}")
 
 
-def items_once(c: Compiler, values: Typed) -> str:
+def items_once(c: Compiler, values: SqlValue) -> str:
     """Return SQL of a list with one of each group of its items that are equivalent."""
     if not has_key(values.type, values.bases):
         return f"list_distinct({values.sql})"

@@ -19,7 +19,7 @@ from graphdb.grammar.walk import walk
 from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.udf import compute
-from graphdb.sql.value import Typed, as_list
+from graphdb.sql.value import SqlValue, as_list
 
 LARGEST = 3000
 """Pieces of syntax that one SQL statement may be made of: DuckDB plans more for seconds, and is not to be interrupted.
@@ -29,12 +29,12 @@ LARGEST = 3000
 class ExpressionCompiler(Compiler):
     """The whole compiler: names, conditions and calls here, the rest by the kind of values that it is of."""
 
-    def native(self, node: ast.Expression) -> Typed:
+    def native(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of an expression that SQL itself computes."""
         found = self.scope.known.get(node)
         if found is not None:
             return as_list(found)
-        method: Callable[[ast.Expression], Typed] | None = getattr(self, "_" + type(node).__name__.lower(), None)
+        method: Callable[[ast.Expression], SqlValue] | None = getattr(self, "_" + type(node).__name__.lower(), None)
         if method is not None:
             return method(node)
         of_values = _COMPILED.get(type(node))
@@ -42,7 +42,7 @@ class ExpressionCompiler(Compiler):
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return of_values(self, node)
 
-    def computed(self, node: ast.Expression, type: Type | None = None) -> Typed:
+    def computed(self, node: ast.Expression, type: Type | None = None) -> SqlValue:
         """Return the SQL of an expression that Python computes."""
         return compute(self, node, type)
 
@@ -51,7 +51,7 @@ class ExpressionCompiler(Compiler):
         """The names of the aggregates."""
         return aggregates.AGGREGATES
 
-    def column(self, node: ast.Expression) -> Typed:
+    def column(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
         if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
             return self.scope.variables[node.name]
@@ -64,16 +64,16 @@ class ExpressionCompiler(Compiler):
 
     # --- leaves
 
-    def _literal(self, node: ast.Literal) -> Typed:
+    def _literal(self, node: ast.Literal) -> SqlValue:
         return self.constant(node.value, node)
 
-    def _iriliteral(self, node: ast.IriLiteral) -> Typed:
+    def _iriliteral(self, node: ast.IriLiteral) -> SqlValue:
         return self.rows.resource(node.iri)
 
-    def _parameter(self, node: ast.Parameter) -> Typed:
+    def _parameter(self, node: ast.Parameter) -> SqlValue:
         return self.constant(self.argument(node), node)
 
-    def _variable(self, node: ast.Variable) -> Typed:
+    def _variable(self, node: ast.Variable) -> SqlValue:
         found = self.scope.variables.get(node.name)
         if found is None and node.name in self.scope.hidden:
             raise BindError(
@@ -92,7 +92,7 @@ class ExpressionCompiler(Compiler):
             )
         return as_list(found)
 
-    def _property(self, node: ast.Property) -> Typed:
+    def _property(self, node: ast.Property) -> SqlValue:
         base = self.compile(node.base)
         if base.type.base is Base.NULL:
             return base
@@ -110,34 +110,34 @@ class ExpressionCompiler(Compiler):
 
     # --- conditions
 
-    def _boolean(self, node: ast.Boolean) -> Typed:
+    def _boolean(self, node: ast.Boolean) -> SqlValue:
         operands = [f"({self.condition(operand)})" for operand in node.operands]
         if node.operator != "XOR":
-            return Typed(f"({f' {node.operator} '.join(operands)})", BOOLEAN)
+            return SqlValue(f"({f' {node.operator} '.join(operands)})", BOOLEAN)
         result = operands[0]
         for operand in operands[1:]:
             result = f"(({result}) <> ({operand}))"
-        return Typed(result, BOOLEAN)
+        return SqlValue(result, BOOLEAN)
 
-    def _unary(self, node: ast.Unary) -> Typed:
+    def _unary(self, node: ast.Unary) -> SqlValue:
         if node.operator == "NOT":
-            return Typed(f"(NOT ({self.condition(node.operand)}))", BOOLEAN)
+            return SqlValue(f"(NOT ({self.condition(node.operand)}))", BOOLEAN)
         value = self.one(node.operand)
         if value.type.base is Base.DURATION:
             return durations.negative(self, value) if node.operator == "-" else value
         return numbers.signed(self, value, node)
 
-    def _isnull(self, node: ast.IsNull) -> Typed:
+    def _isnull(self, node: ast.IsNull) -> SqlValue:
         value = self.anything(node.operand)
-        return Typed(f"({value.sql} IS {'NOT ' if node.negated else ''}NULL)", BOOLEAN)
+        return SqlValue(f"({value.sql} IS {'NOT ' if node.negated else ''}NULL)", BOOLEAN)
 
-    def _labelpredicate(self, node: ast.LabelPredicate) -> Typed:
+    def _labelpredicate(self, node: ast.LabelPredicate) -> SqlValue:
         value = self.compile(node.operand)
         if value.type.base not in (Base.NODE, Base.TERM, Base.EDGE):
             raise self.mismatch(f"{value.type} has no labels", node)
-        return Typed(self._labels(node.labels, value), BOOLEAN)
+        return SqlValue(self._labels(node.labels, value), BOOLEAN)
 
-    def _labels(self, labels: ast.LabelExpression, element: Typed) -> str:
+    def _labels(self, labels: ast.LabelExpression, element: SqlValue) -> str:
         """Return the SQL of whether a label expression holds for a vertex or an edge."""
         match labels:
             case ast.LabelAny():
@@ -150,12 +150,12 @@ class ExpressionCompiler(Compiler):
             case ast.LabelChain():
                 return f"({' AND '.join(self._has_label(element, name) for name in self.names.chains(labels.words))})"
 
-    def _has_label(self, element: Typed, name: Sequence[ast.Word]) -> str:
+    def _has_label(self, element: SqlValue, name: Sequence[ast.Word]) -> str:
         if element.type.base is Base.EDGE:
             return f"({element.sql}).label = {int(self.names.edge_label(name, self.text).id)}"
         return self.rows.has_label(element.sql, self.names.under(self.names.vertex_label(name, self.text).id))
 
-    def _patternpredicate(self, node: ast.PatternPredicate) -> Typed:
+    def _patternpredicate(self, node: ast.PatternPredicate) -> SqlValue:
         if self.scope.exists is None:
             raise NotSupportedError(
                 "pattern predicates outside WHERE are not supported yet", text=self.text, position=node.span.start
@@ -164,11 +164,11 @@ class ExpressionCompiler(Compiler):
 
     # --- arithmetic and functions
 
-    def _binary(self, node: ast.Binary) -> Typed:
+    def _binary(self, node: ast.Binary) -> SqlValue:
         left, right = self.one(node.left), self.one(node.right)
         bases = {left.type.base, right.type.base}
         if Base.NULL in bases:
-            return Typed("NULL", NULL)
+            return SqlValue("NULL", NULL)
         if node.operator == "||" and bases != {Base.LIST}:
             return text.concatenated(self, left, right, node)
         if node.operator in ("+", "||") and Base.LIST in bases:
@@ -179,11 +179,11 @@ class ExpressionCompiler(Compiler):
             return durations.arithmetic(self, node.operator, left, right, node)
         return numbers.arithmetic(self, left, right, node)
 
-    def _countstar(self, node: ast.CountStar) -> Typed:
+    def _countstar(self, node: ast.CountStar) -> SqlValue:
         self._aggregate_allowed("count(*)", node)
         return aggregates.number_of_matches(self)
 
-    def _functioncall(self, node: ast.FunctionCall) -> Typed:
+    def _functioncall(self, node: ast.FunctionCall) -> SqlValue:
         name = node.name.lower()
         signature = SIGNATURE_OF.get(name)
         if signature is None:

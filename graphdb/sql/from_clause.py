@@ -29,7 +29,7 @@ from graphdb.common.values.types import (
 from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import SMALL, Properties, property_relation
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.catalog import EdgeLabel
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
@@ -71,39 +71,39 @@ class Rows:
         self._properties = properties
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
 
-    def value(self, id_sql: str, label: EdgeLabel) -> Typed:
+    def value(self, id_sql: str, label: EdgeLabel) -> SqlValue:
         """The value of a property of the vertex ``id_sql``; NULL where it has none."""
         if not label.kinds:  # a full IRI that the database does not have
-            return Typed("NULL", NULL)
+            return SqlValue("NULL", NULL)
         column = self._properties.column(label)
         join = f"LEFT JOIN {column.relation} {{0}} ON {{0}}.subject = {id_sql}"
         alias = self._join(("property", id_sql, label.id), join)
-        return Typed(f"{alias}.value", column.type, column.many, bases=bases_of_kinds(label.kinds))
+        return SqlValue(f"{alias}.value", column.type, column.many, bases=bases_of_kinds(label.kinds))
 
-    def moment(self, id_sql: str, label: EdgeLabel) -> Typed | None:
+    def moment(self, id_sql: str, label: EdgeLabel) -> SqlValue | None:
         """The value of a zoned property as it was written; None for any other property."""
         value = self.value(id_sql, label)
         if value.type != ZONED:
             return None
         alias = value.sql.removesuffix(".value")
         parts = f"moment := {value.sql}, lexical := {alias}.lexical, datatype := {alias}.datatype"
-        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
+        return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
 
-    def edge_value(self, edge_sql: str, key: int) -> Typed:
+    def edge_value(self, edge_sql: str, key: int) -> SqlValue:
         """The value of a property of an edge; NULL where it has none."""
         column = self.edges.column(key)
         if column.type == NULL:
-            return Typed("NULL", NULL)
+            return SqlValue("NULL", NULL)
         same = " AND ".join(f"{{0}}.{part} = ({edge_sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
         alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
-        return Typed(f"{alias}.value", column.type, column.many)
+        return SqlValue(f"{alias}.value", column.type, column.many)
 
-    def facet(self, id_sql: str, label: EdgeLabel, column: str) -> Typed:
+    def facet(self, id_sql: str, label: EdgeLabel, column: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a property's value."""
         many = label.max_values > 1
         relation = property_relation(label, _facet(column))
         alias = self._join((column, id_sql, label.id), f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}")
-        return Typed(f"{alias}.value", list_of(STRING) if many else STRING, many)
+        return SqlValue(f"{alias}.value", list_of(STRING) if many else STRING, many)
 
     def as_written(self, id_sql: str, label: EdgeLabel) -> str:
         """The literal behind a property, for those who read its text; a list of them where some vertex has several."""
@@ -120,7 +120,7 @@ class Rows:
             f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END"
         )
 
-    def every_value(self, element: Typed, names: Names) -> dict[str, Typed]:
+    def every_value(self, element: SqlValue, names: Names) -> dict[str, SqlValue]:
         """The values of all properties there are, by their written names; NULL where a vertex or edge has none.
 
         Raises
@@ -128,7 +128,7 @@ class Rows:
         NotSupportedError
             They are not all plain, or too many: :meth:`properties` has them.
         """
-        found: dict[str, Typed] = {}
+        found: dict[str, SqlValue] = {}
         if element.type == EDGE:
             for iri, key in self.edges.keys.items():
                 if not self.edges.plain(key) or self.edges.column(key).type == ZONED:
@@ -154,35 +154,35 @@ class Rows:
             f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END"
         )
 
-    def literal(self, id_sql: str, type: Type = VALUE) -> Typed:
+    def literal(self, id_sql: str, type: Type = VALUE) -> SqlValue:
         """The value of a literal vertex; NULL for a resource."""
         alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
-        return Typed(literal_sql(alias, type), type)
+        return SqlValue(literal_sql(alias, type), type)
 
-    def literal_facet(self, id_sql: str, column: str) -> Typed:
+    def literal_facet(self, id_sql: str, column: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a literal vertex."""
         alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
         facet = _facet(column).replace("l.", f"{alias}.")
-        return Typed(f"CASE WHEN {alias}.id IS NOT NULL THEN {facet} END", STRING)
+        return SqlValue(f"CASE WHEN {alias}.id IS NOT NULL THEN {facet} END", STRING)
 
-    def iri(self, id_sql: str) -> Typed:
+    def iri(self, id_sql: str) -> SqlValue:
         """The IRI (or scoped blank node name) of a vertex; NULL for a literal."""
         alias = self._join(("iri", id_sql), f"LEFT JOIN _graphdb.resource {{0}} ON {{0}}.id = {id_sql}")
-        return Typed(f"{alias}.iri", STRING)
+        return SqlValue(f"{alias}.iri", STRING)
 
-    def written(self, id_sql: str) -> Typed:
+    def written(self, id_sql: str) -> SqlValue:
         """The written name of an edge label or class."""
         alias = self._join(("name", id_sql), f"LEFT JOIN {NAMES_VIEW} {{0}} ON {{0}}.id = {id_sql}")
-        return Typed(f"{alias}.name", STRING)
+        return SqlValue(f"{alias}.name", STRING)
 
-    def labels(self, id_sql: str) -> Typed:
+    def labels(self, id_sql: str) -> SqlValue:
         """The written names of a vertex's labels, a sorted list."""
         relation = (
             "(SELECT t.subject, list(n.name ORDER BY n.name ASC) AS value FROM _graphdb.triple t "
             f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
         )
         alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        return Typed(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
+        return SqlValue(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
 
     def has_label(self, id_sql: str, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
@@ -190,10 +190,10 @@ class Rows:
         found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object IN ({any_of})"
         return f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
 
-    def resource(self, iri: str) -> Typed:
+    def resource(self, iri: str) -> SqlValue:
         """The vertex with an IRI; NULL if there is none."""
         found = f"(SELECT id FROM _graphdb.resource WHERE iri = {self.parameters.add(iri, 'VARCHAR')})"
-        return Typed(found, NODE, constant=True)
+        return SqlValue(found, NODE, constant=True)
 
     @property
     def joins(self) -> str:

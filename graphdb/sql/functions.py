@@ -34,39 +34,41 @@ from graphdb.sql import text as strings
 from graphdb.sql.comparisons import same_term
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
-from graphdb.sql.value import Typed, as_union
+from graphdb.sql.value import SqlValue, as_union
 
 # --- values ----------------------------------------------------------------------------------------------------
 
 
-def _reverse(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _reverse(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is Base.LIST and not value.many:
-        return Typed(f"list_reverse({value.sql})", value.type)
+        return SqlValue(f"list_reverse({value.sql})", value.type)
     return strings.string("reverse({0})")(c, node)
 
 
-def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.many or value.type.base not in (Base.STRING, Base.LIST):
         raise NotSupportedError("whether this is empty is not supported in SQL", position=node.span.start)
-    return Typed(f"({value.sql} = '')" if value.type.base is Base.STRING else f"(len({value.sql}) = 0)", BOOLEAN)
+    return SqlValue(f"({value.sql} = '')" if value.type.base is Base.STRING else f"(len({value.sql}) = 0)", BOOLEAN)
 
 
-def _exists(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(f"({c.anything(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
+def _exists(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(f"({c.anything(node.arguments[0]).sql} IS NOT NULL)", BOOLEAN)
 
 
-def _size(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _size(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     if (counted := ranges.size(c, node.arguments[0])) is not None:
         return counted
     value = c.compile(node.arguments[0])
     if value.type.base is Base.PATH and node.name.lower() == "length":
-        return Typed(f"len(({value.sql}).codes)", INTEGER)
+        return SqlValue(f"len(({value.sql}).codes)", INTEGER)
     if value.many and value.type.element is STRING:  # one value is that value, several are a list
-        return Typed(f"CASE WHEN len({value.sql}) = 1 THEN length(({value.sql})[1]) ELSE len({value.sql}) END", INTEGER)
+        return SqlValue(
+            f"CASE WHEN len({value.sql}) = 1 THEN length(({value.sql})[1]) ELSE len({value.sql}) END", INTEGER
+        )
     if value.type.base is Base.LIST:
-        return Typed(f"len({value.sql})", INTEGER)
+        return SqlValue(f"len({value.sql})", INTEGER)
     return strings.string("length({0})", INTEGER)(c, node)
 
 
@@ -83,7 +85,7 @@ _REAL = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity|INF|NaN)\s*"
 def _to(target: Type) -> Compile:
     """Return ``toInteger`` and its kin: null for text that says something else, an error for values that it refuses."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value, argument = c.value_of(c.one(node.arguments[0])), node.arguments[0]
         if value.type.base is Base.VALUE:
             whens = []
@@ -94,10 +96,10 @@ def _to(target: Type) -> Compile:
             refused = with_place(f"{node.name} does not take every value here", argument.span.start, TypeMismatchError)
             whens.append(f"ELSE error({c.rows.parameters.add(refused)})")
             chosen = f"CASE union_tag({value.sql}) {' '.join(whens)} END"
-            return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {chosen} END", target)
+            return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {chosen} END", target)
         if value.type.base is not Base.NULL and value.type.base not in _CONVERTED[target]:
             raise c.mismatch(f"{node.name} does not take {value.type}", argument)
-        return Typed(_converted(value.sql, value.type.base), target)
+        return SqlValue(_converted(value.sql, value.type.base), target)
 
     def _converted(sql: str, base: Base) -> str:
         real = f"TRY_CAST(CASE WHEN regexp_full_match({sql}, '{_REAL}') THEN {sql} END AS DOUBLE)"
@@ -115,31 +117,31 @@ def _to(target: Type) -> Compile:
     return compile
 
 
-def _to_string(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(strings.text_of(c, c.one(node.arguments[0]), node), STRING)
+def _to_string(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(strings.text_of(c, c.one(node.arguments[0]), node), STRING)
 
 
-def _coalesce(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _coalesce(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [c.value_of(c.one(argument)) for argument in node.arguments]
     types = {value.type for value in values if value.type.base is not Base.NULL}
     if not types:
-        return Typed("NULL", NULL)
+        return SqlValue("NULL", NULL)
     if len(types) == 1:
         (only,) = types
-        return Typed(f"coalesce({', '.join(value.sql for value in values)})", only)
+        return SqlValue(f"coalesce({', '.join(value.sql for value in values)})", only)
     if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
         raise NotSupportedError(
             "coalesce over vertices and values together is not supported yet",
             text=c.text,
             position=node.span.start,
         )
-    return Typed(f"coalesce({', '.join(as_union(value).sql for value in values)})", VALUE)
+    return SqlValue(f"coalesce({', '.join(as_union(value).sql for value in values)})", VALUE)
 
 
 # --- vertices, edges, terms ------------------------------------------------------------------------------------
 
 
-def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _id(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is Base.EDGE:
         number = edge_number_sql(value.sql)
@@ -148,11 +150,11 @@ def _id(c: Compiler, node: ast.FunctionCall) -> Typed:
     else:
         raise c.mismatch(f"{node.name} needs a vertex or an edge, found {value.type}", node.arguments[0])
     if node.name.lower() == "elementid":
-        return Typed(f"CAST({number} AS VARCHAR)", STRING)
-    return Typed(number, INTEGER)
+        return SqlValue(f"CAST({number} AS VARCHAR)", STRING)
+    return SqlValue(number, INTEGER)
 
 
-def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _iri(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
     argument = node.arguments[0]
     value = c.compile(argument)
@@ -161,58 +163,58 @@ def _iri(c: Compiler, node: ast.FunctionCall) -> Typed:
     if value.type.base in (Base.NODE, Base.TERM):
         return c.rows.iri(value.sql)
     if value.type.base is Base.STRING and not value.many:
-        return Typed(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
+        return SqlValue(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
     raise c.mismatch(f"iri needs a vertex, an edge or the text of an IRI, found {value.type}", argument)
 
 
-def _labels(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _labels(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base not in (Base.NODE, Base.TERM):
         raise c.mismatch(f"labels needs a vertex, found {value.type}", node.arguments[0])
     return c.rows.labels(value.sql)
 
 
-def _type(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _type(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return c.rows.written(f"({_edge(c, node).sql}).label")
 
 
-def _predicate(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _predicate(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """Return an edge's label as the vertex that it is."""
-    return Typed(f"({_edge(c, node).sql}).label", NODE)
+    return SqlValue(f"({_edge(c, node).sql}).label", NODE)
 
 
 def _end(field: str) -> Compile:
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
-        return Typed(f'({_edge(c, node).sql})."{field}"', NODE)
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        return SqlValue(f'({_edge(c, node).sql})."{field}"', NODE)
 
     return compile
 
 
-def _edge(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _edge(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is not Base.EDGE:
         raise c.mismatch(f"{node.name} needs an edge, found {value.type}", node.arguments[0])
     return value
 
 
-def _nodes(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(f"({_path(c, node).sql}).vertices", list_of(NODE))
+def _nodes(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(f"({_path(c, node).sql}).vertices", list_of(NODE))
 
 
-def _relationships(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _relationships(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return edges_of(_path(c, node).sql)
 
 
-def edges_of(path: str) -> Typed:
+def edges_of(path: str) -> SqlValue:
     """Return the list of a path's edges."""
     ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
     start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
     label, ordinal = f"(code >> 1) & {LABEL_OF}::BIGINT", f"code >> {CODE_BITS}"
     edge = f'struct_pack(label := {label}, "start" := {start}, "end" := {end}, ordinal := {ordinal})'
-    return Typed(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
+    return SqlValue(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
 
 
-def _path(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _path(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is not Base.PATH:
         raise c.mismatch(f"{node.name} needs a path, found {value.type}", node.arguments[0])
@@ -222,7 +224,7 @@ def _path(c: Compiler, node: ast.FunctionCall) -> Typed:
 def _facet(column: str) -> Compile:
     """Return ``lang`` or ``datatype``: what the literal behind a property or a literal vertex says of itself."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         argument = node.arguments[0]
         if isinstance(argument, ast.Property):
             base = c.compile(argument.base)
@@ -236,14 +238,14 @@ def _facet(column: str) -> Compile:
     return compile
 
 
-def _same_term(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _same_term(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     terms = [c.compile(argument) for argument in node.arguments]
     for term, argument in zip(terms, node.arguments, strict=True):
         if term.type.base not in (Base.NODE, Base.TERM, Base.NULL):
             raise c.mismatch(f"{node.name} needs vertices, found {term.type}", argument)
     if any(term.type.base is Base.NULL for term in terms):
-        return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
-    return Typed(same_term(*terms), BOOLEAN)
+        return SqlValue("CAST(NULL AS BOOLEAN)", BOOLEAN)
+    return SqlValue(same_term(*terms), BOOLEAN)
 
 
 FORMS: Forms = {
@@ -257,7 +259,7 @@ FORMS: Forms = {
     "coalesce": _coalesce,
     "exists": _exists,
     "isempty": _is_empty,
-    "randomuuid": lambda c, node: Typed("CAST(uuid() AS VARCHAR)", STRING),
+    "randomuuid": lambda c, node: SqlValue("CAST(uuid() AS VARCHAR)", STRING),
     "id": _id,
     "elementid": _id,
     "iri": _iri,

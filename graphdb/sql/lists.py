@@ -36,10 +36,10 @@ from graphdb.sql.constants import list_sql
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import Typed, as_list, side_by_side, some, unified
+from graphdb.sql.value import SqlValue, as_list, side_by_side, some, unified
 
 
-def common(values: Sequence[Typed]) -> tuple[list[str], Type]:
+def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     """Return values as SQL of the one type that holds them all, each as it is.
 
     Raises
@@ -52,7 +52,7 @@ def common(values: Sequence[Typed]) -> tuple[list[str], Type]:
     return unified(values)
 
 
-def items(c: Compiler, node: ast.Expression) -> Typed:
+def items(c: Compiler, node: ast.Expression) -> SqlValue:
     """Return SQL that makes a row of each item of a list; what is no list is one item, and null is none.
 
     Raises
@@ -64,16 +64,18 @@ def items(c: Compiler, node: ast.Expression) -> Typed:
     if value.type.base in (Base.VALUE, Base.ANY) or (value.type == list_of(VALUE) and not value.many):
         value = compute(c, node, list_of(ANY))
     if value.type.base is Base.NULL:
-        return Typed("unnest(CAST(NULL AS INTEGER[]))", NULL)
+        return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
-        return Typed(f"unnest([{value.sql}])", value.type)
-    return Typed(f"unnest({value.sql})", value.type.element or NULL)
+        return SqlValue(f"unnest([{value.sql}])", value.type)
+    return SqlValue(f"unnest({value.sql})", value.type.element or NULL)
 
 
-def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Typed:
+def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:
     """Return a list with another, or with an item, at its end; null where one of the two is."""
     sides = [
-        v if v.type.base is Base.LIST else Typed(f"CASE WHEN {v.sql} IS NOT NULL THEN [{v.sql}] END", list_of(v.type))
+        v
+        if v.type.base is Base.LIST
+        else SqlValue(f"CASE WHEN {v.sql} IS NOT NULL THEN [{v.sql}] END", list_of(v.type))
         for v in (left, right)
     ]
     elements = {v.type.element for v in sides if v.type.element != NULL}
@@ -84,14 +86,14 @@ def appended(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Ty
     element = elements.pop() if elements else NULL
     assert element is not None
     sql = [f"CAST({v.sql} AS {sql_type(list_of(element))})" if v.type.element == NULL else v.sql for v in sides]
-    return Typed(f"({sql[0]} || {sql[1]})", list_of(element))  # list_concat takes null for an empty list
+    return SqlValue(f"({sql[0]} || {sql[1]})", list_of(element))  # list_concat takes null for an empty list
 
 
-def _list(c: Compiler, node: ast.Expression) -> Typed:
+def _list(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile what must be a list; null is one."""
     value = c.compile(node)
     if value.type.base is Base.NULL:
-        return Typed("CAST(NULL AS INTEGER[])", list_of(NULL))
+        return SqlValue("CAST(NULL AS INTEGER[])", list_of(NULL))
     if value.type.base is not Base.LIST or value.many:
         raise c.mismatch(f"expected a list, found {value.type}", node)
     return value
@@ -100,17 +102,17 @@ def _list(c: Compiler, node: ast.Expression) -> Typed:
 # --- expressions -----------------------------------------------------------------------------------------------
 
 
-def _literal(c: Compiler, node: ast.ListLiteral) -> Typed:
+def _literal(c: Compiler, node: ast.ListLiteral) -> SqlValue:
     return as_list(column(c, node))
 
 
-def _item_of(c: Compiler, node: ast.Expression) -> Typed:
+def _item_of(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile an item of a list that is written out: a literal vertex is its value there."""
     value = c.one(node)
     return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
 
 
-def column(c: Compiler, node: ast.ListLiteral) -> Typed:
+def column(c: Compiler, node: ast.ListLiteral) -> SqlValue:
     """Return a list that is written out as a column may hold it: one of several types as a tuple."""
     try:
         items = [_item_of(c, item) for item in node.items]
@@ -133,40 +135,40 @@ def _is_long(c: Compiler, node: ast.Expression) -> bool:
     return isinstance(given, list | tuple) and len(given) >= _LONG
 
 
-def _in(c: Compiler, node: ast.In) -> Typed:
+def _in(c: Compiler, node: ast.In) -> SqlValue:
     item = c.compile(node.item)
     collection = c.compile(node.collection)
     if collection.type.base is Base.NULL:
-        return Typed("CAST(NULL AS BOOLEAN)", BOOLEAN)
+        return SqlValue("CAST(NULL AS BOOLEAN)", BOOLEAN)
     if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
-        return c.any_of(lambda a, b: Typed(compare(c, "=", a, b), BOOLEAN), item, collection)
+        return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), item, collection)
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
     if _is_long(c, node.collection) and item.type.base is not Base.NULL:
         if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
             raise NotSupportedError("each value with each of a long list would be compared in SQL")
-        return Typed(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
+        return SqlValue(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
 
     if has_terms(element) and not isinstance(node.collection, ast.ListLiteral):
         raise NotSupportedError("the values of the literals in a list are not looked up in SQL")
 
-    def test(value: Typed) -> Typed:
+    def test(value: SqlValue) -> SqlValue:
         if isinstance(node.collection, ast.ListLiteral):
             if not node.collection.items:
-                return Typed("FALSE", BOOLEAN)
+                return SqlValue("FALSE", BOOLEAN)
             parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
-            return Typed(f"({' OR '.join(parts)})", BOOLEAN)
+            return SqlValue(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
-        equal = compare(c, "=", value, Typed(name, element))
+        equal = compare(c, "=", value, SqlValue(name, element))
         found = some(collection.sql, name, equal)
-        return Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
+        return SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
-    def fast(value: Typed) -> Typed:
+    def fast(value: SqlValue) -> SqlValue:
         plain = element == value.type and element.base in _EQUAL_IF_SAME
         if not plain or isinstance(node.collection, ast.ListLiteral):
             return test(value)
-        return Typed(
+        return SqlValue(
             f"CASE WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
             f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
             f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
@@ -176,36 +178,36 @@ def _in(c: Compiler, node: ast.In) -> Typed:
 
     found = c.any_of(fast, item)
     if item.many:  # nothing is in an empty list, not even null
-        found = Typed(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found.sql} END", BOOLEAN)
+        found = SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found.sql} END", BOOLEAN)
     return found
 
 
-def _case(c: Compiler, node: ast.Case) -> Typed:
+def _case(c: Compiler, node: ast.Case) -> SqlValue:
     operand = None if node.operand is None else c.compile(node.operand)
 
     def holds(test: ast.Expression) -> str:
         if operand is None:
             return c.condition(test)
-        return c.any_of(lambda a, b: Typed(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
+        return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
     results = [c.value_of(c.one(result)) for _, result in node.branches]
-    otherwise = Typed("NULL", NULL) if node.otherwise is None else c.value_of(c.one(node.otherwise))
+    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.one(node.otherwise))
     (*chosen, rest), type = common([*results, otherwise])
     branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
-    return Typed(f"CASE {branches} ELSE {rest} END", type)
+    return SqlValue(f"CASE {branches} ELSE {rest} END", type)
 
 
-def _subscript(c: Compiler, node: ast.Subscript) -> Typed:
+def _subscript(c: Compiler, node: ast.Subscript) -> SqlValue:
     base = c.compile(node.base)
     if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
         return maps.subscript(c, base, node)
     base, at = _list(c, node.base), ranges.whole(c, node.index)
     place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
-    return Typed(f"({base.sql})[{place}]", base.type.element or NULL)
+    return SqlValue(f"({base.sql})[{place}]", base.type.element or NULL)
 
 
-def _slice(c: Compiler, node: ast.Slice) -> Typed:
+def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
     base = _list(c, node.base)
     length = f"len({base.sql})"
     bounds, absent = [], []
@@ -220,14 +222,14 @@ def _slice(c: Compiler, node: ast.Slice) -> Typed:
     cut = f"({base.sql})[({first}) + 1:({last})]"  # DuckDB's last is among the items
     never = " OR ".join([*absent, f"{base.sql} IS NULL"])
     empty = f"CAST([] AS {sql_type(base.type)})"
-    return Typed(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
+    return SqlValue(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
 
 
 def _each(c: Compiler, variable: ast.Variable, element: Type, column: str = "") -> tuple[str, Compiler]:
     """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it)."""
     name = c.fresh()
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
-    variables = {**c.scope.variables, variable.name: Typed(name + column, element)}
+    variables = {**c.scope.variables, variable.name: SqlValue(name + column, element)}
     return name, c.within(
         replace(c.scope, variables=variables, known=known, aggregates=False, exists=None), of_items=True
     )
@@ -240,19 +242,19 @@ def _body(sql: str) -> str:
     return sql
 
 
-def _elements(source: Typed) -> bool:
+def _elements(source: SqlValue) -> bool:
     """Whether there is more to ask of a list's items than what they are: they are vertices or edges."""
     return (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM)
 
 
-def _each_row(c: Compiler, variable: ast.Variable, source: Typed) -> tuple[str, ItemRows, Compiler]:
+def _each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
     """The same where the item is a row, beside which others are joined."""
     name, inner = _each(c, variable, source.type.element or NULL, ".v")
     inner.rows = rows = ItemRows(c.rows, name)
     return name, rows, inner
 
 
-def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> Typed:
+def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> SqlValue:
     """Compile the list that a lambda goes over: one for each row, if what the lambda makes depends on the row."""
     source = node.source
     if ranges.is_range(source, c):
@@ -262,7 +264,7 @@ def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> Typ
     return _list(c, source)
 
 
-def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
+def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
     source = _source(c, node)
     if _elements(source):
         item, rows, inner = _each_row(c, node.variable, source)
@@ -271,25 +273,25 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> Typed:
         if value.many:
             raise NotSupportedError("lists of values of several types are not supported in SQL")
         type = list_of(value.type)
-        return Typed(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
+        return SqlValue(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
     sql = source.sql
     if node.where is not None:
         name, inner = _each(c, node.variable, element)
         sql = f"list_filter({sql}, lambda {name}: {_body(inner.condition(node.where))})"
     if node.result is None:
-        return Typed(sql, source.type)
+        return SqlValue(sql, source.type)
     name, inner = _each(c, node.variable, element)
     value = inner.one_of_any(node.result)
-    return Typed(f"list_transform({sql}, lambda {name}: {_body(value.sql)})", list_of(value.type))
+    return SqlValue(f"list_transform({sql}, lambda {name}: {_body(value.sql)})", list_of(value.type))
 
 
-def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
+def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
     source = _source(c, node)
     if _elements(source):
         item, rows, inner = _each_row(c, node.variable, source)
         condition = inner.condition(node.where if node.where is not None else node.variable)
-        return Typed(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
+        return SqlValue(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
     name, inner = _each(c, node.variable, source.type.element or NULL)
     test = _body(inner.condition(node.where if node.where is not None else node.variable))
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
@@ -305,10 +307,10 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> Typed:
             each = c.fresh()
             true = f"len(list_filter({answers}, lambda {each}: {each}))"
             cases = f"WHEN {true} > 1 THEN FALSE {unknown} ELSE {true} = 1"
-    return Typed(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
+    return SqlValue(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
 
 
-def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
+def _reduce(c: Compiler, node: ast.Reduce) -> SqlValue:
     source, start = _list(c, node.source), c.compile(node.start)
     if _elements(source):
         return _folded(c, node, source, start)
@@ -321,10 +323,10 @@ def _reduce(c: Compiler, node: ast.Reduce) -> Typed:
     step = within.compile(node.step)
     if step.type != element:
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
-    return Typed(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
+    return SqlValue(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
 
 
-def _folded(c: Compiler, node: ast.Reduce, source: Typed, start: Typed) -> Typed:
+def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) -> SqlValue:
     """Fold vertices or edges: what is asked of each alone is looked up first, and a lambda goes over what was found.
 
     DuckDB folds into the type of the items, so each of them has room for the accumulated value beside what was found.
@@ -343,10 +345,10 @@ def _folded(c: Compiler, node: ast.Reduce, source: Typed, start: Typed) -> Typed
     item, rows, inner = _each_row(c, node.variable, source)
     found = [inner.value_of(inner.one(part)) for part in asked]
 
-    def folded(type: Type) -> tuple[str, str, Typed]:
+    def folded(type: Type) -> tuple[str, str, SqlValue]:
         total, within = _each(c, node.accumulator, type, ".total")
         each = c.fresh()
-        own = {name: Typed(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
+        own = {name: SqlValue(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
         return total, each, within.within(replace(within.scope, variables={**within.scope.variables, **own})).one(step)
 
     total, each, result = folded(start.type)
@@ -366,13 +368,13 @@ def _folded(c: Compiler, node: ast.Reduce, source: Typed, start: Typed) -> Typed
     nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
     first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
     next_one = f"struct_pack(total := CAST({_body(result.sql)} AS {sql}){kept})"
-    return Typed(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
+    return SqlValue(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
 
 
 _OPERATORS = (ast.Binary, ast.Boolean, ast.Case, ast.Comparison, ast.IsNull, ast.ListLiteral, ast.Unary)
 """What is as good in a lambda as beside a row: of its parts, those that ask something of an item are looked up."""
 
-COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
+COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
     ast.Reduce: _reduce,
     ast.ListLiteral: _literal,
     ast.In: _in,
@@ -387,26 +389,26 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {
 # --- functions -------------------------------------------------------------------------------------------------
 
 
-def _item(template: str) -> Callable[[Compiler, ast.FunctionCall], Typed]:
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _item(template: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = _list(c, node.arguments[0])
-        return Typed(template.format(value.sql), value.type.element or NULL)
+        return SqlValue(template.format(value.sql), value.type.element or NULL)
 
     return compile
 
 
-def _tail(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _tail(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = _list(c, node.arguments[0])
-    return Typed(f"({value.sql})[2:]", value.type)
+    return SqlValue(f"({value.sql})[2:]", value.type)
 
 
-def _is_empty(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is Base.STRING:
-        return Typed(f"({value.sql} = '')", BOOLEAN)
+        return SqlValue(f"({value.sql} = '')", BOOLEAN)
     if value.type.base in (Base.MAP, Base.VALUE):
         raise NotSupportedError("whether a map or value is empty is not supported in SQL")
-    return Typed(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
+    return SqlValue(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 
 FORMS: Forms = {

@@ -16,34 +16,34 @@ from graphdb.common.values.types import NULL, STRING, Base, Type, list_of, sql_t
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 
-def made_of(entries: Sequence[tuple[str, Typed]]) -> Typed:
+def made_of(entries: Sequence[tuple[str, SqlValue]]) -> SqlValue:
     """Return the map of some keys and values; of a key that comes twice, the last value."""
     last = dict(entries)
     if not last:
         raise NotSupportedError("a map without keys is not supported in SQL")
     fields = tuple((key, value.type) for key, value in last.items())
     packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(last.values()))
-    return Typed(f"struct_pack({packed})", Type(Base.MAP, fields=fields))
+    return SqlValue(f"struct_pack({packed})", Type(Base.MAP, fields=fields))
 
 
-def _properties(c: Compiler, element: Typed) -> Typed:
+def _properties(c: Compiler, element: SqlValue) -> SqlValue:
     """Return the map of all properties of a vertex or edge."""
     packed = made_of(list(c.rows.every_value(element, c.names).items()))
-    return Typed(f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END", replace(packed.type, sparse=True))
+    return SqlValue(f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END", replace(packed.type, sparse=True))
 
 
-def entry(map: Typed, key: str) -> Typed:
+def entry(map: SqlValue, key: str) -> SqlValue:
     """Return what a key leads to: null where it is not there."""
     for i, (name, type) in enumerate(map.type.fields):
         if name == key:
-            return Typed(f"({map.sql}).f{i}", type)
-    return Typed("NULL", NULL)
+            return SqlValue(f"({map.sql}).f{i}", type)
+    return SqlValue("NULL", NULL)
 
 
-def subscript(c: Compiler, base: Typed, node: ast.Subscript) -> Typed:
+def subscript(c: Compiler, base: SqlValue, node: ast.Subscript) -> SqlValue:
     """Return what a key in brackets leads to, where the text of the query says which it is."""
     key = node.index.value if isinstance(node.index, ast.Literal) else None
     if isinstance(key, str) and base.type.base is Base.MAP:
@@ -51,7 +51,7 @@ def subscript(c: Compiler, base: Typed, node: ast.Subscript) -> Typed:
     raise NotSupportedError("a key that only the data knows is not supported in SQL", position=node.span.start)
 
 
-def _value(c: Compiler, node: ast.Expression) -> Typed:
+def _value(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile what a key of a map leads to."""
     value = c.anything(node)
     if value.many:
@@ -59,11 +59,11 @@ def _value(c: Compiler, node: ast.Expression) -> Typed:
     return c.value_of(value) if value.type.base is Base.TERM and value.type.element is not None else value
 
 
-def _literal(c: Compiler, node: ast.MapLiteral) -> Typed:
+def _literal(c: Compiler, node: ast.MapLiteral) -> SqlValue:
     return made_of([(key.text, _value(c, value)) for key, value in node.items])
 
 
-def _projection(c: Compiler, node: ast.MapProjection) -> Typed:
+def _projection(c: Compiler, node: ast.MapProjection) -> SqlValue:
     base = c.compile(node.base)
     if node.items == (None,) and base.type.base in (Base.NODE, Base.EDGE):
         return _properties(c, base)
@@ -80,13 +80,16 @@ def _projection(c: Compiler, node: ast.MapProjection) -> Typed:
     if base.type.base not in (Base.NODE, Base.EDGE, Base.MAP):
         raise NotSupportedError(f"a map of {base.type} is not supported in SQL", position=node.span.start)
     found = made_of(entries)
-    return Typed(f"CASE WHEN {base.sql} IS NOT NULL THEN {found.sql} END", found.type)
+    return SqlValue(f"CASE WHEN {base.sql} IS NOT NULL THEN {found.sql} END", found.type)
 
 
-COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.MapLiteral: _literal, ast.MapProjection: _projection}
+COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
+    ast.MapLiteral: _literal,
+    ast.MapProjection: _projection,
+}
 
 
-def _map(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _map(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base in (Base.NODE, Base.EDGE):
         return _properties(c, value)
@@ -95,7 +98,7 @@ def _map(c: Compiler, node: ast.FunctionCall) -> Typed:
     raise NotSupportedError(f"{node.name} of {value.type} is not supported in SQL", position=node.span.start)
 
 
-def _keys(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _keys(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = _map(c, node)
     if value.type.sparse:
         name = c.fresh()
@@ -104,9 +107,9 @@ def _keys(c: Compiler, node: ast.FunctionCall) -> Typed:
             for key, _ in value.type.fields
         )
         found = f"list_filter([{there}], lambda {name}: {name} IS NOT NULL)"
-        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", list_of(STRING))
-    names = c.constant([key for key, _ in value.type.fields], node) if value.type.fields else Typed("[]", NULL)
-    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
+        return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", list_of(STRING))
+    names = c.constant([key for key, _ in value.type.fields], node) if value.type.fields else SqlValue("[]", NULL)
+    return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
 
 
 FORMS: Forms = {

@@ -12,29 +12,29 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql import text
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
-from graphdb.sql.value import Typed, as_union, member, number
+from graphdb.sql.value import SqlValue, as_union, member, number
 
 
-def arithmetic(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+def arithmetic(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return the sum, difference, product, quotient, rest or power of what must be numbers."""
     left, right = _operand(c, left, node), _operand(c, right, node)
     if Base.VALUE in (left.type.base, right.type.base) and node.operator != "^":
         return _mixed(c, left, right, node)
-    left, right = (Typed(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
+    left, right = (SqlValue(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
     return _computed(c, left, right, node)
 
 
-def signed(c: Compiler, value: Typed, node: ast.Unary) -> Typed:
+def signed(c: Compiler, value: SqlValue, node: ast.Unary) -> SqlValue:
     """Return what must be a number with a sign before it."""
     value = _operand(c, value, node)
     if value.type.base is Base.VALUE:  # without a sign for zeros
-        return _mixed(c, Typed("0", INTEGER), value, ast.Binary("-", ast.Literal(0), node.operand, node.span))
+        return _mixed(c, SqlValue("0", INTEGER), value, ast.Binary("-", ast.Literal(0), node.operand, node.span))
     turned = f"({node.operator}({value.sql}))"
     # The least integer has no opposite, which a wider type of DuckDB's would have.
-    return Typed(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
+    return SqlValue(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
 
 
-def _operand(c: Compiler, value: Typed, node: ast.Expression) -> Typed:
+def _operand(c: Compiler, value: SqlValue, node: ast.Expression) -> SqlValue:
     if value.type.base in NUMERIC or value.type.base in (Base.NULL, Base.VALUE):
         return value
     if value.type.base is Base.TERM:
@@ -42,65 +42,65 @@ def _operand(c: Compiler, value: Typed, node: ast.Expression) -> Typed:
     raise c.mismatch(f"expected a number, found {value.type}", node)
 
 
-def _computed(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return the arithmetic of two numbers of known types."""
     a, b, op = left.type.base, right.type.base, node.operator
     if op == "^":
-        return Typed(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
+        return SqlValue(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
     if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
-        return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
+        return SqlValue(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
     if a is b is Base.INTEGER:
         computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
         if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
             told = c.rows.parameters.add(with_place("division by zero", node.span.start))
             least = f"WHEN {right.sql} = -1 THEN {left.sql} * 0 " if op == "%" else ""  # of -2^63, too
             computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) {least}ELSE {computed} END"
-        return Typed(computed, INTEGER)
+        return SqlValue(computed, INTEGER)
     scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
     scale = sum(scales) if op == "*" else max(scales)
     if scale > 30:
-        return Typed(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
-    return Typed(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
+        return SqlValue(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
+    return SqlValue(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
 
 
-def _mixed(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text."""
     pair = c.fresh()
-    both = [Typed(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
-    whole = [Typed(member(value, Base.INTEGER), INTEGER) for value in both]
-    real = [Typed(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
+    both = [SqlValue(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
+    whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in both]
+    real = [SqlValue(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
     cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
     for a, b in (whole, real):
         told = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
         cases.append(f"WHEN {told} THEN {as_union(_computed(c, a, b, node)).sql}")
     if node.operator == "+":
-        texts = [f"{value.sql} IS NOT NULL" for value in (Typed(member(v, Base.STRING), STRING) for v in both)]
+        texts = [f"{value.sql} IS NOT NULL" for value in (SqlValue(member(v, Base.STRING), STRING) for v in both)]
         cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(text.joined(c, both[0], both[1], node)).sql}")
     refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
     cases.append(f"ELSE error({c.rows.parameters.add(refused)})")
     values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
-    return Typed(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
+    return SqlValue(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
 
 
 # --- functions -------------------------------------------------------------------------------------------------
 
 
-def numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> Typed:
+def numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> SqlValue:
     """Compile an argument that must be a single number or null."""
     value = c.value_of(c.one(argument))
     if value.type.base in NUMERIC:
         return value
     if value.type.base is Base.NULL:
-        return Typed("CAST(NULL AS BIGINT)", INTEGER)
+        return SqlValue("CAST(NULL AS BIGINT)", INTEGER)
     if value.type.base is Base.VALUE:
-        return Typed(text.or_refused(c, node, number(value), value, "a number", argument), FLOAT)
+        return SqlValue(text.or_refused(c, node, number(value), value, "a number", argument), FLOAT)
     raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
 
 
 def _float(template: str) -> Compile:
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = numeric(c, node, node.arguments[0])
-        return Typed(template.format(f"CAST({value.sql} AS DOUBLE)"), FLOAT)
+        return SqlValue(template.format(f"CAST({value.sql} AS DOUBLE)"), FLOAT)
 
     return compile
 
@@ -113,38 +113,38 @@ def _logarithm(function: str) -> Compile:
 def _same(template: str) -> Compile:
     """Return a function that yields a number of the type it is given."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         mixed = c.value_of(c.one(node.arguments[0]))
         value = numeric(c, node, node.arguments[0])
-        real = Typed(template.format(value.sql), value.type)
+        real = SqlValue(template.format(value.sql), value.type)
         if mixed.type.base is not Base.VALUE:
             return real
         whole = member(mixed, Base.INTEGER)
-        exact = as_union(Typed(template.format(whole), INTEGER))
-        return Typed(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
+        exact = as_union(SqlValue(template.format(whole), INTEGER))
+        return SqlValue(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
 
     return compile
 
 
-def _sign(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(f"CAST(sign({numeric(c, node, node.arguments[0]).sql}) AS BIGINT)", INTEGER)
+def _sign(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(f"CAST(sign({numeric(c, node, node.arguments[0]).sql}) AS BIGINT)", INTEGER)
 
 
-def _round(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _round(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = numeric(c, node, node.arguments[0])
     digits = numeric(c, node, node.arguments[1]).sql if len(node.arguments) == 2 else "0"
     # openCypher rounds halves up; DuckDB would round them away from zero.
     shift = f"power(10.0, {digits})"
-    return Typed(f"(floor(CAST({value.sql} AS DOUBLE) * {shift} + 0.5) / {shift})", FLOAT)
+    return SqlValue(f"(floor(CAST({value.sql} AS DOUBLE) * {shift} + 0.5) / {shift})", FLOAT)
 
 
-def _is_nan(c: Compiler, node: ast.FunctionCall) -> Typed:
-    return Typed(f"isnan(CAST({numeric(c, node, node.arguments[0]).sql} AS DOUBLE))", BOOLEAN)
+def _is_nan(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(f"isnan(CAST({numeric(c, node, node.arguments[0]).sql} AS DOUBLE))", BOOLEAN)
 
 
-def _atan2(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _atan2(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     y, x = (numeric(c, node, argument).sql for argument in node.arguments)
-    return Typed(f"atan2(CAST({y} AS DOUBLE), CAST({x} AS DOUBLE))", FLOAT)
+    return SqlValue(f"atan2(CAST({y} AS DOUBLE), CAST({x} AS DOUBLE))", FLOAT)
 
 
 FORMS: Forms = {
@@ -173,7 +173,7 @@ FORMS: Forms = {
     "haversin": _float("power(sin({0} / 2), 2)"),
     "isnan": _is_nan,
     "atan2": _atan2,
-    "rand": lambda c, node: Typed("random()", FLOAT),
-    "pi": lambda c, node: Typed("pi()", FLOAT),
-    "e": lambda c, node: Typed("exp(1.0)", FLOAT),
+    "rand": lambda c, node: SqlValue("random()", FLOAT),
+    "pi": lambda c, node: SqlValue("pi()", FLOAT),
+    "e": lambda c, node: SqlValue("exp(1.0)", FLOAT),
 }

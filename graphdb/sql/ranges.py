@@ -10,7 +10,7 @@ from graphdb.common.values.types import INTEGER, Base, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import ITEMS
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 
 def whole(c: Compiler, node: ast.Expression) -> str:
@@ -31,7 +31,7 @@ _Fails: TypeAlias = list[tuple[str, str, type[GraphDBError] | None]]
 """Conditions in SQL on which something fails, what it says then, and the kind of error."""
 
 
-def series(c: Compiler, node: ast.FunctionCall, *, every_row: bool = False) -> Typed:
+def series(c: Compiler, node: ast.FunctionCall, *, every_row: bool = False) -> SqlValue:
     """Return a range as a list; ``every_row`` says that each row needs one of its own, even if they are the same.
 
     Raises
@@ -43,14 +43,14 @@ def series(c: Compiler, node: ast.FunctionCall, *, every_row: bool = False) -> T
     distance = _distance(c, node.arguments)
     fails_anyway = distance is not None and len(node.arguments) == 2 and distance > LONGEST
     if fails_anyway or (distance is not None and distance <= (_BLOCK if every_row else ITEMS)):
-        return Typed(_series(c, node, (first, last, step), fails), list_of(INTEGER))
+        return SqlValue(_series(c, node, (first, last, step), fails), list_of(INTEGER))
     if c.computing is None or c.of_items:
         raise NotSupportedError("a range that may be long is not supported here in SQL", position=node.span.start)
     told = _told(c, node, fails)
     items = f"CASE WHEN {' OR '.join(when for when, _, _ in fails)} THEN 0 ELSE {_items(first, last, step)} END"
     fit = c.computing().fits(f"CAST({items} AS BIGINT)", volatile=distance is not None)
     sql = f"CASE {told} WHEN {fit} THEN generate_series({first}, {last}, {step}) END"
-    return Typed(sql, list_of(INTEGER))
+    return SqlValue(sql, list_of(INTEGER))
 
 
 def _items(first: str, last: str, step: str) -> str:
@@ -65,12 +65,12 @@ def is_range(node: ast.Expression, c: Compiler) -> TypeGuard[ast.FunctionCall]:
     return called and node not in c.scope.known
 
 
-def size(c: Compiler, node: ast.Expression) -> Typed | None:
+def size(c: Compiler, node: ast.Expression) -> SqlValue | None:
     """Return how many items a range has, without making them; None for what is no range."""
     if not is_range(node, c):
         return None
     first, last, step, fails = _bounds(c, node)
-    return Typed(f"CASE {_told(c, node, fails)} ELSE CAST({_items(first, last, step)} AS BIGINT) END", INTEGER)
+    return SqlValue(f"CASE {_told(c, node, fails)} ELSE CAST({_items(first, last, step)} AS BIGINT) END", INTEGER)
 
 
 def _series(c: Compiler, node: ast.FunctionCall, bounds: tuple[str, str, str], fails: _Fails) -> str:

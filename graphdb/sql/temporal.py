@@ -14,7 +14,7 @@ from graphdb.common.values.types import DATE, DATETIME, INTEGER, TIME, VALUE, ZO
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
 """What functions of dates and times begin with."""
@@ -52,7 +52,7 @@ _PARTS: Mapping[Base, Mapping[str, str]] = {
 HAVE_PARTS = (*_PARTS, Base.ZONED, Base.VALUE)
 
 
-def part(value: Typed, name: str, node: ast.Property) -> Typed:
+def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
     """Return a component of a date or time.
 
     Raises
@@ -63,7 +63,7 @@ def part(value: Typed, name: str, node: ast.Property) -> Typed:
     template = _PARTS.get(value.type.base, {}).get(name)
     if template is None or value.many:
         raise NotSupportedError(f"'{name}' of {value.type} is not supported in SQL", position=node.span.start)
-    return Typed(f"CAST({template.format(value.sql)} AS BIGINT)", INTEGER)
+    return SqlValue(f"CAST({template.format(value.sql)} AS BIGINT)", INTEGER)
 
 
 # --- functions -------------------------------------------------------------------------------------------------
@@ -86,19 +86,19 @@ _MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), 
 """The types that hold all that another one needs."""
 
 
-def _make(target: Type) -> Callable[[Compiler, ast.FunctionCall], Typed]:
+def _make(target: Type) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
     """Return ``date`` and its kin: of text in the query's own text, or of another date or time."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         if len(node.arguments) == 1:
             argument = node.arguments[0]
             text = argument.value if isinstance(argument, ast.Literal) else None
             if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
-                return Typed(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target)
+                return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target)
             if text is None:
                 value = c.one(argument)
                 if value.type.base in _MADE_OF[target]:
-                    return Typed(f"CAST({value.sql} AS {sql_type(target)})", target)
+                    return SqlValue(f"CAST({value.sql} AS {sql_type(target)})", target)
         raise NotSupportedError(f"this use of {node.name} is not supported in SQL", position=node.span.start)
 
     return compile
@@ -123,7 +123,7 @@ def unzoned(node: ast.Expression, arguments: Mapping[str, object]) -> bool:
     return found is not None and not found[1]
 
 
-def moments(c: Compiler, nodes: Sequence[ast.Expression]) -> list[Typed]:
+def moments(c: Compiler, nodes: Sequence[ast.Expression]) -> list[SqlValue]:
     """Compile what is compared with each other: points in time that are written out are values of SQL's here."""
     known = [_moment(node, c.arguments) for node in nodes]
     others = {c.value_of(c.compile(node)).type for node, found in zip(nodes, known, strict=True) if found is None}
@@ -138,10 +138,10 @@ def moments(c: Compiler, nodes: Sequence[ast.Expression]) -> list[Typed]:
             continue
         text, zoned = c.compile(found[0]).sql, found[1]
         if zoned:
-            compiled.append(Typed(f"CAST({text} AS {sql_type(ZONED)})", ZONED))
+            compiled.append(SqlValue(f"CAST({text} AS {sql_type(ZONED)})", ZONED))
         else:
             sql = f"CAST({text} AS {sql_type(DATETIME)})"
-            compiled.append(Typed(sql, DATETIME) if local else Typed(f"timezone('UTC', {sql})", ZONED))
+            compiled.append(SqlValue(sql, DATETIME) if local else SqlValue(f"timezone('UTC', {sql})", ZONED))
     return compiled
 
 

@@ -13,7 +13,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql import durations
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
-from graphdb.sql.value import Typed, member
+from graphdb.sql.value import SqlValue, member
 
 _TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
 _FAR = (
@@ -36,7 +36,7 @@ without zeros that say nothing.
 """
 
 
-def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:
+def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
     """Return SQL for ``toString(value)``."""
     base = value.type.base
     if base is Base.STRING:
@@ -59,7 +59,7 @@ def text_of(c: Compiler, value: Typed, node: ast.Expression) -> str:
     return f"CASE union_tag({value.sql}) {' '.join(whens)} ELSE CAST({value.sql} AS VARCHAR) END"
 
 
-def concatenated(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Typed:
+def concatenated(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return ``left || right`` of what must be texts."""
     texts = []
     for value, side in ((left, node.left), (right, node.right)):
@@ -69,14 +69,14 @@ def concatenated(c: Compiler, left: Typed, right: Typed, node: ast.Binary) -> Ty
         if value.type.base is Base.VALUE:
             told = with_place("|| needs two strings or two lists", side.span.start, TypeMismatchError)
             refused = f"CASE WHEN {value.sql} IS NOT NULL THEN error({c.rows.parameters.add(told)}) END"
-            value = Typed(f"coalesce({member(value, Base.STRING)}, {refused})", STRING)
+            value = SqlValue(f"coalesce({member(value, Base.STRING)}, {refused})", STRING)
         texts.append(value.sql)
-    return Typed(f"({texts[0]} || {texts[1]})", STRING)
+    return SqlValue(f"({texts[0]} || {texts[1]})", STRING)
 
 
-def joined(c: Compiler, left: Typed, right: Typed, node: ast.Expression) -> Typed:
+def joined(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:
     """Return the texts of two values, one behind the other."""
-    return Typed(f"({text_of(c, left, node)} || {text_of(c, right, node)})", STRING)
+    return SqlValue(f"({text_of(c, left, node)} || {text_of(c, right, node)})", STRING)
 
 
 def _text(sql: str, base: Base) -> str:
@@ -95,7 +95,7 @@ def _float_text(sql: str) -> str:
     )
 
 
-def _predicate(c: Compiler, node: ast.StringPredicate) -> Typed:
+def _predicate(c: Compiler, node: ast.StringPredicate) -> SqlValue:
     function = {
         "STARTS WITH": "starts_with",
         "ENDS WITH": "suffix",
@@ -103,9 +103,9 @@ def _predicate(c: Compiler, node: ast.StringPredicate) -> Typed:
         "=~": "regexp_full_match",
     }[node.operator]
 
-    def test(left: Typed, right: Typed) -> Typed:
+    def test(left: SqlValue, right: SqlValue) -> SqlValue:
         texts = [_text_member(c, value) for value in (left, right)]
-        return Typed(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
+        return SqlValue(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
 
     if node.operator == "=~":
         _check_pattern(c, node)
@@ -122,7 +122,7 @@ def _check_pattern(c: Compiler, node: ast.StringPredicate) -> None:
             raise ExecutionError(fault.message, text=c.text, position=node.span.start, hint=fault.hint) from None
 
 
-def _text_member(c: Compiler, value: Typed) -> str:
+def _text_member(c: Compiler, value: SqlValue) -> str:
     """Return the string in a value, NULL if it is something else (openCypher's string predicates)."""
     if value.type.base is Base.TERM:
         value = c.value_of(value)
@@ -131,14 +131,14 @@ def _text_member(c: Compiler, value: Typed) -> str:
     return value.sql if value.type.base is Base.STRING else "CAST(NULL AS VARCHAR)"
 
 
-COMPILED: Mapping[type, Callable[[Compiler, Any], Typed]] = {ast.StringPredicate: _predicate}
+COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {ast.StringPredicate: _predicate}
 
 
 # --- functions -------------------------------------------------------------------------------------------------
 
 
 def or_refused(
-    c: Compiler, node: ast.FunctionCall, member: str, value: Typed, wanted: str, argument: ast.Expression
+    c: Compiler, node: ast.FunctionCall, member: str, value: SqlValue, wanted: str, argument: ast.Expression
 ) -> str:
     """Return SQL for the member that a function needs of a value of any type: an error where that is another's."""
     told = c.rows.parameters.add(with_place(f"{node.name} needs {wanted}", argument.span.start, TypeMismatchError))
@@ -148,12 +148,12 @@ def or_refused(
 def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (STRING,)) -> Compile:
     """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         parts = []
         for wanted, argument in zip(arguments, node.arguments, strict=False):
             value = c.value_of(c.one(argument))
             if value.type.base is Base.VALUE and wanted is STRING:
-                value = Typed(or_refused(c, node, f"({value.sql}).string", value, "a string", argument), STRING)
+                value = SqlValue(or_refused(c, node, f"({value.sql}).string", value, "a string", argument), STRING)
             fits = value.type.base is wanted.base or value.type.base is Base.NULL
             if not fits:
                 raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
@@ -164,12 +164,12 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
                 )
                 sql = f"CASE WHEN {sql} < 0 THEN error({told}) ELSE {sql} END"
             parts.append(sql)
-        return Typed(template.format(*parts), result)
+        return SqlValue(template.format(*parts), result)
 
     return compile
 
 
-def _substring(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _substring(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     template = "substring({0}, {1} + 1, {2})" if len(node.arguments) == 3 else "substring({0}, {1} + 1)"
     return string(template, STRING, (STRING, INTEGER, INTEGER))(c, node)
 
@@ -181,14 +181,14 @@ _BLANKS = "E' \\t\\n\\r\\f'"
 def _trim(function: str) -> Compile:
     """Return what takes blanks away, or the characters of a second text."""
 
-    def compile(c: Compiler, node: ast.FunctionCall) -> Typed:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         characters = "{1}" if len(node.arguments) == 2 else _BLANKS
         return string(f"{function}({{0}}, {characters})", STRING, (STRING, STRING))(c, node)
 
     return compile
 
 
-def _normalize(c: Compiler, node: ast.FunctionCall) -> Typed:
+def _normalize(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     if len(node.arguments) == 2 and node.arguments[1] != ast.Literal("NFC"):
         raise NotSupportedError("other normal forms than NFC are not supported in SQL", position=node.span.start)
     return string("nfc_normalize({0})")(c, node)

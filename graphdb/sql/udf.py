@@ -27,7 +27,7 @@ from graphdb.grammar.walk import is_node, mapped
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Computing, Input
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 
 def running(computing: Computing | None) -> AbstractContextManager[Callable[[bytes], object] | None]:
@@ -35,7 +35,7 @@ def running(computing: Computing | None) -> AbstractContextManager[Callable[[byt
     return nullcontext() if computing is None else computing.run()
 
 
-def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> Typed:
+def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> SqlValue:
     """Return SQL that has Python compute an expression.
 
     Raises
@@ -49,7 +49,7 @@ def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> Ty
     inputs = _Inputs(c)
     rewritten = inputs.rewritten(node, frozenset())
     type = computing.add(rewritten, inputs.found, node, wanted)
-    return Typed(computing.call(type, [found.sql for found in inputs.found]), type)
+    return SqlValue(computing.call(type, [found.sql for found in inputs.found]), type)
 
 
 _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype length".split())
@@ -118,7 +118,7 @@ class _Inputs:
             node, lambda part: self.rewritten(part, local if any(part is outer for outer in around) else inside)
         )
 
-    def _element(self, variable: ast.Variable, local: frozenset[str], every: bool = False) -> Typed | None:
+    def _element(self, variable: ast.Variable, local: frozenset[str], every: bool = False) -> SqlValue | None:
         """Return the vertex (or any element of the graph) that a variable is; None where it is a value."""
         if variable.name in local:
             return None
@@ -136,7 +136,7 @@ class _Inputs:
                 return self._take(Input(c.rows.as_written(element.sql, label), ANY, read))
         return self._input(c.native(node), node)
 
-    def _properties(self, element: Typed, node: object) -> ast.Variable:
+    def _properties(self, element: SqlValue, node: object) -> ast.Variable:
         rows = self._c.rows
         if element.type == NODE:
             return self._take(Input(rows.properties(element.sql), ANY, "properties"))
@@ -144,11 +144,11 @@ class _Inputs:
             return self._take(Input(rows.edge_properties(element.sql, self._c.names), ANY, "properties"))
         raise _refused(self._c, node)
 
-    def _there(self, element: Typed) -> ast.Variable:
+    def _there(self, element: SqlValue) -> ast.Variable:
         """Whether there is an element, of which nothing else is asked: true or null."""
         return self._take(Input(f"CASE WHEN {element.sql} IS NOT NULL THEN TRUE END", BOOLEAN))
 
-    def _input(self, value: Typed, node: object) -> ast.Variable:
+    def _input(self, value: SqlValue, node: object) -> ast.Variable:
         if value.many:
             assert value.type.element is not None
             if _is_held(value.type.element):

@@ -10,7 +10,7 @@ from graphdb.common.values.types import MEMBERS, NULL, UNION, VALUE, Base, Colum
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class SqlValue:
     """SQL that yields a value of ``type``.
 
     ``many`` marks the values of a multi-valued property: a list that stands for "one of these" in a condition, and
@@ -22,30 +22,30 @@ class Typed:
     many: bool = False
     constant: bool = False
     """Whether this is a vertex by its IRI: NULL where the database lacks it, and yet not unknown."""
-    items: tuple[Typed, ...] = ()
+    items: tuple[SqlValue, ...] = ()
     """Of a tuple that is put together here: its items."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts."""
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""
 
-    def at(self, sql: str) -> Typed:
+    def at(self, sql: str) -> SqlValue:
         """Return this value where it is a column already."""
-        return Typed(sql, self.type, self.many, bases=self.bases)
+        return SqlValue(sql, self.type, self.many, bases=self.bases)
 
 
-def column_at(sql: str, column: Column) -> Typed:
+def column_at(sql: str, column: Column) -> SqlValue:
     """Return the value of a column of rows."""
-    return Typed(sql, column.type, column.many, bases=column.bases)
+    return SqlValue(sql, column.type, column.many, bases=column.bases)
 
 
-def item_of(values: Typed, sql: str) -> Typed:
+def item_of(values: SqlValue, sql: str) -> SqlValue:
     """Return the SQL of an item of a list with its type."""
     assert values.type.element is not None
-    return Typed(sql, values.type.element, bases=values.bases)
+    return SqlValue(sql, values.type.element, bases=values.bases)
 
 
-def bases_of(values: Sequence[Typed]) -> frozenset[Base] | None:
+def bases_of(values: Sequence[SqlValue]) -> frozenset[Base] | None:
     """Return the members that occur in a union which holds all of some values; None where any may."""
     found: set[Base] = set()
     for value in values:
@@ -58,7 +58,7 @@ def bases_of(values: Sequence[Typed]) -> frozenset[Base] | None:
     return frozenset(found)
 
 
-def member(value: Typed, base: Base) -> str:
+def member(value: SqlValue, base: Base) -> str:
     """Return SQL for the union member of a type, NULL if the value is of another (a plain value of it as it is)."""
     if value.type.base is base:
         return value.sql
@@ -67,7 +67,7 @@ def member(value: Typed, base: Base) -> str:
     return f"({value.sql}).{MEMBERS[base][0]}"
 
 
-def number(value: Typed) -> str:
+def number(value: SqlValue) -> str:
     """Return SQL for the number in a union, NULL if it is none."""
     members = [f"CAST(({value.sql}).{MEMBERS[base][0]} AS DOUBLE)" for base in (Base.INTEGER, Base.DECIMAL, Base.FLOAT)]
     return f"coalesce({', '.join(members)})"
@@ -82,19 +82,19 @@ def some(source: str, item: str, test: str) -> str:
     return f"CASE {known} WHEN 2 THEN TRUE WHEN 0 THEN FALSE END"
 
 
-def as_union(value: Typed) -> Typed:
+def as_union(value: SqlValue) -> SqlValue:
     """Return a value as a union."""
     if value.type.base is Base.VALUE:
         return value
     if value.type.base is Base.NULL:
-        return Typed(f"CAST(NULL AS {UNION})", VALUE)
+        return SqlValue(f"CAST(NULL AS {UNION})", VALUE)
     name, sql = MEMBERS[value.type.base]
     # A union with a NULL member is not NULL, and must be.
     union = f"CAST(union_value({name} := CAST({value.sql} AS {sql})) AS {UNION})"
-    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN {union} END", VALUE)
+    return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {union} END", VALUE)
 
 
-def unified(values: Sequence[Typed]) -> tuple[list[str], Type]:
+def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     """Return the SQL of values as the one type that holds them all, and that type.
 
     Raises
@@ -115,31 +115,31 @@ def unified(values: Sequence[Typed]) -> tuple[list[str], Type]:
     return same, found
 
 
-def side_by_side(values: Sequence[Typed]) -> Typed | None:
+def side_by_side(values: Sequence[SqlValue]) -> SqlValue | None:
     """Return a list of plain values of several types as a column may hold it; None for any other list."""
     bases = {value.type.base for value in values}
     if len(bases) < 2 or not bases <= MEMBERS.keys() or any(value.many for value in values):
         return None
     packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(values))
     fields = tuple(("", value.type) for value in values)
-    return Typed(f"struct_pack({packed})", Type(Base.TUPLE, fields=fields), items=tuple(values))
+    return SqlValue(f"struct_pack({packed})", Type(Base.TUPLE, fields=fields), items=tuple(values))
 
 
-def as_list(value: Typed) -> Typed:
+def as_list(value: SqlValue) -> SqlValue:
     """Return a column of lists of several types as what expressions take: lists of unions.  Others as they are."""
     if value.type.base is not Base.TUPLE:
         return value
     items = [as_union(item).sql for item in value.items or _fields(value)]
     if value.items:
-        return Typed(f"[{', '.join(items)}]", list_of(VALUE))
-    return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
+        return SqlValue(f"[{', '.join(items)}]", list_of(VALUE))
+    return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
 
 
-def _fields(value: Typed) -> list[Typed]:
-    return [Typed(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+def _fields(value: SqlValue) -> list[SqlValue]:
+    return [SqlValue(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
 
 
-def incomparable(operator: str, left: Typed, right: Typed) -> str:
+def incomparable(operator: str, left: SqlValue, right: SqlValue) -> str:
     """Return the outcome of comparing different types: never equal, no order; NULL with NULL."""
     if operator != "=":
         return "CAST(NULL AS BOOLEAN)"

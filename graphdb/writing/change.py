@@ -11,7 +11,7 @@ from graphdb.common.values.types import NULL, Base
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.naming import key_named
 from graphdb.sql import maps
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import edges_of, properties_of
 from graphdb.writing.items import assigned, reads_of, refused, target_of
 from graphdb.writing.kept import Kept
@@ -29,10 +29,10 @@ Item = ast.SetItem | ast.LabelItem | ast.Expression
 class _Assignment:
     """What each row says a property of its ``target`` is: ``value``, or nothing."""
 
-    target: Typed
+    target: SqlValue
     key: ast.KeyName | None
     """None for all properties of the vertex or edge that ``value`` is, as they are written."""
-    value: Typed
+    value: SqlValue
     sparse: bool = False
     """Whether a row with null says nothing of it."""
 
@@ -51,7 +51,7 @@ class Change:
         self._kept = kept
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
         """Refuse what is not written by sets, by the types of what is known of each row."""
         for item in _items(stage):
             target = target_of(item, text)
@@ -186,7 +186,7 @@ class Change:
         )
         return table, work.literals(table)
 
-    def _vertices(self, assignments: list[_Assignment], cleared: list[Typed]) -> None:
+    def _vertices(self, assignments: list[_Assignment], cleared: list[SqlValue]) -> None:
         work = self._work
         type, hidden = work.hidden
         added, removed, rows = [], [], None
@@ -216,7 +216,7 @@ class Change:
         make = work.tables.make
         work.update.apply(make(union_all(removed)), make(union_all(added)))
 
-    def _edges(self, assignments: list[_Assignment], cleared: list[Typed]) -> None:
+    def _edges(self, assignments: list[_Assignment], cleared: list[SqlValue]) -> None:
         work, make = self._work, self._work.tables.make
         owner = '({t}).label AS label, ({t})."start" AS subject, ({t})."end" AS object, ({t}).ordinal AS ordinal'
         targets = {each.target.sql for each in assignments} | {target.sql for target in cleared}
@@ -250,7 +250,7 @@ class Change:
         work.update.apply(None, None, touched, make(f"FROM {edges_of(touched)}"), properties)
 
 
-def _facts(element: Typed) -> str:
+def _facts(element: SqlValue) -> str:
     """Return SQL for the properties of an element of each row: ``f``, with ``key`` and ``value``, and the condition."""
     if element.type.base is Base.NODE:
         owned = f"(SELECT subject, label AS key, object AS value FROM _graphdb.triple WHERE object >= {LITERAL_BASE})"
@@ -264,7 +264,7 @@ def _clears(item: Item) -> bool:
     return isinstance(item, ast.SetItem) and not item.add and not isinstance(item.target, ast.Property)
 
 
-def _assignments(stage: Stage, values: Mapping[str, Typed], text: str) -> Iterator[_Assignment]:
+def _assignments(stage: Stage, values: Mapping[str, SqlValue], text: str) -> Iterator[_Assignment]:
     """Yield what the items of a clause set, one property after the other."""
     for item in _items(stage):
         if isinstance(item, ast.LabelItem):
@@ -273,7 +273,7 @@ def _assignments(stage: Stage, values: Mapping[str, Typed], text: str) -> Iterat
         if not isinstance(item, ast.SetItem):
             if not isinstance(item, ast.Property):
                 raise refused("removing what an expression yields is not for SQL", text, item)
-            yield _Assignment(target, item.key, Typed("NULL", NULL))
+            yield _Assignment(target, item.key, SqlValue("NULL", NULL))
             continue
         for key, node in assigned(item):
             value = values[stage.name_of(node)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdb.common.values.types import EDGE, NODE, NULL
 from graphdb.grammar import syntax as ast
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import edges_of, numbered, properties_of
 from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept
@@ -44,7 +44,7 @@ class Create:
         self._edges: list[_Edge] = []
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
         """Refuse what is not written by sets, by the types of what is known of each row."""
         assert isinstance(stage.write, ast.CreateClause)
         for number in range(len(stage.computed)):
@@ -117,7 +117,7 @@ class Create:
                 fresh.add(sql)
                 ends.append(sql)
                 if node.variable is not None:
-                    self._values[node.variable.name] = Typed(sql, NODE)
+                    self._values[node.variable.name] = SqlValue(sql, NODE)
             for i, edge in enumerate(pattern.edges):
                 assert isinstance(edge, ast.EdgePattern)
                 start, end = (ends[i + 1], ends[i]) if edge.direction is ast.Direction.IN else (ends[i], ends[i + 1])
@@ -219,21 +219,21 @@ class Create:
                 joins += f" JOIN {made} e{i} ON e{i}.row = b.at * {len(self._edges)} + {i}"
                 ordinal = f"e{i}.ordinal"
             label = self._work.naming.edge_label(edge.pattern.labels)
-            values[edge.pattern.variable.name] = Typed(_edge_sql(label, edge.start, edge.end, ordinal), EDGE)
+            values[edge.pattern.variable.name] = SqlValue(_edge_sql(label, edge.start, edge.end, ordinal), EDGE)
         chosen = "".join(f", {value.sql} AS w{i}" for i, value in enumerate(values.values()))
         source = self._work.tables.make(f"SELECT b.at{chosen} FROM {self._kept.source} b{joins} ORDER BY b.at ASC")
-        named = {name: Typed(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
+        named = {name: SqlValue(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
         return Kept(source, self._kept.count, named)
 
 
-def named(clause: ast.CreateClause, values: Mapping[str, Typed]) -> dict[str, Typed]:
+def named(clause: ast.CreateClause, values: Mapping[str, SqlValue]) -> dict[str, SqlValue]:
     """Return what is known of rows after a CREATE of which there are none: they name what none has made."""
     found = dict(values)
     for element in elements_of(clause):
         if element.variable is not None and element.variable.name not in found:
             type = NODE if isinstance(element, ast.NodePattern) else EDGE
             null = "CAST(NULL AS BIGINT)" if type is NODE else _edge_sql("NULL", "NULL", "NULL", "NULL")
-            found[element.variable.name] = Typed(null, type)
+            found[element.variable.name] = SqlValue(null, type)
     return found
 
 

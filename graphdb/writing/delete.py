@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import edges_of, facts, incident, properties_of
 from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept, of_elements
@@ -27,7 +27,7 @@ class Delete:
         self._kept = kept
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
         """Refuse what is not deleted by sets, and later clauses that look at what is no more."""
         assert isinstance(stage.write, ast.DeleteClause)
         for node in stage.write.values:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.types import INTEGER, Base, Type
 from graphdb.relational.projection.relation import ORDER, Relation
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class Kept:
     source: str
     """What stands after FROM; its column ``at`` numbers the rows from 0."""
     count: int
-    values: Mapping[str, Typed] = field(default_factory=dict)
+    values: Mapping[str, SqlValue] = field(default_factory=dict)
     """The SQL of each name, over the alias ``b``: those of the user's variables, and ``#0 …`` of computed values."""
 
     @property
     def relation(self) -> Relation:
         """The rows as those that later clauses start from, in their order."""
         named = {name: value for name, value in self.values.items() if not name.startswith("#")}
-        return Relation(self.source, {**named, ORDER: Typed("b.at", INTEGER)})
+        return Relation(self.source, {**named, ORDER: SqlValue("b.at", INTEGER)})
 
     def where(self, condition: str) -> Kept:
         """Return the rows that fulfil a condition, which is SQL over the alias ``b``."""

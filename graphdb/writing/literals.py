@@ -18,7 +18,7 @@ from graphdb.common.values.temporal import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
 from graphdb.sql import durations, maps
-from graphdb.sql.value import Typed, member
+from graphdb.sql.value import SqlValue, member
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class Written:
     """Whether each value has a lexical form: those without one are for the interpreter."""
 
 
-def written(value: Typed) -> Written:
+def written(value: SqlValue) -> Written:
     """Return the literals of a column's values.
 
     Raises
@@ -73,7 +73,7 @@ def written(value: Typed) -> Written:
     return Written(_text(value.sql, base), _datatype(base), total=base not in (Base.DATE, Base.DATETIME))
 
 
-def always_written(value: Typed) -> bool:
+def always_written(value: SqlValue) -> bool:
     """Whether every value of a column has a literal: those of a map, too."""
     if value.type.base is Base.MAP:
         return all(always_written(maps.entry(value, name)) for name, _ in value.type.fields)
@@ -110,7 +110,7 @@ def _text(sql: str, base: Base) -> str:
     return sql
 
 
-def _list(value: Typed) -> str:
+def _list(value: SqlValue) -> str:
     """Return SQL of the text of a list; NULL where some item is not written here."""
     element = value.type.element or Type(Base.NULL)
     if element.base is Base.VALUE:

@@ -18,7 +18,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.merging import apart, either_way
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.writing.create import Create
 from graphdb.writing.items import refused, target_of
 from graphdb.writing.kept import Kept, of_elements
@@ -51,7 +51,7 @@ class Merge:
         self._bound = [name for name in dict.fromkeys(names) if name in kept.values]
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, Typed], text: str) -> None:
+    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
         """Refuse what is not merged by sets, by the types of what is known of each row."""
         clause = stage.write
         assert isinstance(clause, ast.MergeClause)
@@ -125,7 +125,7 @@ class Merge:
         match = ast.MatchClause((pattern,), span=self._clause.span)
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in (_AT, *self._new))
         query = ast.Composite(((match, ast.ReturnClause(items, span=self._clause.span)),))
-        found = self._work.read(query, Relation(self._kept.source, {**start, _AT: Typed("b.at", INTEGER)}))
+        found = self._work.read(query, Relation(self._kept.source, {**start, _AT: SqlValue("b.at", INTEGER)}))
         for name in self._new:
             if found.values[name].type not in (NODE, EDGE):
                 raise NotSupportedError(f"MERGE of {found.values[name].type} is not for SQL")
@@ -156,17 +156,17 @@ class Merge:
             " ORDER BY row ASC, part ASC"
         )
         types = {**self._kept.values, **made.values}
-        values = {name: Typed(f"b.w{i}", types[name].type, types[name].many) for i, name in enumerate(names)}
-        return Kept(source, self._work.tables.count(source), {**values, MADE: Typed("b.made", BOOLEAN)})
+        values = {name: SqlValue(f"b.w{i}", types[name].type, types[name].many) for i, name in enumerate(names)}
+        return Kept(source, self._work.tables.count(source), {**values, MADE: SqlValue("b.made", BOOLEAN)})
 
 
-def _keys(values: Mapping[str, Typed], node: ast.Expression) -> list[str] | None:
+def _keys(values: Mapping[str, SqlValue], node: ast.Expression) -> list[str] | None:
     """Return the keys of what must be a map, as far as its type tells them."""
     type = _type_of(values, node)
     return None if type is None or type.base is not Base.MAP else [name for name, _ in type.fields]
 
 
-def _type_of(values: Mapping[str, Typed], node: ast.Expression) -> Type | None:
+def _type_of(values: Mapping[str, SqlValue], node: ast.Expression) -> Type | None:
     match node:
         case ast.Variable():
             return values[node.name].type if node.name in values else None

@@ -24,7 +24,7 @@ from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.sql.udf import running
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import Update, incident
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create, named
@@ -122,7 +122,7 @@ class Writing:
         With ``sure``, refuse stages that may refuse some rows, or are not known yet, but for the first.
         """
         assert self._told is not None
-        values: dict[str, Typed] = {}
+        values: dict[str, SqlValue] = {}
         start: Relation | None = None
         for stage in self.stages:
             try:
@@ -156,7 +156,7 @@ class Writing:
         self._explain_stages(sure=True)
         self._told = told
 
-    def _refuse_unsure(self, stage: Stage, start: Mapping[str, Typed], found: Mapping[str, Typed]) -> None:
+    def _refuse_unsure(self, stage: Stage, start: Mapping[str, SqlValue], found: Mapping[str, SqlValue]) -> None:
         """Refuse a later stage that may refuse some rows, by what is known of the rows before it and for it."""
         values = [value for name, value in found.items() if name.startswith("#")]
         if (
@@ -175,11 +175,11 @@ class Writing:
             if value.type.base is Base.MAP and self._tables.count(kept.where(f"{value.sql} IS NULL").source):
                 raise NotSupportedError("a map of properties that is null is not for SQL")
 
-    def _nothing(self, values: Mapping[str, Typed]) -> Relation:
+    def _nothing(self, values: Mapping[str, SqlValue]) -> Relation:
         """Return no rows of such values."""
         chosen = "".join(f", CAST(NULL AS {sql_type(value.type)}) AS w{i}" for i, value in enumerate(values.values()))
         source = self._tables.make(f"SELECT 0::BIGINT AS at{chosen} LIMIT 0")
-        named = {name: Typed(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
+        named = {name: SqlValue(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
         return Kept(source, 0, named).relation
 
     def run(self) -> Result:
@@ -242,11 +242,11 @@ class Writing:
 
     def _prepared(
         self, run: PathRun, query: ast.Composite, start: Relation | None, stage: Stage | None
-    ) -> tuple[Prepared | Program, dict[str, Typed]]:
+    ) -> tuple[Prepared | Program, dict[str, SqlValue]]:
         """Prepare a query, which may start from rows; what is known of each row, if its stage takes it."""
         prepared = self._prepare(run, query, start)
         columns = prepared.shaped.columns
-        values = {c.name: Typed(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+        values = {c.name: SqlValue(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
         for name, value in values.items():
             if unheld(value.type) and not (name.startswith("#") and value.type == ANY):
                 raise NotSupportedError("a value that SQL does not hold is not written by SQL")
@@ -330,7 +330,7 @@ class Writing:
             )
 
 
-def _after(clause: WriteClause, values: Mapping[str, Typed]) -> dict[str, Typed]:
+def _after(clause: WriteClause, values: Mapping[str, SqlValue]) -> dict[str, SqlValue]:
     """Return what is known of rows after a clause that writes."""
     known = {name: value for name, value in values.items() if not name.startswith("#")}
     if isinstance(clause, ast.MergeClause):

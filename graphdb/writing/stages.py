@@ -16,7 +16,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.writing.items import assigned, in_order, reads_of, refused, target_of
 
 WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
@@ -245,7 +245,7 @@ def _written_in(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
 _CLOSED = (ast.Literal, ast.Parameter, ast.Variable, ast.MapLiteral, ast.KeyName, ast.Word, ast.Property)
 
 
-def is_closed(node: ast.Expression, known: Mapping[str, Typed]) -> bool:
+def is_closed(node: ast.Expression, known: Mapping[str, SqlValue]) -> bool:
     """Whether a value follows from the row alone, of which so much is ``known``, and nothing can go wrong."""
     read = [part.base for part in walk(node) if isinstance(part, ast.Property)]
     maps = all(isinstance(base, ast.Variable) and known[base.name].type.base is Base.MAP for base in read)

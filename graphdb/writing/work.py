@@ -12,7 +12,7 @@ from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.write import Changes
 from graphdb.relational.projection.relation import Relation
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import Update
 from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import Written
@@ -52,7 +52,7 @@ class Work:
         self.update.literals_of(terms, into.removeprefix("temp."))
         return into
 
-    def refuse_unwritten(self, source: str, values: Sequence[tuple[Typed, Written]]) -> None:
+    def refuse_unwritten(self, source: str, values: Sequence[tuple[SqlValue, Written]]) -> None:
         """Refuse rows of which some value has no literal here; nothing of the clause is written yet."""
         tests = [f"({v.sql} IS NOT NULL AND {w.lexical} IS NULL)" for v, w in values if not w.total]
         self.refuse_rows(source, tests, "such a value is not written by SQL")

@@ -39,7 +39,7 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -144,22 +144,22 @@ def _test(
     edges, choice, edge = snapshot.edges, bound.choices[number], bound.edges[number]
     table = edges.table(choice.labels)
     columns: dict[str, Any] = {"number": numbers(np.arange(len(table)))}
-    known: dict[ast.Expression, Typed] = {}
-    absent: dict[ast.Expression, Typed] = {}
+    known: dict[ast.Expression, SqlValue] = {}
+    absent: dict[ast.Expression, SqlValue] = {}
     for part in walk(tuple(conditions)):
         if isinstance(part, ast.Property) and part not in absent and part.base == ast.Variable(edge.name):
             key = edges.key(part.key, snapshot.names, text)
-            absent[part] = Typed("NULL", NULL)
+            absent[part] = SqlValue("NULL", NULL)
             if edges.plain(key):
                 columns[f"f{key}"] = edges.values(choice.labels, key)
-                known[part] = Typed(f"u.f{key}", edges.column(key).type)
+                known[part] = SqlValue(f"u.f{key}", edges.column(key).type)
     if len(known) < len(absent):
         columns |= edges.columns(table)
 
-    def compiled(known: Mapping[ast.Expression, Typed]) -> tuple[str, str, Parameters]:
+    def compiled(known: Mapping[ast.Expression, SqlValue]) -> tuple[str, str, Parameters]:
         parameters = Parameters()
         rows = Rows(parameters, snapshot.store.type_label, snapshot.properties, edges)
-        scope = Scope({edge.name: Typed("u", EDGE)}, known)
+        scope = Scope({edge.name: SqlValue("u", EDGE)}, known)
         compiler = ExpressionCompiler(text, snapshot.names, arguments, rows, scope)
         return " AND ".join(compiler.condition(condition) for condition in conditions), rows.joins, parameters
 

@@ -19,7 +19,7 @@ from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import bindings_of
 from graphdb.relational.query import Prepared, QueryRun
 from graphdb.sql.from_clause import Parameters
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class PathBase(QueryRun):
         self,
         bound: BoundPattern,
         source: str,
-        further: Mapping[str, Typed] | None = None,
+        further: Mapping[str, SqlValue] | None = None,
         parameters: Parameters | None = None,
         outer: BoundPattern | None = None,
         *,

@@ -25,7 +25,7 @@ from graphdb.relational.query import Prepared
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.aggregates import is_aggregate
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import table_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         found = self._set_of(predicate)
         return super()._around(predicate, outer) if found is None else found
 
-    def _exists(self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, Typed]) -> Typed:
+    def _exists(
+        self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, SqlValue]
+    ) -> SqlValue:
         found = self._set_of(predicate)
         if found is None:
             return super()._exists(predicate, outer, variables)
@@ -122,7 +124,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
         self._views += 1
         (name,) = variables_in(predicate)
-        return Typed(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN)
+        return SqlValue(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN)
 
     # --- running
 

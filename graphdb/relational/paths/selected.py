@@ -39,7 +39,7 @@ from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.results.decode import Arrays
 from graphdb.results.path_materialization import Walks
 from graphdb.sql.functions import edges_of
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ class SelectedRun(AlongRun):
         measured = spelled or not used.isdisjoint(map(length_name, paths))
         selected = self._ends(bound, step, needs, source, target, measured)
 
-        further = {length_name(name): Typed("CAST(b.length AS BIGINT)", INTEGER) for name in paths}
-        further |= dict.fromkeys(paths, Typed("b.path", PATH))
+        further = {length_name(name): SqlValue("CAST(b.length AS BIGINT)", INTEGER) for name in paths}
+        further |= dict.fromkeys(paths, SqlValue("b.path", PATH))
         if edge.variable is not None:
             further[edge.variable.name] = edges_of("b.path")
         free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]

@@ -29,7 +29,7 @@ from graphdb.relational.paths.base import (
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.sql.from_clause import Parameters
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import table_of
 
 Matches = tuple[ast.MatchClause, ...]
@@ -72,7 +72,7 @@ class UnrolledRun(PathBase):
         named = sorted({*outer.vertex_of, *(name for names in kinds.values() for name in names)})
         at = {name: f"c{i}" for i, name in enumerate(named)}
         columns = {name: variable(outer.vertices[i], f"b.{at[name]}") for name, i in outer.vertex_of.items()}
-        columns |= {name: Typed(f"b.{at[name]}", type) for type, names in kinds.items() for name in names}
+        columns |= {name: SqlValue(f"b.{at[name]}", type) for type, names in kinds.items() for name in names}
 
         window = window_of(returns, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
@@ -119,7 +119,7 @@ class UnrolledRun(PathBase):
         if any(bound.vertices[bound.vertex_of[v]].kinds for trace in traces.values() for v in trace.vertices):
             raise NotSupportedError("paths to literals are not supported in SQL")
 
-        def chosen(known: Mapping[str, Typed]) -> dict[str, str]:
+        def chosen(known: Mapping[str, SqlValue]) -> dict[str, str]:
             found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
             found |= {name: known[other].sql for name, other in version.same.items() if name in used}
             found |= {name: _spelled(trace, bound, known) for name, trace in traces.items()}
@@ -174,7 +174,7 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
     return outer, same
 
 
-def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, Typed]) -> str:
+def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> str:
     """SQL for a path whose vertices and edges are bindings."""
     between = zip(trace.edges, trace.vertices, strict=False)
     codes = [code_of(bound, bound.edge_of[name], before) for name, before in between]

@@ -28,7 +28,7 @@ from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Shaped:
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
 
 
-Compiled = tuple[ast.ReturnItem, Typed]
+Compiled = tuple[ast.ReturnItem, SqlValue]
 """An item of the clause, and its value."""
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
@@ -76,7 +76,7 @@ class Shaper:
         text: str,
         arguments: Mapping[str, object],
         relation: Relation,
-        exists: Callable[[ast.PatternPredicate, Mapping[str, Typed]], Typed] | None = None,
+        exists: Callable[[ast.PatternPredicate, Mapping[str, SqlValue]], SqlValue] | None = None,
         bound: BoundPattern | None = None,
         parameters: Parameters | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Shaper:
         self._variables = relation.variables
         self._exists = None if exists is None else lambda predicate: exists(predicate, relation.variables)
 
-    def relation(self, chosen: Callable[[Mapping[str, Typed]], Mapping[str, str]]) -> str:
+    def relation(self, chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]]) -> str:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
@@ -101,7 +101,7 @@ class Shaper:
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
     ) -> Shaped:
         """Shape the one row of a query that only counts: the bindings are (count)."""
-        counts = [(item, Typed("b.count", Type(Base.INTEGER))) for item in items]
+        counts = [(item, SqlValue("b.count", Type(Base.INTEGER))) for item in items]
         columns = self._columns(counts)
         self._order(returns, self._returned(counts), self._rows())  # one row needs no order, but a mistake is one
         chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
@@ -306,9 +306,9 @@ class Shaper:
         sql = f"SELECT {', '.join(chosen) or '1 AS one'} FROM {relation.source} b {rows.joins}{_where(where)}"
         if unwound is not None and blocks is not None:
             sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
-            values[unwound.variable.name] = Typed(f"c{len(values)}", INTEGER)
+            values[unwound.variable.name] = SqlValue(f"c{len(values)}", INTEGER)
         made = {name: typed.at(f"b.c{i}") for i, (name, typed) in enumerate(values.items())}
-        known = {node: Typed(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
+        known = {node: SqlValue(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
         return sql, Relation(f"({sql})", made, (), known)
 
     def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
@@ -345,7 +345,7 @@ class Shaper:
         types = {one.type.element if one.many else one.type for one in (column, value)}
         if len(types) > 1 or not all(type and type.base in _LOOKED_UP for type in types):
             return None
-        mine = _each(Typed("p.value", column.type, column.many))
+        mine = _each(SqlValue("p.value", column.type, column.many))
         return (
             f"SELECT p.subject AS id, {mine} AS value FROM {column.relation} p",
             f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}",
@@ -390,13 +390,13 @@ class Shaper:
     def _rows(self) -> Rows:
         return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
 
-    def _settled(self, compiler: Compiler, value: Typed) -> Typed:
+    def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
         if value.type.base is Base.TERM and value.type.element is not None:
             return compiler.value_of(value)
         return value
 
-    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: Typed) -> Typed:
+    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
         """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
         node = item.expression
         if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
@@ -464,7 +464,7 @@ def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expressio
     return ((item.alias, item.expression) for item in items if item.alias)
 
 
-def _each(value: Typed) -> str:
+def _each(value: SqlValue) -> str:
     """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
     return f"unnest(list_distinct({value.sql}))" if value.many else value.sql
 

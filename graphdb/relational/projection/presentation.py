@@ -6,7 +6,7 @@ from graphdb.common.duckdb.connection import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql import durations
 from graphdb.sql.from_clause import NAMES_VIEW
-from graphdb.sql.value import Typed, as_list
+from graphdb.sql.value import SqlValue, as_list
 
 
 def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
@@ -63,7 +63,7 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
         case Base.DURATION:
             return durations.text(sql), []
         case Base.TUPLE:
-            return as_list(Typed(sql, type)).sql, []
+            return as_list(SqlValue(sql, type)).sql, []
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)

@@ -14,7 +14,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.relational.candidates import variable
 from graphdb.snapshot.edges import Edges
-from graphdb.sql.value import Typed
+from graphdb.sql.value import SqlValue
 
 BINDINGS = "_graphdb_bindings"
 """The view that holds the bindings of a statement's only match."""
@@ -44,11 +44,11 @@ class Relation:
 
     source: str
     """What stands after FROM."""
-    variables: Mapping[str, Typed] = field(default_factory=dict)
+    variables: Mapping[str, SqlValue] = field(default_factory=dict)
     """The SQL of each name, over the alias ``b``."""
     where: tuple[ast.Expression, ...] = ()
     """Conditions that the rows have still to fulfil."""
-    known: Mapping[ast.Expression, Typed] = field(default_factory=dict)
+    known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already: subqueries that were run."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
@@ -77,7 +77,7 @@ def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Rela
     """
     found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
     asked = variables_in(tuple(bound.residual))
-    known: dict[ast.Expression, Typed] = {}
+    known: dict[ast.Expression, SqlValue] = {}
     for number, edge in enumerate(bound.edges):
         name, choice = edge.name, bound.choices.get(number)
         if name not in bound.edge_of and name not in asked:
@@ -89,7 +89,7 @@ def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Rela
             end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
         ordinal = f"b.o{number}" if choice is not None and choice.parallel else "0::BIGINT"
         ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
-        found[name] = Typed(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
+        found[name] = SqlValue(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
         for node, key in choice.facts.items() if choice is not None else ():
-            known[node] = Typed(f"b.f{number}_{key}", edges.column(key).type)
+            known[node] = SqlValue(f"b.f{number}_{key}", edges.column(key).type)
     return Relation(view, found, tuple(bound.residual), known)
