@@ -46,6 +46,8 @@ class Signature:
         Other names, in lower case.
     strict
         Whether it is null where an argument is.
+    late
+        Whether the types of its arguments are looked at only when it runs: openCypher tells the two errors apart.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Signature:
     aliases: tuple[str, ...] = ()
     volatility: Volatility = "immutable"
     strict: bool = True
+    late: bool = False
     aggregate: bool = False
 
     @property

@@ -27,9 +27,10 @@ def _rows() -> Iterator[Signature]:
         *aliases: str,
         volatility: Volatility = "immutable",
         strict: bool = True,
+        late: bool = False,
         aggregate: bool = False,
     ) -> Signature:
-        return Signature(name, parameters(takes), result, group, doc, aliases, volatility, strict, aggregate)
+        return Signature(name, parameters(takes), result, group, doc, aliases, volatility, strict, late, aggregate)
 
     group = "elements"
     yield row("labels", "v: term", "list", "The labels of a vertex, sorted.")
@@ -60,7 +61,7 @@ def _rows() -> Iterator[Signature]:
     yield row("reverse", "x: any", "any", "A list or a text from its end to its beginning.")
     yield row(
         "range", "from: integer, to: integer, step: integer?", "list",
-        "The integers from one to another, both included.", strict=False,
+        "The integers from one to another, both included.", strict=False, late=True,
     )  # fmt: skip
     yield row("isEmpty", "x: any", "boolean", "Whether a list, a map or a text has nothing in it.")
     group = "texts"
@@ -143,10 +144,10 @@ def _rows() -> Iterator[Signature]:
     )
     yield row("datetime.fromEpochMillis", "milliseconds: integer", "temporal", "The moment so long after 1970.")
     yield row("duration", "x: any", "temporal", "Made of a text or a map.")
-    yield row("duration.between", "from: temporal, to: temporal", "temporal", "In months, days and seconds.")
-    yield row("duration.inMonths", "from: temporal, to: temporal", "temporal", "In whole months.")
-    yield row("duration.inDays", "from: temporal, to: temporal", "temporal", "In whole days.")
-    yield row("duration.inSeconds", "from: temporal, to: temporal", "temporal", "In seconds.")
+    yield row("duration.between", "from: temporal, to: temporal", "temporal", "In months, days and seconds.", late=True)
+    yield row("duration.inMonths", "from: temporal, to: temporal", "temporal", "In whole months.", late=True)
+    yield row("duration.inDays", "from: temporal, to: temporal", "temporal", "In whole days.", late=True)
+    yield row("duration.inSeconds", "from: temporal, to: temporal", "temporal", "In seconds.", late=True)
     yield row("timestamp", "", "integer", "Milliseconds since 1970 when the statement began.", volatility=_CLOCK)
     group = "aggregates"
     for name, takes, result, doc in (

@@ -365,7 +365,7 @@ class StaticTypes:
             message = f"{node.name} needs a property or a vertex that is a literal, found {types[0]}"
             raise self._mismatch(message, node.arguments[0])
         for place, (type, argument) in enumerate(zip(types, node.arguments, strict=True)):
-            admitted = _TAKES[signature.kind(place)]
+            admitted = () if signature.late else _TAKES[signature.kind(place)]
             if admitted and type.base not in (*admitted, *_OPEN):
                 if isinstance(argument, ast.PatternPredicate):
                     raise self._checker.no_value(argument)

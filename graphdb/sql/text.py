@@ -149,7 +149,8 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
     """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        parts = []
+        parts: list[str] = []
+        negative: list[str] = []  # what is raised, where all arguments are there
         for wanted, argument in zip(arguments, node.arguments, strict=False):
             value = c.value_of(c.one(argument))
             if value.type.base is Base.VALUE and wanted is STRING:
@@ -162,9 +163,13 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
                 told = c.rows.parameters.add(
                     with_place(f"{node.name} does not take a negative number", argument.span.start)
                 )
-                sql = f"CASE WHEN {sql} < 0 THEN error({told}) ELSE {sql} END"
+                negative.append(f"WHEN {sql} < 0 THEN error({told})")
             parts.append(sql)
-        return SqlValue(template.format(*parts), result)
+        found = template.format(*parts)
+        if negative:
+            absent = " OR ".join(f"({sql}) IS NULL" for sql in parts)
+            found = f"CASE WHEN {absent} THEN NULL {' '.join(negative)} ELSE {found} END"
+        return SqlValue(found, result)
 
     return compile
 
