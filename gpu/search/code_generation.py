@@ -51,15 +51,15 @@ def search_text(
     counting
         Matches are counted, not written.
     second
-        The partition by whose lists of the first step's vertices work is dealt out; -1: by the vertices.
+        The partition by whose lists of the first step's vertices work is scheduled; -1: by the vertices.
     motion
-        Shared intersections are made when the last of their vertices is bound, and kept (STMatch §VII); else all their
-        lists are gone through wherever they are wanted.
+        Shared intersections are made when the last of their vertices is bound, and stored (STMatch §VII); else all
+        their lists are scanned wherever they are wanted.
     depth
-        Batches of this step can be put into a pool, and dealt out anew in a second launch; 0: none.
+        Batches of this step can be put into a pool, and redistributed in a second launch; 0: none.
     steal
-        What is left of a step can be divided while later ones are gone through.  The first two are not where work is
-        dealt out by their lists, in pieces that are small already, nor is the last.
+        What is left of a step can be divided while later ones are scanned.  The first two are not where work is
+        scheduled by their lists, in pieces that are small already, nor is the last.
     """
     return _Writer(plan, counting, second, motion, depth, steal).write()
 
@@ -273,7 +273,7 @@ class _Writer(Reads):
         say(f"cut({name}, least + 1);")
 
     def _open(self, k: int, lists: list[tuple[int, int, int]], clipped: bool) -> None:
-        """Find the lists of each lane's partial match; the shortest is gone through, the others are asked."""
+        """Find the lists of each lane's partial match; the shortest is scanned, the others are asked."""
         say = self._lines.append
         for j in range(len(lists)):
             say(f"Elements l{j} = {{nullptr, 0}};")
@@ -290,7 +290,7 @@ class _Writer(Reads):
                     lead = j
         above, _ = self._checks_of(k)
         if clipped and self._second >= 0:
-            # Work was dealt out by this list: its elements low ... high are this warp's.
+            # Work was scheduled by this list: its elements low ... high are this warp's.
             if lead:
                 say(f"swap_if(true, l0, l{lead});")
             say("if (high < (i64)l0.count) l0.count = (u32)high;")

@@ -25,7 +25,7 @@ _LEAST = 0.5
 SEARCH = 4.0
 """What one more neighbour list in an intersection costs, in elements per candidate."""
 MOMENTS = 4
-"""Edges of a kind at one vertex whose skew is told apart; further ones are taken to be like the last."""
+"""Edges of a kind at one vertex whose skew is distinguished; further ones are taken to be like the last."""
 _EVEN = 1.2
 """Degrees that grow by less than this factor are taken to be even."""
 

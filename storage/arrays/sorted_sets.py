@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 _MARKED = 64
-"""Marks for all vertices are gone through in the time that so much smaller a list is sorted in."""
+"""Marks for all vertices are scanned in the time that a list so many times smaller is sorted in."""
 
 
 def both(left: Ints, right: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""Finding some terms in a large dictionary by hash: what it costs goes with what is asked for, not with what is there.
+"""A hash index of the dictionary: the cost of a lookup depends on the terms looked up, not on the dictionary's size.
 
 Next to a table of terms, ``resource`` or ``literal``, stands one of pages, made when it is first worth it (for few
 terms at once; for more, which gain less, when they are looked for a second time).  A *run* is the sorted entries of
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 Entries = NDArray[np.uint64]
 
-FEW = 32
-"""Terms so few that pages are made at once for them."""
+SMALL_LOOKUP = 32
+"""Terms of a lookup up to which pages are made at once."""
 
 SMALL = 122_880
-"""Terms up to which a dictionary is read sooner than few terms are looked for in it; four times as many, where they
-are more."""
+"""Terms up to which scanning a dictionary is faster than a small lookup in it; four times as many, for larger
+lookups."""
 
 SHARE = 25
 """Terms are looked for where they are less than this part of the dictionary; more are joined with all of it."""
@@ -104,7 +104,7 @@ class HashIndex:
     table
         ``resource`` or ``literal``; its ids go from ``base`` on, in the order of the table.
     columns, values
-        What a term is told by, and what else is wanted of it.
+        The columns that identify a term, and further columns that are wanted.
     """
 
     def __init__(
@@ -140,8 +140,8 @@ class HashIndex:
             The table has the ids below.
         """
         size, rows = next_id - self._base, f"_graphdb.{self._table}"
-        worth = size >= (SMALL if count <= FEW else 4 * SMALL) and count * SHARE <= size
-        runs = self._runs(next_id, at_once=count <= FEW) if worth else None
+        worth = size >= (SMALL if count <= SMALL_LOOKUP else 4 * SMALL) and count * SHARE <= size
+        runs = self._runs(next_id, at_once=count <= SMALL_LOOKUP) if worth else None
         if runs is None:
             yield rows, {}
             return

@@ -65,7 +65,7 @@ _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
 _WIDEST = 10_000
-"""Characters of a bad line that are kept."""
+"""Characters of a bad line that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def load(
         collection of all of these.
     progress
         Called from this thread, at least five times a second.
-    held
+        known
         What is known of the database already, and need not be asked.
     changed
         Called with what the load has changed, within its transaction, just before that is committed.
@@ -115,15 +115,15 @@ def load(
     Raises
     ------
     LoadError
-        Where a file cannot be found, read or parsed, or a transaction is open.  Nothing is kept.
+        Where a file cannot be found, read or parsed, or a transaction is open.  Nothing is stored.
     NotSupportedError
         For a format that cannot be read.
     StorageError
-        Where the disk is full.  Nothing is kept.
+        Where the disk is full.  Nothing is stored.
     QueryTimeout
-        Past the statement's deadline (:mod:`graphdb.common.stopping`).  Nothing is kept.
+        Past the statement's deadline (:mod:`graphdb.common.stopping`).  Nothing is stored.
     KeyboardInterrupt
-        After Ctrl-C.  Nothing is kept.
+        After Ctrl-C.  Nothing is stored.
     """
     import duckdb
 
@@ -201,8 +201,8 @@ def _without_garbage() -> Iterator[None]:
 class _Load:
     """One load under way.
 
-    Blocks are dealt out to lanes, each a thread with a parser of its own; this thread deals, collects what they make of
-    them in the order of the file, reports, and stops them.  One more thread works with DuckDB.
+    Blocks are scheduled round robin on parsers, each with a thread of its own; this thread schedules, collects the
+    results in the order of the file, reports progress, and stops the parsers.  One more thread works with DuckDB.
     """
 
     def __init__(

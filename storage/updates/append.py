@@ -141,7 +141,7 @@ class Appender:
     folder, memory
         Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
         without a folder, all is left to DuckDB.
-    held
+        known
         What is known of the file already.
     """
 
@@ -150,10 +150,10 @@ class Appender:
         connection: duckdb.DuckDBPyConnection,
         folder: Path | None = None,
         memory: int = 0,
-        held: KnownStatistics | None = None,
+        known: KnownStatistics | None = None,
     ) -> None:
         self._connection = connection
-        self._held = held
+        self._known = known
         self._folder = folder
         self._memory = memory
         self._windows = Windows(connection)
@@ -277,7 +277,7 @@ class Appender:
         elif self.changes is not None:
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
-                incremental.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds_of)
+                incremental.change(self._connection, self.changes, fresh, literals, self._known, self.terms.kinds_of)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)

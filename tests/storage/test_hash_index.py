@@ -56,7 +56,7 @@ SOME = st.sets(st.integers(0, 99), max_size=40).map(sorted)
 STEPS = st.lists(st.tuples(SOME, SOME, st.sampled_from(("commit", "commit", "rollback", "reopen"))), max_size=8)
 LIMITS = st.fixed_dictionaries(
     {
-        "FEW": st.sampled_from((0, 32)),
+        "SMALL_LOOKUP": st.sampled_from((0, 32)),
         "SHARE": st.sampled_from((0, 3)),
         "SMALL": st.sampled_from((1, 10)),
         "RUN": st.sampled_from((1, 4, 10)),
@@ -157,7 +157,7 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
 
 def test_a_file_with_pages_is_opened_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a file is compared with when it is opened has these tables as DuckDB writes them."""
-    for name in ("RUN", "SMALL", "FEW"):
+    for name in ("RUN", "SMALL", "SMALL_LOOKUP"):
         monkeypatch.setattr(hash_index, name, 1)
     monkeypatch.setattr(hash_index, "SHARE", 0)
     path = tmp_path / "db.duckdb"

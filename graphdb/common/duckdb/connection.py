@@ -1,7 +1,7 @@
 """The one connection to DuckDB: a lock around it, its errors as ours, and ways in and out for arrays.
 
 Everything that talks to DuckDB goes through here, so that one statement runs at a time, Ctrl-C and timeouts reach
-it, and no error of DuckDB's leaves the house as it came.
+it, and every error of DuckDB's becomes one of ours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_PATIENCE = 10.0
+_CLOSE_TIMEOUT = 10.0
 """Seconds that closing waits for a statement to stop."""
 
 
@@ -178,7 +178,7 @@ class Connection:
             raise StorageError("the database is closed")
 
     def unsettled(self) -> bool:
-        """Whether an earlier statement left something to :meth:`settle`; asked where no statement is under way."""
+        """Whether an earlier statement left something for :meth:`settle` to undo; asked between statements."""
         transactions = self.transactions
         return (
             self._depth != 0
@@ -227,7 +227,7 @@ class Connection:
         self.raw.interrupt()
 
     def calm(self) -> None:
-        """Let the statement under way end: it has heard that it must."""
+        """Stop interrupting the statement that runs: it is ending already."""
         self._ending = True
         WATCHDOG.calm(self)
 
@@ -240,7 +240,7 @@ class Connection:
             What runs does not stop.
         """
         self.closed = True
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _CLOSE_TIMEOUT
         while not self.lock.acquire(timeout=0.05):
             self.interrupt()
             if time.monotonic() > end:

@@ -25,7 +25,7 @@ def refuse_others(path: str) -> None:
         with open(path, "rb") as file:
             head = file.read(16)
     except OSError:
-        return  # not there, a directory, not to be read: told when it is opened
+        return  # not there, a directory, not to be read: reported when it is opened
     if not head:
         raise StorageError(f"'{path}' is an empty file, not a database", hint="remove it, and one is made there")
     if head[8:12] != b"DUCK":

@@ -20,13 +20,13 @@ STEP_BYTES, LIST_BYTES, CHECK_BYTES, SHARE_BYTES = 12 * 8, 4 * 8, 7 * 8, 3 * 8
 """Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
 STACK_CELLS = 9
 """Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
-length, for a join which of its lists it goes through; where in the list it began."""
+length, for a join which of its lists it scans; where in the list it began."""
 STACK_BYTES = STACK_CELLS * 8
 SPAN_CELLS = 2
 """Per list: the address and length of what it is now."""
 SPAN_BYTES = SPAN_CELLS * 8
 BITS_CELLS = 4
-"""Per list kept as bits: their address, the vertex whose neighbours they are, the vertex asked for, and how much."""
+"""Per list stored as bits: their address, the vertex whose neighbours they are, the vertex asked for, and how much."""
 BITS_BYTES = BITS_CELLS * 8
 SHARED_CELLS = 6
 """Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""

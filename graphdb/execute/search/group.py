@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 _FITS = float(1 << 62)
 
 _BUDGET = 1 << 20
-"""Rows that a kernel call goes through, about: some milliseconds."""
+"""Rows that a kernel call scans, about: some milliseconds."""
 
 
 def grouped(

@@ -17,8 +17,8 @@ from graphdb.plan.counting.inclusion_exclusion import Member
 class Bundle(NamedTuple):
     """All that joins two vertices, seen from the first.
 
-    With ``order`` 1 only greater neighbours count, with -1 only smaller ones.  The first member's lists are gone
-    through, the others are looked up.
+    With ``order`` 1 only greater neighbours count, with -1 only smaller ones.  The first member's lists are
+    scanned, the others are looked up.
     """
 
     members: tuple[Member, ...]
@@ -140,7 +140,7 @@ class Accumulate:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The bundle's lists of all vertices in ``source``, cut down to what is in ``target``, are kept as ``number``."""
+    """The bundle's lists of all vertices in ``source``, cut down to what is in ``target``, are stored as ``number``."""
 
     number: int
     source: int

@@ -15,7 +15,7 @@ from graphdb.storage.loaders.rdf.depth import Depth
 from graphdb.storage.loaders.streams import BadLine, chunks
 
 _REMEMBERED = 1 << 20
-"""Bytes of the file that are kept, to show the line of an error."""
+"""Bytes of the file that are buffered, to show the line of an error."""
 
 _PLACE = re.compile(r"^Parser error at line \d+(?: between columns \d+ and \d+| between .*?| column \d+)?: ")
 

@@ -150,7 +150,9 @@ def in_header(error: LoadError, path: str, name: str) -> LoadError:
 
 
 def sizes() -> str:
-    """What DuckDB is told of the lengths of rows: at a last one that is longer than its buffer the file just ends."""
+    """Parameters of DuckDB's reader for the lengths of rows: at a last one that is longer than its buffer the file just
+    ends.
+    """
     return f", max_line_size = {streams.LONGEST_ROW}, buffer_size = {2 * streams.LONGEST_ROW}"
 
 
