@@ -56,7 +56,7 @@ class Strategy(Protocol):
     def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
         """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
 
-        ``limit`` bounds the matches that have to be found, before images; a few more may come.
+        ``limit`` bounds the matches that have to be found, before images; slightly more may come.
         """
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
@@ -103,7 +103,7 @@ class GpuExecutor:
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether the plan's graph has room on the device beside the smallest run."""
+        """Whether the plan's graph fits the device beside the smallest run."""
         needed = sum(partition.nbytes for partition in partitions_of(plan))
         return needed < self.device.memory.budget * 3 // 4
 
@@ -140,7 +140,9 @@ class GpuExecutor:
         return self.strategies[name]
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """The device, and how it runs the plan: by a strategy, or by sums where it only counts (all, or by vertex)."""
+        """The device, and how it runs the plan: by a strategy, or as sums of products where it only counts (all, or by
+        vertex).
+        """
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}"
@@ -195,7 +197,7 @@ class GpuExecutor:
             with faults():
                 return self.refiner.refine(task)
         except MemoryLimitError:
-            return None  # the host has room
+            return None  # the host has memory
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
@@ -211,7 +213,7 @@ class GpuExecutor:
         Raises
         ------
         QueryTimeout, ExecutionError, MemoryLimitError, DeviceError
-            When the time is over, when cancelled, where the device has no room, and where it fails.
+            When the time is over, when cancelled, where the device has too little memory, and where it fails.
         """
         control = control or Control()
         limit = control.limit_of(plan)

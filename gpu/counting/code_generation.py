@@ -2,7 +2,7 @@
 
 What becomes code is the program's structure (which register is made how, of which relation, at which level) and a few
 numbers (threads, orders, powers); never a value, a name or an address, which a kernel gets as arguments.  Parts of the
-same shape share a kernel, which is compiled once and cached on disk.  How registers are kept is said in
+same shape share a kernel, which is compiled once and cached on disk.  How registers are stored is said in
 :mod:`graphdb.gpu.counting.registers`.
 """
 

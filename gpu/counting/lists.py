@@ -72,7 +72,7 @@ class DeviceLists:
         return len(self.ranks.vertices)
 
     def bits(self, candidates: Ints, *, kept: bool) -> Bits:
-        """Candidates (vertices) as bits; cached for other plans as long as the candidates live where ``kept``."""
+        """Candidates (vertices) as bits; where ``kept``, cached for other plans as long as the candidates live."""
 
         def build() -> Bits:
             flags = np.zeros((self.vertices + 31) // 32 * 32, bool)

@@ -115,7 +115,7 @@ class Join:
                 yield block
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
-        """How many matches there are, each of which may stand for several; at most ``limit``, or a few more."""
+        """How many matches there are, each of which may stand for several; at most ``limit``, or slightly more."""
         with self.device.active():
             run = _Run(self, plan, self._levels(plan, counting=True), control, counting=True, limit=limit)
             for _ in run.tables():

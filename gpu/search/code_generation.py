@@ -169,7 +169,7 @@ class _Writer(Reads):
         say("const Run &run = search.run; (void)run;")
         made = [share for share, level in self._made.items() if level == k - 1]
         if k <= self._entry:
-            # A batch from elsewhere goes through the steps before its own, and brings what they have made.
+            # A batch from elsewhere passes the steps before its own, and brings what they have made.
             say(f"const bool rows = on; on = on && search.step <= {k}; (void)rows;")
             fresh = f" || (search.step == {k} && !search.made)" if k == self._depth + 1 else ""
             say(f"if (search.step < {k}{fresh}) {{")

@@ -129,7 +129,7 @@ class Search:
         return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
 
     def depth(self, plan: PhysicalPlan) -> int:
-        """The step whose batches go through the pool; 0 where the second step's lists are enough to deal out."""
+        """The step whose batches go through the pool; 0 where the second step's lists are enough to schedule by."""
         last = len(plan.steps) - 2
         depth = self._depth
         if depth is None:

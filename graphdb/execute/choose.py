@@ -309,7 +309,7 @@ class ChoosingExecutor:
             return self._device
 
     def _give_up(self, error: GraphDBError) -> None:
-        """Say once that the device failed; where it was not for want of room, it is not asked again."""
+        """Say once that the device failed; unless memory was short, it is not tried again."""
         if not self._failed:
             _log.warning("a query runs on the CPU instead: %s", error)
         self._failed = True

@@ -1,4 +1,4 @@
-"""What a plan is expected to do: rows and work, from label and degree statistics and the sizes of candidate sets.
+"""Cardinality and cost estimates of a plan, from label and degree statistics and the sizes of candidate sets.
 
 The model is the textbook's, with two corrections that skewed and labelled graphs ask for.  A join of ``|A|`` and
 ``|B|`` rows over a relation of T pairs with S and O distinct ends keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows;

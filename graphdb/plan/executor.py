@@ -120,7 +120,7 @@ class Executor(Protocol):
         """Bytes that a run needs besides the data graph and the caller's share of the result."""
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """Where the plan runs, and how: a few words for EXPLAIN."""
+        """Where the plan runs, and how: a phrase for EXPLAIN."""
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates while it is planned; None where the planner is to do that itself."""

@@ -1,4 +1,4 @@
-"""Sets of vertices as sorted arrays, int64: what they have in common, and how they are made."""
+"""Sets of vertices as sorted int64 arrays: intersection, lookup and construction."""
 
 from __future__ import annotations
 

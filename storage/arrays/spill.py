@@ -181,9 +181,7 @@ def zeros_on_disk(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], 
         return np.zeros(count, dtype)
     try:
         with open(path, "wb") as file:
-            os.posix_fallocate(
-                file.fileno(), 0, size
-            )  # without space: an error here, else a later signal
+            os.posix_fallocate(file.fileno(), 0, size)  # without space: an error here, else a later signal
     except OSError as error:
         raise StorageError(f"cannot spill to '{path.parent}': {error.strerror}") from error
     return np.memmap(path, dtype, "r+", shape=(count,))

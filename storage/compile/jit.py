@@ -1,4 +1,4 @@
-"""How kernels are compiled, and how they read memory that they were only given the address of.
+"""Compiling kernels with Numba, lazily and cached on disk; kernels read memory by address.
 
 :func:`kernel` is Numba's ``njit`` without the GIL and with the on-disk cache; :func:`entry` is one that Python calls
 without Numba, once it was compiled (:mod:`.native`).  A plan reads any number of arrays;

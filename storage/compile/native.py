@@ -1,4 +1,4 @@
-"""Machine code of kernels, called without Numba: what compiled an :func:`~.jit.entry` need not be there to run it.
+"""Cached machine code of kernels, called without importing Numba (:func:`~.jit.entry`).
 
 To import Numba, and to have it read what it cached on disk, takes longer than to load a hundred thousand triples.  All
 that a call needs is the address of the function that Numba compiled, and its arguments as that function takes them:

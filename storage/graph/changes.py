@@ -179,7 +179,7 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
 
 
 class StaleStructures:
-    """Structures of a graph as it was, until they are asked for, or let go.
+    """Derived structures of an earlier graph, until they are asked for or dropped.
 
     Each is stored with the sizes that the graph had and the changes since.
     """

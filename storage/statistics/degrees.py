@@ -3,7 +3,7 @@
 What a change adds to the statistics depends on how many triples its vertices had before (:mod:`.incremental`).  The
 triples are sorted by subject, so asking the file how many an object has passes over all triples of the edge label.  A
 process that asks again counts all vertices of the label once and keeps the counts, sorted by vertex.  What changes
-since is kept in a table of its own beside the large one, and merged with it when it has grown to a share of it:
+since is stored in a table of its own beside the large one, and merged with it when it has grown to a share of it:
 following a change costs by what changed (a log-structured merge; O'Neil et al., 1996).
 
 The counts are those after the last change that was followed: a statement's own changes are followed when it is done,

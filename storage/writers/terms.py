@@ -1,4 +1,4 @@
-"""All terms of a graph as N-Triples writes them, in files that are read as memory: a line is made of what lies there.
+"""All terms of a graph as N-Triples writes them, in memory-mapped files, from which lines are assembled.
 
 A hash join would have the texts pass DuckDB once for each triple; here they do once for each term, and the system keeps
 as many of them in memory as there is memory for.

@@ -1,4 +1,4 @@
-"""DuckDB's errors as ours: what a file that does not open is, and what a statement failed of."""
+"""DuckDB's errors as ours: those of opening a file, and those of running a statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers of any size: the Chinese remainder theorem where kernels count in int64, arrays of Python's integers.
+"""Exact counts of any size: by the Chinese remainder theorem (CRT) where kernels count in int64.
 
 Numbers of matches are int64 arrays while they fit, arrays of Python's integers (dtype object) where they do not, and
 never wrap.

@@ -1,4 +1,4 @@
-"""Breadth-first search from some vertices, and what is read back from it: lengths, paths, their number.
+"""Breadth-first search (BFS) from some vertices, and its results: lengths, paths, and numbers of paths.
 
 Paths that are not the shortest (the second shortest, or the shortest of two edges or more) are found by iterative
 deepening: all paths of one length after the other, pruned by their distance to the end.

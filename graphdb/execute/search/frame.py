@@ -1,4 +1,4 @@
-"""The frame through which the CPU's search reaches everything: an array of int64, whose cells are numbered here.
+"""The frame of the CPU's search, one array of int64 that points to all others; its cells are numbered here.
 
 So is what stands in the rows of the tables that it points to; the program's are written by :mod:`graphdb.plan.lower`.
 """

@@ -1,4 +1,4 @@
-"""Rows of two vertices that stand for several matches, each given once: what GROUP BY would do, without hashing."""
+"""GROUP BY over rows of two vertices without hashing: equal rows are merged, with their numbers of matches."""
 
 from __future__ import annotations
 

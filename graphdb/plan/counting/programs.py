@@ -1,4 +1,4 @@
-"""What a count without enumeration consists of: weights of vertices, and loops whose instructions fill sparse vectors.
+"""Counting programs: weights of vertices, and loops whose instructions fill sparse vectors.
 
 A *weight* is a number per data vertex: how often what hangs off a pattern vertex is matched there.  The weight of a
 leaf is 0 or 1, and a leaf's parent multiplies its own by the sum over its neighbours.  A *level* is a loop that binds

@@ -3,7 +3,7 @@
 A walk binds one vertex after the other, each to a random element of the shortest neighbour list, and stands for as many
 partial matches as there were choices (Wander Join: Li, Wu, Yi, Zhao, SIGMOD 2016, §3): the mean over all walks is an
 unbiased estimate of the rows after every step.  Where they are far from what the model says, the links bound there are
-corrected and the order is chosen again, a few times; the order that is sampled to be cheapest wins.
+corrected and the order is chosen again, some times; the order that is sampled to be cheapest wins.
 
 The walks are the same every time.  They take some hundred microseconds, so they are asked only for plans that are
 expected to take several times as long; how many they are depends on that.

@@ -1,4 +1,4 @@
-"""The text of an RDF file as the parser library reads it, and where in it an error is."""
+"""The text of an RDF file as the parser library reads it, and the positions of errors in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are text: how a file separates its columns, how long its lines are, what its values are.
+"""Delimited text: a file's delimiter, the lengths of its lines, and the types of its values.
 
 Separators are read off the header; quotes are those of RFC 4180.  Nothing is guessed from the first rows: what comes
 first in row 100,000 (a quote, a text among numbers) is read as if it came first in row 1.
