@@ -71,21 +71,21 @@ class DeviceLists:
         """How many vertices have a rank."""
         return len(self.ranks.vertices)
 
-    def bits(self, candidates: Ints, *, kept: bool) -> Bits:
-        """Candidates (vertices) as bits; where ``kept``, cached for other plans as long as the candidates live."""
+    def bits(self, candidates: Ints, *, cached: bool) -> Bits:
+        """Candidates (vertices) as bits; where ``cached``, cached for other plans as long as the candidates live."""
 
         def build() -> Bits:
             flags = np.zeros((self.vertices + 31) // 32 * 32, bool)
             flags[self._ranked(candidates)] = True
             return Bits(self.memory.upload(np.packbits(flags, bitorder="little").view(np.uint32)))
 
-        return self.memory.cached_or_built(f"bits {self.name}", candidates, build) if kept else build()
+        return self.memory.cached_or_built(f"bits {self.name}", candidates, build) if cached else build()
 
     def _ranked(self, candidates: Ints) -> Ints:
         ranks = self.ranks.rank[candidates].astype(np.int64)
         return np.sort(ranks[ranks >= 0])
 
-    def tasks(self, candidates: Ints | None, relations: list[Relation], pieces: int, *, kept: bool) -> Any:
+    def tasks(self, candidates: Ints | None, relations: list[Relation], pieces: int, *, cached: bool) -> Any:
         """Roots that have neighbours in all ``relations``, the heaviest split into pieces.
 
         Parameters
@@ -102,14 +102,14 @@ class DeviceLists:
         array
             int32 [tasks, 2] on the device: a root and (piece << 16 | pieces).
         """
-        if not kept:
-            return self._dealt(candidates, relations, pieces)
+        if not cached:
+            return self._tasks_of(candidates, relations, pieces)
         numbers = list(self.ranks.relations)
         name = f"tasks {pieces} {[numbers.index(relation) for relation in relations]} {self.name}"
         original = self if candidates is None else candidates
-        return self.memory.cached_or_built(name, original, lambda: self._dealt(candidates, relations, pieces))
+        return self.memory.cached_or_built(name, original, lambda: self._tasks_of(candidates, relations, pieces))
 
-    def _dealt(self, candidates: Ints | None, relations: list[Relation], wanted: int) -> Any:
+    def _tasks_of(self, candidates: Ints | None, relations: list[Relation], wanted: int) -> Any:
         roots = np.arange(self.vertices) if candidates is None else self._ranked(candidates)
         for relation in relations:
             ranked = self.ranks.relations[relation]

@@ -87,7 +87,7 @@ class DeviceCount:
     _weights: Weights = field(init=False)
     _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
     _alive: list[Any] = field(init=False, default_factory=list)
-    _held: list[Any] = field(init=False, default_factory=list)
+    _cached: list[Any] = field(init=False, default_factory=list)
     """What its launches read that is not its own."""
     _vectors: dict[Part, Any] = field(init=False, default_factory=dict)
     """By part whose sum is wanted for each vertex of its root: uint64 per rank."""
@@ -235,9 +235,9 @@ class DeviceCount:
         """Roots as tasks: they depend on the root's candidates and its lists alone."""
         relations = [bundle.members[0].relation for bundle in part.root_bundles]
         candidates = self._weights.candidates(part.root) if part.root.filters else None
-        kept = len(part.root.filters) < 2
-        tasks = self._lists.tasks(candidates, relations, wanted, kept=kept)
-        (self._held if kept else self._alive).append(tasks)
+        cached = len(part.root.filters) < 2
+        tasks = self._lists.tasks(candidates, relations, wanted, cached=cached)
+        (self._cached if cached else self._alive).append(tasks)
         return tasks
 
     @property

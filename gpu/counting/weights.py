@@ -172,7 +172,7 @@ class Weights:
             raise Unsupported("loops")
         found = self._made.get(weight.filters)
         if found is None:
-            found = self._lists.bits(self.candidates(weight), kept=len(weight.filters) == 1)
+            found = self._lists.bits(self.candidates(weight), cached=len(weight.filters) == 1)
             if len(weight.filters) > 1:
                 self._alive.append(found.array)
             self._made[weight.filters] = found

@@ -186,9 +186,9 @@ class _Run:
         steals = STEALS.index(search.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
         threads, room = BLOCK, SHARED if counting else SHARED // 2
-        while threads > 32 and threads // 32 * text.room * width > room:
+        while threads > 32 and threads // 32 * text.cells * width > room:
             threads //= 2
-        warps, shared = threads // 32, threads // 32 * text.room * width
+        warps, shared = threads // 32, threads // 32 * text.cells * width
         if steals:
             shared += 4 * (warps * (4 * text.levels + 1) + 1)  # stacks, and which warps have no work
         with device.active():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import Windows, numbers, strings
+from graphdb.storage.arrays.arrow import ArrowViews, numbers, strings
 from graphdb.storage.arrays.small_joins import Ints, in_list
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
@@ -110,14 +110,14 @@ class HashIndex:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        windows: Windows,
+        views: ArrowViews,
         table: str,
         base: int,
         columns: Sequence[str],
         values: Sequence[str] = (),
     ) -> None:
         self._connection = connection
-        self._windows = windows
+        self._views = views
         self._table = table
         self._pages = f"{table}_key"
         self._hash = f"hash({', '.join(columns)})"
@@ -154,7 +154,7 @@ class HashIndex:
             yield f"({relation})", parameters
             return
         # They are read by themselves: joined with the terms at once, DuckDB unpacks the strings of all others, too.
-        with self._windows.shown("_graphdb_known", self._rows(ids)) as (some, listed):
+        with self._views.view_or_list("_graphdb_known", self._rows(ids)) as (some, listed):
             renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
             yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
 
@@ -169,7 +169,7 @@ class HashIndex:
                 strings(column.tolist()) if column.dtype == object else numbers(column) for column in found.values()
             ]
         else:
-            with self._windows.shown("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
+            with self._views.view_or_list("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
                 table = self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed).to_arrow_table()
             columns = table.columns
         return pa.table(columns, [f"known_{name}" for name in self._columns])
@@ -283,7 +283,7 @@ class HashIndex:
         table = pa.table(
             {"page": numbers(pages[:-1]), "data": pa.Array.from_buffers(pa.binary(), end - begin, buffers)}
         )
-        with self._windows.show("_graphdb_page", table):
+        with self._views.view("_graphdb_page", table):
             execute(self._connection, f"INSERT INTO _graphdb.{self._pages} SELECT page, data FROM _graphdb_page")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import Windows, listed, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, listed, numbers
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
@@ -79,7 +79,7 @@ class Numbering:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        windows: Windows,
+        views: ArrowViews,
         *,
         empty: bool = False,
         sizes: tuple[int, int] | None = None,
@@ -87,7 +87,7 @@ class Numbering:
     ) -> None:
         self._connection = connection
         self._ahead = ahead
-        self._windows = windows
+        self._views = views
         self._next: dict[str, int] = dict(_BASES) if empty else {}
         if sizes is not None:
             self._next = {table: base + size for (table, base), size in zip(_BASES.items(), sizes, strict=True)}
@@ -96,7 +96,7 @@ class Numbering:
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: hash_index.HashIndex(connection, windows, table, base, *_COLUMNS[table])
+            table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table])
             for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)
@@ -181,7 +181,7 @@ class Numbering:
 
         first, notes = self._upcoming("resource"), pa.dictionary(pa.int32(), pa.string())
         schema = pa.schema({"id": pa.int64(), "iri": pa.string()})
-        with self._windows.show("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
+        with self._views.view("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
             self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
@@ -190,7 +190,7 @@ class Numbering:
         if some:
             noted = some[0][1].dictionary
             datatypes = {None, *noted.to_pylist()} if len(some) == 1 and len(noted) <= hash_index.SMALL_LOOKUP else None
-            with self._windows.show("_graphdb_values", _stream(schema, first, chain(some, pieces))):
+            with self._views.view("_graphdb_values", _stream(schema, first, chain(some, pieces))):
                 self._insert("literal", typed_literals("_graphdb_values", datatypes))
 
     def literals_of(self, source: str, into: str) -> None:
@@ -277,7 +277,7 @@ class Numbering:
         first, before = self._upcoming(table), self._stored[table]
         if table in self._small:
             self._stage(table, self._small.pop(table), create=True)
-        with self._windows.shown("_graphdb_term", terms) as (source, given):
+        with self._views.view_or_list("_graphdb_term", terms) as (source, given):
 
             def look(place: str, parameters: Mapping[str, Any], columns: str) -> dict[str, Any]:
                 """Find terms in a relation, which has these columns."""
@@ -323,7 +323,7 @@ class Numbering:
             columns = ", ".join(f"{name} VARCHAR" for name in fresh.column_names[1:])
             execute(self._connection, f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
         if len(fresh):
-            with self._windows.show("_graphdb_term", fresh):
+            with self._views.view("_graphdb_term", fresh):
                 execute(self._connection, f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
 
 

@@ -82,7 +82,7 @@ class LoadReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
+class _ParserThread:
     """A parser and its thread."""
 
     parser: Parser
@@ -95,7 +95,7 @@ def load(
     data: Any,
     options: Options | None = None,
     progress: Progress | None = None,
-    held: KnownStatistics | None = None,
+    known: KnownStatistics | None = None,
     changed: Callable[[Sequence[Changes | None]], None] | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
@@ -141,7 +141,7 @@ def load(
         try:
             catalog.begin_work(_described(sources))
             with transactions.atomic():
-                loading = _Load(connection, catalog, sources, options, folder, long, progress, held)
+                loading = _Load(connection, catalog, sources, options, folder, long, progress, known)
                 transactions.workers.append(loading.close)
                 new = loading.run()
                 options.mapping.check()
@@ -214,7 +214,7 @@ class _Load:
         folder: str,
         long: Callable[[], None],
         progress: Progress | None,
-        held: KnownStatistics | None,
+        known: KnownStatistics | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.ntriples.reader import Parser
@@ -232,7 +232,7 @@ class _Load:
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
         self._key = secret()
-        self._lanes = [_Lane(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
+        self._lanes = [_ParserThread(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
         self._store = Worker()
         self._memory = options.batch or BATCH
         self._folder = Path(folder)
@@ -240,7 +240,7 @@ class _Load:
         self._batches: list[Batch] = []
         self._reclaimed = bool(is_worth(connection) and vacuum(connection, long))
         self._first = bulk.is_empty(connection)
-        known = None if self._reclaimed else held
+        known = None if self._reclaimed else known
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
         self.triples = 0
         self.errors = 0
@@ -329,19 +329,19 @@ class _Load:
 
     def _read(self, source: Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
-        dealt: deque[tuple[Block, Task[Parsed]]] = deque()
+        scheduled: deque[tuple[Block, Task[Parsed]]] = deque()
         lines, first = 0, True
         for block, lane in zip(blocks(source.produce, partial(self._report, "reading")), cycle(self._lanes)):
-            if len(dealt) == len(self._lanes):
-                lines += self._parsed(*dealt.popleft(), source, before, lines)
+            if len(scheduled) == len(self._lanes):
+                lines += self._parsed(*scheduled.popleft(), source, before, lines)
             if block.bad:
                 self._note(block.bad)
             if block.prefixes:
                 self._catalog.add_prefixes(dict(block.prefixes))
-            dealt.append((block, lane.thread.submit(partial(lane.parser.parse, block.text, first=first))))
+            scheduled.append((block, lane.thread.submit(partial(lane.parser.parse, block.text, first=first))))
             first = False
-        while dealt:
-            lines += self._parsed(*dealt.popleft(), source, before, lines)
+        while scheduled:
+            lines += self._parsed(*scheduled.popleft(), source, before, lines)
 
     def _parsed(self, block: Block, task: Task[Parsed], source: Source, before: int, lines: int) -> int:
         """Collect what a lane has made of a block, which comes after ``lines`` lines; return how many it has."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
-from graphdb.storage.arrays.arrow import Windows, numbers, values
+from graphdb.storage.arrays.arrow import ArrowViews, numbers, values
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
@@ -86,12 +86,12 @@ class StreamingStatistics:
 
     def write(self) -> None:
         """Write what was found, in place of what was there."""
-        windows = Windows(self._connection)
+        views = ArrowViews(self._connection)
         for table, rows in self._tables().items():
             self._connection.execute(f"DELETE FROM _graphdb.{table}")
-            with windows.show(f"_graphdb_{table}s", rows):
+            with views.view(f"_graphdb_{table}s", rows):
                 self._connection.execute(f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
-        windows.close()
+        views.close()
         self._spill.close()
         if not self._all_pairs:
             note_pairs(self._connection)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
-from graphdb.storage.arrays.arrow import Windows, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, numbers
 from graphdb.storage.arrays.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.file.prepared_sql import has_rows
@@ -156,8 +156,8 @@ class Appender:
         self._known = known
         self._folder = folder
         self._memory = memory
-        self._windows = Windows(connection)
-        self.terms = Numbering(connection, self._windows)
+        self._views = ArrowViews(connection)
+        self.terms = Numbering(connection, self._views)
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
@@ -216,15 +216,15 @@ class Appender:
         The string columns are those of the view ``triples``: ``subject``, ``predicate``, ``object``, ``datatype`` (NULL
         where the object is a resource) and ``language``.  A blank node's text begins with ``_:``.
         """
-        with self._windows.show("_graphdb_rows", rows):
+        with self._views.view("_graphdb_rows", rows):
             resources = self._connection.sql(_RESOURCES).to_arrow_table()
             literals = self._connection.sql(_LITERALS).to_arrow_table()
             columns = [literals[name].combine_chunks() for name in ("lexical", "datatype", "language")]
             literal_ids = self.terms.literals(*columns)
             ids = self.terms.resources(resources["iri"].combine_chunks())
             with (
-                self._windows.show("_graphdb_iris", resources.append_column("id", [ids])),
-                self._windows.show("_graphdb_values", literals.append_column("id", [literal_ids])),
+                self._views.view("_graphdb_iris", resources.append_column("id", [ids])),
+                self._views.view("_graphdb_values", literals.append_column("id", [literal_ids])),
             ):
                 found = self._connection.execute(_NUMBERED).fetchnumpy()
         self.add_ids(found["subject"], found["label"], found["object"])
@@ -252,7 +252,7 @@ class Appender:
             )
             self._append("quad", _QUAD)
         new = self._append_triples()
-        self._windows.close()
+        self._views.close()
         return new
 
     def append_others(self) -> None:
@@ -266,7 +266,7 @@ class Appender:
         for table in self._staged:
             self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
         self._staged.clear()
-        self._windows.close()
+        self._views.close()
 
     def count(self) -> None:
         """The second half of :meth:`finish`: bring the statistics up to date."""
@@ -308,7 +308,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
+        with self._views.view("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _name_default(self) -> None:

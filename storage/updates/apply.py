@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import Windows, strings
+from graphdb.storage.arrays.arrow import ArrowViews, strings
 from graphdb.storage.arrays.small_joins import Ints, among, distinct
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import execute
@@ -102,8 +102,8 @@ class Update:
         self._connection = connection
         self._touch = touch
         self._known = known or KnownStatistics()
-        self._windows = Windows(connection)
-        self._terms = Numbering(connection, self._windows, sizes=self._known.sizes, ahead=self._known.ahead)
+        self._views = ArrowViews(connection)
+        self._terms = Numbering(connection, self._views, sizes=self._known.sizes, ahead=self._known.ahead)
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []
@@ -146,7 +146,7 @@ class Update:
 
     def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
-        with self._windows.shown("_graphdb_asked", table) as (asked, given):
+        with self._views.view_or_list("_graphdb_asked", table) as (asked, given):
             return execute(self._connection, f"FROM {what(asked)}", given).fetchall()
 
     def apply(
@@ -173,7 +173,7 @@ class Update:
             def seen(name: str, relation: Relation | None) -> str | None:
                 if relation is None or isinstance(relation, str):
                     return relation
-                windows.enter_context(self._windows.show(f"_graphdb_given_{name}", relation))
+                windows.enter_context(self._views.view(f"_graphdb_given_{name}", relation))
                 return f"_graphdb_given_{name}"
 
             self._apply_triples(seen("lost", removed), seen("come", added))

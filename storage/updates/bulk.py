@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import Windows, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, numbers
 from graphdb.storage.arrays.batch import LITERAL, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
@@ -72,7 +72,7 @@ class BulkWriter:
         self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int, *, empty: bool = True
     ) -> None:
         self._connection = connection
-        self._windows = Windows(connection)
+        self._views = ArrowViews(connection)
         self._batch = batch
         self._memory = memory
         self._folder = folder
@@ -90,7 +90,7 @@ class BulkWriter:
 
     def write_terms(self) -> None:
         """Write the dictionary."""
-        Numbering(self._connection, self._windows, empty=self._empty).append(self._batch.iris(), self._batch.values())
+        Numbering(self._connection, self._views, empty=self._empty).append(self._batch.iris(), self._batch.values())
         self._batch.forget_terms()
 
     def write_others(self) -> None:
@@ -129,7 +129,7 @@ class BulkWriter:
                 labels = by_label(in_chunks(pieces, memory), spill, memory)
             self._batch.forget_triples()
             rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
-            with self._windows.show("_graphdb_sorted", rows):
+            with self._views.view("_graphdb_sorted", rows):
                 [(count,)] = self._connection.execute(
                     "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
                 ).fetchall()
@@ -138,7 +138,7 @@ class BulkWriter:
     def write_statistics(self) -> None:
         """Write the statistics counted while the triples were written."""
         self._statistics.write()
-        self._windows.close()
+        self._views.close()
 
     def _rows(self, schema: pa.Schema, labels: Labels, known: Labels) -> Iterator[pa.RecordBatch]:
         """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
-from graphdb.storage.arrays.arrow import Windows
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary import hash_index, literal_kinds
 from graphdb.storage.dictionary.terms import Numbering
@@ -83,7 +83,7 @@ def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any
         for iris, values, then in steps:
             before = dict(resources), dict(literals)
             connection.begin()
-            numbering = Numbering(connection, Windows(connection))
+            numbering = Numbering(connection, ArrowViews(connection))
             for part in (iris[::2], iris):  # those of the first part are staged when the others come
                 names = [f"ex:{i}" for i in part]
                 assert numbering.resources(pa.array(names, pa.string())).tolist() == numbered(resources, names, 0)
@@ -115,7 +115,7 @@ def numbering_of(size: int) -> tuple[duckdb.DuckDBPyConnection, Numbering]:
     Catalog(connection).create()
     connection.execute("INSERT INTO _graphdb.resource SELECT range, 'ex:' || range FROM range(?)", [size])
     connection.begin()
-    return connection, Numbering(connection, Windows(connection))
+    return connection, Numbering(connection, ArrowViews(connection))
 
 
 def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_hashes_of_version_4_go() -> None:
     Catalog(connection).migrate()
     assert Catalog(connection).schema_version == SCHEMA_VERSION
     connection.begin()
-    assert Numbering(connection, Windows(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
+    assert Numbering(connection, ArrowViews(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
     assert in_pages(connection, "resource", 0) == hash_index.SMALL
 
 

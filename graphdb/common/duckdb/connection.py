@@ -155,7 +155,7 @@ class Connection:
         self._temporary += 1
         return f"{OURS}{self._temporary}"
 
-    def former(self) -> Connection:
+    def frozen(self) -> Connection:
         """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
         other = copy(self)
         with self.guard() as raw:
@@ -261,7 +261,7 @@ class Guard:
     A class of its own, not a generator: nothing is suspended in it that an interrupt could leave behind.
     """
 
-    __slots__ = ("_acquired", "_connection", "_deadline", "_former", "_limits", "_ours", "_outermost")
+    __slots__ = ("_acquired", "_connection", "_deadline", "_limits", "_ours", "_outermost", "_previous")
 
     def __init__(self, connection: Connection, timeout: float | None, ours: bool) -> None:
         self._connection = connection
@@ -269,7 +269,7 @@ class Guard:
         self._deadline: float | None = None
         self._ours = ours
         self._acquired = self._outermost = False
-        self._former: int | None = None
+        self._previous: int | None = None
 
     def __enter__(self) -> duckdb.DuckDBPyConnection:
         connection = self._connection
@@ -285,7 +285,7 @@ class Guard:
         try:
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident
-                self._former = WATCHDOG.watch(connection, main=main)
+                self._previous = WATCHDOG.watch(connection, main=main)
             check_stop()
         except BaseException:
             self._leave()
@@ -305,7 +305,7 @@ class Guard:
         connection._deadline = self._deadline
         self._limits.__exit__()
         if self._outermost:
-            WATCHDOG.release(connection, self._former)
+            WATCHDOG.release(connection, self._previous)
         if self._acquired:
             connection.lock.release()
 

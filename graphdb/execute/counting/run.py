@@ -73,7 +73,7 @@ class CountRun:
         """How many pieces to cut work into that is scheduled."""
         return int(min(max(expected / _PIECE, self.threads * _FEWEST), self.threads * PIECES))
 
-    def even(self, size: int, expected: float) -> list[int]:
+    def even_bounds(self, size: int, expected: float) -> list[int]:
         """Where to cut so many things into pieces of one size."""
         pieces = self.pieces(expected)
         return [size * i // pieces for i in range(pieces + 1)]
