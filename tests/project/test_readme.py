@@ -100,3 +100,9 @@ def test_an_everyday_change_is_found_by_the_layout_alone() -> None:
         for name in re.findall(r"`([\w.]+)/?`", layer):
             assert re.search(rf"\b{re.escape(name)}\b", drawn), change
             assert re.search(rf"`{re.escape(name)}(/|`)", modules), change
+
+
+def test_architecture_has_a_row_for_each_package() -> None:
+    rows = re.findall(r"^\| `(\w+)/` \|", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.M)
+    folders = {path.parent.name for path in (ROOT / "graphdb").glob("*/__init__.py")}
+    assert sorted(rows) == sorted(folders)
