@@ -18,7 +18,7 @@ def interpreted(
 
 
 def bag(rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
-    """Rows in no order, where types are told apart, and the items of lists are in no order either."""
+    """Rows in no order, where types are distinguished, and the items of lists are in no order either."""
     return Counter(repr(tuple(map(_plain, row))) for row in rows)
 
 

@@ -84,9 +84,9 @@ def graph(db: graphdb.Database) -> list[Counter[Any]]:
     def plain(value: Any) -> Any:
         return repr(sorted(value)) if isinstance(value, list) else repr(value)
 
-    told = "labels(x), properties(x)"
+    report = "labels(x), properties(x)"
     queries = (
-        f"MATCH (x) RETURN {told}",
+        f"MATCH (x) RETURN {report}",
         "MATCH (a)-[x]->(b) RETURN properties(a), type(x), properties(x), properties(b)",
     )
     return [Counter(tuple(map(plain, row)) for row in db.query(query).fetchall()) for query in queries]

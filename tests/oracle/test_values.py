@@ -309,8 +309,10 @@ def _compare(database: graphdb.Database, text: str) -> None:
         with pytest.raises(graphdb.GraphDBError):
             database.query(text).fetchall()
         return
-    told = database.explain(text)
-    event("interpreted" if told.startswith("interpreted") else "computed" if "computed in Python" in told else "SQL")
+    report = database.explain(text)
+    event(
+        "interpreted" if report.startswith("interpreted") else "computed" if "computed in Python" in report else "SQL"
+    )
     found = database.query(text).fetchall()
     if "LIMIT" in text:  # of equal rows any may come first
         assert [_plain(row[0]) for row in found] == [_plain(row[0]) for row in expected]

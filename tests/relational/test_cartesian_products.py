@@ -1,4 +1,4 @@
-"""Patterns that only values connect are matched one by one, and joined by SQL."""
+"""Cartesian products: patterns that only values connect are matched one by one, and joined by SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bindings beyond their share of memory wait in a temporary table; the answer is the same."""
+"""Bindings beyond their memory share spill to a temporary table; the answer is the same."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def test_section(section: str) -> None:
                 continue
             if scenario.given != there:
                 _give(database, scenario.given)
-            told = _wrong(database, scenario) or _otherwise(database, scenario)
+            report = _wrong(database, scenario) or _otherwise(database, scenario)
             there = None if any(word in scenario.query for word in WRITING) else scenario.given
-            if told is not None:
-                wrong[f"line {scenario.line}: {scenario.query}"] = told
-    assert not wrong, "\n".join(f"{query}\n    {told}" for query, told in wrong.items())
+            if report is not None:
+                wrong[f"line {scenario.line}: {scenario.query}"] = report
+    assert not wrong, "\n".join(f"{query}\n    {report}" for query, report in wrong.items())
