@@ -19,19 +19,19 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 FIRST = (
-    "backend/test_warm.py",
-    "unit/test_kernels.py",
+    "execute/test_warm.py",
+    "gpu/test_kernels.py",
     "suites/test_w3c_rdf.py",
     "suites/test_tck_parse.py",
-    "unit/test_parser_properties.py",
+    "grammar/test_parser_properties.py",
     "suites/test_tck.py",
     "suites/test_language.py",
-    "backend/test_device_counts.py",
-    "backend/test_device_search.py",
+    "gpu/test_device_counts.py",
+    "gpu/test_device_search.py",
     "suites/test_against_sparql.py",
     "oracle/",
-    "unit/test_cli.py",
-    "unit/test_house.py",
+    "shell/test_cli.py",
+    "project/test_project.py",
 )
 """Where several processes share the tests: the files (and folders) begun first, in this order.
 

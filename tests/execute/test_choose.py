@@ -1,0 +1,309 @@
+"""The choice between host and device, on a machine with an emulated one, and on one where it cannot be used."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+from unittest import mock
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import DeviceError, MemoryLimitError
+from graphdb.execute import choose
+from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
+from graphdb.execute.host import HostExecutor
+from graphdb.gpu.probe import Device, DeviceReport
+from graphdb.plan.counting.tree import TreeCount
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from tests import emulator
+from tests.execute.test_host import REPEATABLE, complete, pattern
+from tests.gpu.executors import EMULATED
+
+TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
+USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")
+
+
+@pytest.fixture
+def device() -> Iterator[None]:
+    """A machine whose one device is emulated."""
+    with emulator.installed(), mock.patch.object(choose, "probe", return_value=USABLE):
+        yield
+
+
+def plan_of(cost: float, **more: Any) -> Any:
+    plan = make_plan(pattern(3, TRIANGLE, **more), complete(8), counting="never")
+    return replace(plan, cost=cost)
+
+
+@EMULATED
+def test_a_device_gets_what_is_worth_it(device: None) -> None:
+    opened: list[int] = []
+
+    def opens() -> Any:
+        opened.append(1)
+        return open_device(0)
+
+    executor = ChoosingExecutor(HostExecutor(2), opens)
+    small, large = plan_of(1e5), plan_of(1e10)
+    assert executor.describe(small) == "cpu"
+    assert not opened
+    assert executor.count(small) == 336
+    assert not opened
+    assert executor.describe(large).startswith("cuda:0 by join; expected: cpu 80,003.0 ms, cuda:0 100.8 ms")
+    assert sum(block.count for block in executor.run(large)) == executor.count(large) == 336
+    assert executor.describe(small).startswith("cpu")
+    assert opened == [1]
+
+
+@EMULATED
+def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
+    """No run waits for a compiler that takes for ever, and the first one after it is done goes by its kernel."""
+    graph = complete(9)
+    edges: list[tuple[int, int, Any, bool]] = [
+        (0, 1, (1,), True),
+        (1, 2, (1,), True),
+        (2, 3, (1,), True),
+        (0, 3, (1,), True),
+    ]
+    plan = make_plan(pattern(4, edges, REPEATABLE, count_only=True), graph, counting="always")
+    assert plan.counting is not None
+    # Counting takes the host 100 ms, it is thought, and going through matches takes all for ever.
+    plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=1e7))
+    there = open_device(0)
+    executor = ChoosingExecutor(HostExecutor(1), lambda: there)
+    executor._opened()
+    want, on_host = executor.host.count(plan), []
+
+    def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        on_host.append(time.sleep(0.02))
+        return want
+
+    with emulator.slow_compiler("nested") as compiler, mock.patch.object(HostExecutor, "count", counted):
+        for runs in range(1, 6):
+            assert executor.describe(plan).startswith("cpu")
+            assert executor.count(plan) == want
+            assert len(on_host) == runs
+        assert there._counter.preparing(plan, True)
+        assert there.expected(plan, True).first > 0.1
+        compiler.set()
+        there._counter.settle()
+        assert executor.describe(plan).startswith("cuda:0 by sums")
+        assert executor.count(plan) == want
+        assert len(on_host) == runs
+
+
+@EMULATED
+def test_a_device_is_opened_when_it_was_missed_for_long_enough(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    for _ in range(6):
+        plan = plan_of(1e7)  # 83 ms, it is thought
+        assert executor.describe(plan) == executor.describe(plan) == "cpu"
+        assert executor.count(plan) == 336
+    assert executor.describe(plan_of(1e7)).startswith("cuda:0")
+
+
+@EMULATED
+def test_counts_beyond_64_bits_are_the_hosts(device: None) -> None:
+    """A device's sums end there; to go through so many matches instead would take for ever."""
+    from graphdb.gpu.join.run import Join
+
+    edges: list[tuple[int, int, Any, bool]] = [(i, i + 1, (1,), True) for i in range(9)]
+    graph = complete(140)
+    for more in ({"count_only": True}, {"outputs": ("a",), "duplicates": "count"}):
+        plan = make_plan(pattern(10, edges, REPEATABLE, **more), graph, counting="always")
+        assert plan.counting is not None
+        plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=1e10))
+        executor = ChoosingExecutor(HostExecutor(1), lambda: open_device(0, beside_host=True))
+        counting = "outputs" not in more
+        executor._opened()
+        walked = mock.Mock(side_effect=AssertionError("the matches are gone through"))
+        with mock.patch.multiple(Join, count=walked, run=walked, tallied=walked):
+            assert executor._chosen(plan, counting) is executor._device
+            for _ in range(2):
+                if counting:
+                    assert executor.count(plan) == 140 * 139**9
+                else:
+                    (block,) = executor.run(plan)
+                    assert block.matches is not None
+                    assert block.matches.tolist() == [139**9] * 140
+            assert executor._chosen(plan, counting) is executor.host
+
+
+@EMULATED
+def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -> None:
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), complete(8), counting="always")
+    assert plan.counting is not None
+    plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8, doubtful=True))
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0, beside_host=True))
+    with mock.patch(
+        "graphdb.gpu.counting.counter.Counter.expected", return_value=None
+    ):  # it has no kernel for these sums
+        executor._opened()
+        assert executor.count(plan) == 336
+        assert executor.describe(plan).startswith("cpu; expected: cpu 803.0 ms, cuda:0 inf ms")
+
+
+@EMULATED
+def test_a_tree_keeps_a_count_on_the_host(device: None) -> None:
+    """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = replace(plan_of(1e12, count_only=True), tree=TreeCount((), cast(Any, None), 1e8))
+    assert executor.describe(plan) == "cpu; expected: cpu 803.0 ms, cuda:0 10,000.8 ms"
+
+
+@EMULATED
+def test_what_must_be_copied_first_counts(device: None) -> None:
+    from graphdb.gpu import executor as gpu
+
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    executor.describe(plan_of(1e10))
+    plan = plan_of(1e6)
+    with mock.patch.object(gpu, "LINK", 1e3):
+        assert executor.describe(plan).startswith("cpu")
+    assert executor.describe(plan).startswith("cuda:0")
+
+
+@EMULATED
+def test_what_runs_took_counts_more_than_what_was_expected(device: None) -> None:
+    """A device that takes minutes for what it was thought to be quick at is not asked again."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = plan_of(1e10)
+    for _ in range(3):
+        assert executor.describe(plan).startswith("cuda:0")
+        assert sum(block.count for block in executor.run(plan)) == 336
+    trials = executor._known(plan, False).trials
+    assert trials.runs == {"cuda:0": 3}
+    trials.least["cuda:0"] = 200.0
+    assert executor.describe(plan) == "cpu; expected: cpu 80,003.0 ms, cuda:0 200,000.0 ms (measured)"
+
+
+def test_what_was_thought_small_is_watched_once_it_took_long() -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: pytest.fail("no device is asked for"))
+    assert sum(block.count for block in executor.host.run(plan_of(1.0))) == 336  # its kernels are compiled, or read
+    plan = plan_of(1.0)
+    for _ in range(3):
+        control = Control()
+        assert sum(block.count for block in executor.run(plan, control)) == 336
+    known = executor._known(plan, False)
+    assert known.last is control
+    assert not known.trials.runs
+    control.seconds = 5.0
+    assert sum(block.count for block in executor.run(plan)) == 336
+    assert known.trials.runs == {"cpu": 2}
+
+
+@EMULATED
+@pytest.mark.parametrize("error", [DeviceError("it broke"), MemoryLimitError("it is full")])
+def test_the_host_takes_over_and_says_so_once(device: None, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    plan = plan_of(1e10)
+    from graphdb.gpu.join.run import Join
+
+    broken = mock.Mock(side_effect=error)
+    with caplog.at_level(logging.WARNING, "graphdb"), mock.patch.multiple(Join, count=broken, run=broken):
+        for _ in range(2):
+            assert executor.count(plan) == 336
+            assert sum(block.count for block in executor.run(plan)) == 336
+    assert [record.message for record in caplog.records] == [f"a query runs on the CPU instead: {error}"]
+
+
+@EMULATED
+def test_a_caller_who_stops_a_run_stops_it(device: None) -> None:
+    """An error that is not the device's is nobody's reason to begin again."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    with pytest.raises(graphdb.QueryTimeout):
+        executor.count(plan_of(1e10), Control(timeout=-1.0))
+
+
+def test_a_machine_without_a_driver_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with mock.patch.object(choose, "probe", return_value=DeviceReport(None, (), None, None, None)):
+        executor = choose_executor("auto", threads=2)
+        with caplog.at_level(logging.WARNING, "graphdb"):
+            assert executor.count(plan_of(1e12)) == 336
+        assert not caplog.records
+        with pytest.raises(DeviceError, match="no NVIDIA driver"):
+            choose_executor("cuda:0")
+
+
+def test_a_device_that_cannot_be_used_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with mock.patch.object(choose, "probe", return_value=replace(USABLE, cupy=None)):
+        executor = choose_executor("auto", threads=2)
+        with caplog.at_level(logging.WARNING, "graphdb"):
+            for _ in range(2):
+                assert executor.count(plan_of(1e12)) == 336
+        (record,) = caplog.records
+        assert "pip install 'graphdb[cuda13]'" in record.message
+        with pytest.raises(DeviceError, match="CuPy is not"):
+            graphdb.connect(device="cuda")
+
+
+def test_a_device_that_is_not_there() -> None:
+    with (
+        mock.patch.object(choose, "probe", return_value=USABLE),
+        pytest.raises(DeviceError, match=r"'cuda:1'\nhint: there is 'cuda:0'"),
+    ):
+        graphdb.connect(device="cuda:1")
+
+
+@EMULATED
+def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
+    data = tmp_path / "people.nt"
+    people = [(a, b) for a in range(6) for b in range(6) if a != b]
+    data.write_text("".join(f"<p:{a}> <p:knows> <p:{b}> .\n" for a, b in people))
+    triangle = "MATCH (a)-[:<p:knows>]->(b)-[:<p:knows>]->(c)-[:<p:knows>]->(a)"
+    wanted = []
+    for where in ("cpu", "cuda"):
+        with graphdb.connect(device=where) as db:
+            db.load(data)
+            wanted.append(db.query(f"{triangle} RETURN a, count(*) AS n ORDER BY n, id(a)").fetchall())
+            told = str(db.query(f"PROFILE {triangle} RETURN a").fetchall())
+            assert ("match on cuda:0 by join" in told) == (where == "cuda")
+    assert wanted[0] == wanted[1]
+    assert len(wanted[0]) == 6
+
+
+@EMULATED
+def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
+    """For what can go it; EXPLAIN says why something does not."""
+    rows, count = plan_of(1.0), make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="always")
+    found = make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="never")
+    told = {
+        "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
+        "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
+        "sums": (
+            "cuda:0 by join, not by sums: there are no sums for these rows",
+            "cuda:0 by sums",
+            "cuda:0 by join, not by sums: there are no sums for this count",
+        ),
+    }
+    for way, wanted in told.items():
+        executor = choose_executor(f"cuda by {way}")
+        assert tuple(executor.describe(plan) for plan in (rows, count, found)) == wanted
+        assert executor.count(count) == executor.count(found) == 336
+        if way != "search":  # which the emulator has not compiled for rows
+            assert sum(block.count for block in executor.run(rows)) == 336
+
+
+def test_names_that_mean_no_device() -> None:
+    for name in ("gpu", "cuda by hash", "cuda:0 by", "cpu by join"):
+        with pytest.raises(graphdb.GraphDBError, match=r"unknown device .*\nhint: use 'auto', .* 'cuda:0 by join'"):
+            choose_executor(name)
+
+
+@EMULATED
+def test_doctor_tries_the_device(device: None) -> None:
+    assert "runs a query" in choose.try_device(0)
+    with mock.patch.object(choose, "smallest_plan", return_value=plan_of(1)):
+        assert "counts 336 triangles" in choose.try_device(0)
+
+
+def test_doctor_says_why_a_device_cannot_be_used() -> None:
+    with mock.patch.object(choose, "probe", return_value=replace(USABLE, nvrtc=None)):
+        assert "queries run on the CPU" in choose.try_device(0)
+        assert "NVRTC" in choose.try_device(0)

@@ -1,0 +1,230 @@
+"""Life on a device, real or emulated: memory that stays flat, copies that go, stopping, several threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
+from graphdb.execute.host import HostExecutor
+from graphdb.pattern.graph import PatternVertex
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.execute.test_host import REPEATABLE, complete, pattern
+from tests.gpu.executors import EXECUTORS, opened
+from tests.gpu.mirror import MirrorExecutor
+
+PATH: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True)]
+TRIANGLE: list[tuple[int, int, Any, bool]] = [*PATH, (0, 2, (1,), True)]
+
+
+@pytest.fixture(params=[name for name in EXECUTORS if name.id != "host"])
+def device(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with opened(request.param) as found:
+        yield found
+
+
+def cells(device: Any) -> int:
+    gc.collect()
+    return int(device.device.memory.used_bytes)
+
+
+def random_graph(vertices: int, edges: int) -> DataGraph:
+    rng = np.random.default_rng(7)
+    s, o = rng.integers(0, vertices, (2, edges))
+    return DataGraph(ArraySource(s, np.ones(edges), o, vertices))
+
+
+def test_a_mirror_agrees(device: Any) -> None:
+    mirror = MirrorExecutor(HostExecutor(1), device)
+    graph = random_graph(40, 300)
+    for edges in (PATH, TRIANGLE):
+        plan = make_plan(pattern(3, edges), graph)
+        assert sum(block.count for block in mirror.run(plan)) == mirror.count(plan) > 0
+        assert sum(block.count for block in mirror.run(plan, Control(limit=5))) == 5
+
+
+@pytest.mark.parametrize(
+    ("slots", "few", "once"), [(1 << 12, 1 << 16, True), (1 << 7, 1 << 16, False), (1 << 12, 0, False)]
+)
+def test_equal_rows_leave_the_device_once(device: Any, slots: int, few: int, once: bool) -> None:
+    """All that its table has room for at a time; as they are, where the first rows show that most of them differ."""
+    from graphdb.gpu.join import distinct
+
+    plan = make_plan(pattern(3, PATH, REPEATABLE, outputs=("a", "c"), duplicates="count"), random_graph(40, 300))
+    assert plan.kept == len(plan.steps)
+    want, found, rows = Counter[tuple[int, int]](), Counter[tuple[int, int]](), 0
+    for executor, counts in ((HostExecutor(1), want), (device, found)):
+        with mock.patch.object(distinct, "SLOTS", slots), mock.patch.object(distinct, "FEW", few):
+            for block in executor.run(plan):
+                rows = 0 if counts is want else rows + block.count
+                for *row, number in zip(
+                    *(cells.tolist() for cells in block.columns.values()), block.matches.tolist(), strict=True
+                ):
+                    counts[tuple(row)] += number
+    assert found == want
+    assert rows == len(want) if once else rows >= len(want)  # where pieces are large, all are the first
+
+
+def test_a_mirror_tells_a_difference(device: Any) -> None:
+    class Forgetful(HostExecutor):
+        def count(self, plan: Any, control: Any = None) -> int:
+            return super().count(plan, control) - 1
+
+    plan = make_plan(pattern(3, TRIANGLE), complete(5))
+    with pytest.raises(AssertionError, match="cuda:0"):
+        MirrorExecutor(device, Forgetful(1)).count(plan)
+
+
+def test_rows_come_in_the_same_order_whatever_the_pieces(device: Any) -> None:
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 250))
+    first, second = ([block.columns["c"].copy() for block in device.run(plan)] for _ in range(2))
+    assert np.array_equal(np.concatenate(first), np.concatenate(second))
+
+
+def test_rows_of_each_step_are_the_hosts(device: Any) -> None:
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 250))
+    host, here = Control(), Control()
+    for executor, control in ((HostExecutor(1), host), (device, here)):
+        for _ in executor.run(plan, control):
+            pass
+    assert host.rows.tolist() == here.rows.tolist()
+    assert here.seconds > 0
+
+
+def test_many_small_queries_leave_nothing(device: Any, request: pytest.FixtureRequest) -> None:
+    """Flat after the first: what a run takes goes back, and what is kept is kept once."""
+    many = 10_000 if request.node.get_closest_marker("gpu") else 60
+    graph = random_graph(30, 200)
+    plans = [make_plan(pattern(3, edges, REPEATABLE), graph) for edges in (PATH, TRIANGLE)]
+    for plan in plans:
+        device.count(plan)
+    before = cells(device)
+    for i in range(many):
+        plan = plans[i % 2]
+        assert device.count(plan) > 0
+        if i % 20 == 0:
+            assert sum(block.count for block in device.run(plan)) > 0
+            run = device.run(plan)
+            next(run)
+            run.close()
+    assert cells(device) == before
+
+
+def test_copies_go_with_the_graph(device: Any) -> None:
+    empty = cells(device)
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 200))
+    assert device.missing_bytes(plan) > 0
+    device.count(plan)
+    assert device.missing_bytes(plan) == 0
+    assert cells(device) > empty
+    del plan
+    assert cells(device) == empty
+
+
+def test_prepared_counts_go_with_the_plan(device: Any) -> None:
+    """What is ready to count, the ranked lists that it reads, and weights; and with candidates what is made of them."""
+    empty = cells(device)
+    square: list[tuple[int, int, Any, bool]] = [*PATH, (2, 3, (1,), True), (0, 3, (1,), True), (3, 4, (1,), True)]
+    for seed in range(3):
+        graph = random_graph(30 + seed, 200)
+        wanted = pattern(5, square, REPEATABLE, count_only=True)
+        some = PatternVertex("some", np.arange(0, 30, 2))
+        plan = make_plan(replace(wanted, vertices=(*wanted.vertices[:4], some)), graph, counting="always")
+        assert plan.counting is not None
+        for _ in range(2):
+            assert device._counter.count(plan, Control()) == HostExecutor(1).count(plan)
+        assert cells(device) > empty
+        del plan, graph, some
+        assert cells(device) == empty
+
+
+def test_copies_make_room_for_a_run(device: Any) -> None:
+    memory = device.device.memory
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 200))
+    device.count(plan)
+    assert memory.kept_bytes > 0
+    with device.device.active():
+        large = memory.empty(memory.budget - 64, np.uint8)
+        assert memory.kept_bytes == 0
+        with pytest.raises(MemoryLimitError, match="on the device"):
+            memory.empty(memory.budget, np.uint8)
+        del large
+    assert device.count(plan) == HostExecutor(1).count(plan)
+
+
+def endless(vertices: int) -> Any:
+    """A plan with some 10^17 matches, none of which can be counted without going there."""
+    edges = [(i, i + 1, (1,), False) for i in range(7)]
+    return make_plan(pattern(8, edges, count_only=True), complete(vertices), counting="never")
+
+
+def test_a_timeout_stops_a_count(device: Any) -> None:
+    plan = endless(200)
+    started = time.monotonic()
+    with pytest.raises(QueryTimeout):
+        device.count(plan, Control(timeout=0.3))
+    assert time.monotonic() - started < 2
+
+
+def test_cancelling_stops_a_run_within_half_a_second(device: Any) -> None:
+    plan = endless(200)
+    cancelled = threading.Event()
+    asked: list[float] = []
+
+    def cancel() -> None:
+        asked.append(time.monotonic())
+        cancelled.set()
+
+    threading.Timer(0.5, cancel).start()
+    with pytest.raises(ExecutionError, match="interrupted"):
+        device.count(plan, Control(cancelled=cancelled))
+    assert time.monotonic() - asked[0] < 0.5
+    assert device.count(make_plan(pattern(3, TRIANGLE), complete(5))) == 60
+
+
+def test_progress_grows_to_one(device: Any) -> None:
+    seen: list[float] = []
+    plan = make_plan(pattern(3, TRIANGLE), complete(30))
+    for _ in device.run(plan, Control(progress=seen.append)):
+        pass
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1.0)
+
+
+def test_threads_share_a_device(device: Any) -> None:
+    graph = random_graph(30, 250)
+    plans = [make_plan(pattern(3, edges), graph) for edges in (PATH, TRIANGLE)]
+    wanted = [HostExecutor(1).count(plan) for plan in plans]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            found = sum(block.count for block in device.run(plans[i % 2]))
+            if found != wanted[i % 2]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_caller_may_keep_every_block(device: Any) -> None:
+    """Blocks stay what they were, also those beyond the page-locked memory that a caller may hold."""
+    plan = make_plan(pattern(3, PATH), complete(30))
+    blocks = list(device.run(plan, Control(buffer_bytes=1000)))
+    found = {row for block in blocks for row in zip(*(block.columns[n].tolist() for n in "abc"), strict=True)}
+    assert len(found) == sum(block.count for block in blocks) == 30 * 29 * 28 + 30 * 29

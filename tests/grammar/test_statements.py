@@ -1,0 +1,222 @@
+"""Statements and scripts: who reads which, where each ends, and how the parser is made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphdb.common.errors import ParseError
+from graphdb.grammar import parser
+from graphdb.grammar.parser import is_complete, parse, parse_script, split
+from graphdb.grammar.syntax import (
+    CreateTable,
+    Explain,
+    Load,
+    Prefix,
+    Query,
+    Sql,
+)
+
+
+def query(text: str) -> Query:
+    statement = parse(text)
+    assert isinstance(statement, Query)
+    return statement
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PREFIX foaf: <http://xmlns.com/foaf/0.1/>", Prefix("foaf", "http://xmlns.com/foaf/0.1/")),
+        ("prefix : <http://x/>;", Prefix("", "http://x/")),
+        ("LOAD 'people.nt.gz'", Load(("people.nt.gz",))),
+        (
+            r"LOAD 'C:\new\it''s.ttl', 'b' FORMAT turtle ON ERROR SKIP",
+            Load((r"C:\new\it's.ttl", "b"), "turtle", "skip"),
+        ),
+        ("load 'a' on error stop;", Load(("a",), None, "stop")),
+        (
+            "LOAD 'a' COLUMNS {person: ':ID(P)', 'is friend': 'since:int'} TYPE knows LABEL <x:P> BASE <x:/> FORMAT csv",
+            Load(
+                ("a",),
+                "csv",
+                base="x:/",
+                columns=(("person", ":ID(P)"), ("is friend", "since:int")),
+                label="x:P",
+                type="knows",
+            ),
+        ),
+    ],
+)
+def test_prefix_and_load(text: str, expected: object) -> None:
+    assert parse(text) == expected
+
+
+def test_create_table() -> None:
+    inner = query("MATCH (a) RETURN a")
+    assert parse("CREATE TABLE t AS MATCH (a) RETURN a") == CreateTable(("t",), inner)
+    assert parse('create or replace temp table db."My T".x as match (a) return a;') == CreateTable(
+        ("db", "My T", "x"), inner, replace=True, temporary=True
+    )
+    assert parse("CREATE TEMPORARY TABLE IF NOT EXISTS t AS MATCH (a) RETURN a") == CreateTable(
+        ("t",), inner, temporary=True, if_not_exists=True
+    )
+
+
+def test_explain_and_profile() -> None:
+    assert parse("EXPLAIN MATCH (a) RETURN a") == Explain(query("MATCH (a) RETURN a"))
+    assert parse("PROFILE RETURN 1") == Explain(query("RETURN 1"), profile=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM t -- no ; here\nWHERE x = 'a;b'",
+        "LOAD spatial",
+        "LOAD 'my.duckdb_extension'",
+        "CREATE TABLE t AS SELECT 1",
+        "CREATE OR REPLACE TABLE t (a INTEGER)",
+        "CREATE VIEW v AS SELECT 1",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN ANALYZE SELECT 1",
+        "MERGE INTO t USING s ON (t.a = s.a) WHEN MATCHED THEN DELETE",
+        "DELETE FROM t",
+        "DETACH db",
+        "SET memory_limit = '1GB'",
+        "SET VARIABLE x = 1",
+        "WITH t AS (SELECT 1) SELECT * FROM t",
+        "WITH t(a, b) AS MATERIALIZED (SELECT 1, 2) FROM t",
+        "WITH RECURSIVE t AS (SELECT 1) FROM t",
+        "CALL pragma_version()",
+        "INSERT INTO t VALUES (1)",
+        "SELECT 7 // 2",
+        r"SELECT 'C:\', E'it\'s; ok', $$a;b$$, $t$ $$; $t$",
+        "SELECT /* a /* ; */ ; */ 1",
+        "FROM cypher($$ MATCH (a) RETURN a; $$)",
+        "SELCT 1",
+        "(SELECT 1)",
+    ],
+)
+def test_sql_stays_as_written(text: str) -> None:
+    assert parse_script(f" {text} ; ") == (Sql(text),)
+
+
+def test_scripts() -> None:
+    text = """
+        -- SQL's comment
+        PREFIX a: <http://x/;#> PREFIX b: <http://y/>; // ours
+        MATCH (n {name: 'a\\';b'})--(m) /* ; */ // ;
+        RETURN n; ;
+        SELECT '\\';
+    """
+    kinds = [type(statement) for statement in parse_script(text)]
+    assert kinds == [Prefix, Prefix, Query, Sql]
+    assert split(text)[3] == "SELECT '\\'"
+    assert parse_script(" ; -- nothing") == ()
+
+
+def test_parse_wants_one_statement() -> None:
+    with pytest.raises(ParseError, match="expected a statement"):
+        parse(" ")
+    with pytest.raises(ParseError, match="another") as caught:
+        parse("RETURN 1; RETURN 2")
+    assert caught.value.column == 11
+
+
+def test_parsing_again_gives_the_same_tree() -> None:
+    assert parse("RETURN 1") is parse("RETURN 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("", False),
+        (";", True),
+        ("MATCH (a)", False),
+        ("MATCH (a) RETURN a;", True),
+        ("MATCH (a) RETURN a; -- done", True),
+        ("MATCH (a) RETURN a; MATCH", False),
+        ("RETURN 'a;", False),
+        ('RETURN "a\\";', False),
+        ("RETURN `a;", False),
+        ("RETURN 1 // ;", False),
+        ("RETURN 1 /* ;", False),
+        ("MATCH (a <http://x/;>)", False),
+        ("PREFIX a: <http://x/;>", False),
+        ("PREFIX a: <http://x/>;", True),
+        ("SELECT 1 -- ;", False),
+        ("SELECT $$ ; ", False),
+        ("SELECT $$ ; $$;", True),
+        ("SELECT 'C:\\';", True),
+        ("SELECT /* /* */ ;", False),
+        ("SELECT 7 // 2;", True),
+        ("/* open ;", False),
+    ],
+)
+def test_is_complete(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete
+
+
+def test_lark_is_imported_at_the_first_pattern() -> None:
+    code = """
+import sys
+from graphdb.grammar.parser import parse
+parse('SELECT 1')
+assert 'lark' not in sys.modules
+parse('RETURN 1')
+assert 'lark' in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_rule_has_a_method_that_builds_its_syntax() -> None:
+    from graphdb.grammar.build import _Builder
+    from graphdb.grammar.parser import _machine
+
+    actions = [action for row in _machine().states.values() for action in row.values() if not isinstance(action, int)]
+    named = {rule.method for rule in actions if rule.method is not None and not rule.passes}
+    chains = {"atom", "comparison", "expression", "mode", "not_", "postfix", "power", "predicate", "product", "start"}
+    chains |= {"sum", "unary"}  # which have one child only, whatever it is
+    assert "query" in named
+    assert {name for name in named - chains if not hasattr(_Builder, name)} == set()
+
+
+def test_a_deep_text_is_told_where_it_goes_too_deep() -> None:
+    assert parse("RETURN " + "NOT " * 200 + "true")
+    text = "RETURN " + "NOT " * 300 + "true"
+    with pytest.raises(ParseError, match=r"nested deeper than 250 operators \(line 1, column (9\d\d|1[01]\d\d)\)"):
+        parse(text)
+
+
+def test_an_error_of_the_grammar_comes_before_one_of_a_value() -> None:
+    for text in ("RETURN 99999999999999999999 +", r"RETURN 'a\q' +"):
+        with pytest.raises(ParseError, match="expected"):
+            parse(text)
+    with pytest.raises(ParseError, match="out of range"):
+        parse("RETURN 99999999999999999999")
+
+
+def test_tables_that_were_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They parse as those that are made anew; damaged ones, and a folder that is not there, do no harm."""
+    folder = tmp_path / "__pycache__"
+    monkeypatch.setattr(parser, "__file__", str(tmp_path / "parser.py"))
+    text = "MATCH (a:A {x: 1})-[r:R*1..2]->(b) WHERE a.x < 2 RETURN DISTINCT a, count(*) AS n ORDER BY n DESC LIMIT 3"
+    trees, errors = [], []
+    for found in ("no folder", "nothing", "tables", "damaged"):
+        if found != "no folder":
+            folder.mkdir(exist_ok=True)
+        for file in folder.glob("*.lalr") if found == "damaged" else ():
+            file.write_bytes(file.read_bytes()[:5000])
+        for cached in (parser._lark, parser._machine, parser.parse):
+            cached.cache_clear()
+        trees.append(parser.parse(text))
+        with pytest.raises(ParseError) as error:
+            parser.parse("MATCH (a RETURN a")
+        errors.append(str(error.value))
+        assert folder.exists() == (found != "no folder")
+        assert not folder.exists() or [file.stat().st_size > 100_000 for file in folder.iterdir()] == [True]
+    assert trees == trees[:1] * 4
+    assert errors == errors[:1] * 4

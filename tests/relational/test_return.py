@@ -1,0 +1,107 @@
+"""RETURN: aggregates, grouping, order, pages and names of columns, over a graph small enough to answer by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphdb
+from tests.people import EX, XSD, opened
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
+    with opened(tmp_path_factory.mktemp("queries")) as database:
+        yield database
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("MATCH (a) RETURN count(a.age), sum(a.age), avg(a.age), min(a.age), max(a.age)", [(2, 76, 38.0, 36, 40)]),
+        (
+            "MATCH (a) WHERE a.age > 99 RETURN count(*), count(a.age), sum(a.age), avg(a.age), max(a.age), collect(a)",
+            [(0, 0, 0, None, None, [])],
+        ),
+        ("MATCH (a) WHERE a.age > 99 RETURN a.name, count(*)", []),
+        ("MATCH (a)-[:worksAt]->(f) RETURN f.name, count(*) AS n, max(a.age) - min(a.age)", [("Acme", 2, 4)]),
+        ("MATCH (a)-[:knows]->(b) RETURN count(DISTINCT b), count(b)", [(3, 5)]),
+        ("MATCH (a) RETURN count(*) / 2", [(2,)]),
+        ("MATCH (a:Person) RETURN a.age IS NULL AS none, count(*) AS n ORDER BY n", [(True, 1), (False, 2)]),
+        (
+            "MATCH (a)-[:knows]->(b) RETURN b.name AS n, count(*) AS c ORDER BY c DESC, n LIMIT 2",
+            [("Ada", 2), ("Cy", 2)],
+        ),
+        ("MATCH (a)-[:knows]->(b) RETURN b.name, count(*) ORDER BY count(*), b.name LIMIT 1", [("Bob", 1)]),
+        ("MATCH (a:Person) RETURN a, count(*) ORDER BY a.name LIMIT 1", [(graphdb.Node(EX + "ada"), 1)]),
+        (
+            "MATCH (a:Person) RETURN a.name AS n, a.age AS g ORDER BY g + 0 DESC, n",
+            [("Cy", None), ("Bob", 40), ("Ada", 36)],
+        ),
+        ("MATCH (a:Person) RETURN a.name ORDER BY a.age", [("Ada",), ("Bob",), ("Cy",)]),
+        ("MATCH (a) RETURN DISTINCT a.age AS g ORDER BY g", [(36,), (40,), (None,)]),
+        ("MATCH (a) RETURN DISTINCT a.age AS g ORDER BY g DESC SKIP 1 LIMIT 1", [(40,)]),
+        # openCypher's order: strings, booleans, numbers, null.
+        (
+            "MATCH (a) RETURN a.mixed AS m ORDER BY m",
+            [("one",), (True,), (1,), (Decimal("1.5"),), (None,)],
+        ),
+        ("MATCH (a) RETURN min(a.mixed), max(a.mixed)", [("one", Decimal("1.5"))]),
+        ("MATCH (a) RETURN a.name AS a ORDER BY a LIMIT 1", [("Acme",)]),
+        ("MATCH (a) RETURN a.name LIMIT 0", []),
+        ("MATCH (a) RETURN count(*) SKIP 1", []),
+        (
+            "MATCH (a:Person) RETURN EXISTS { (a)-[:likes]->() } AS l, a.name ORDER BY a.name",
+            [(True, "Ada"), (True, "Bob"), (False, "Cy")],
+        ),
+        ("MATCH (a:Robot) RETURN labels(a)", [([EX + "Person", EX + "Robot"],)]),
+        ("MATCH (a)-[e]->() RETURN type(e) AS t, count(*) ORDER BY t LIMIT 1", [(EX + "both", 1)]),
+    ],
+)
+def test_returned_rows(db: graphdb.Database, query: str, rows: list[tuple[Any, ...]]) -> None:
+    assert db.query(query).fetchall() == rows
+
+
+def test_columns_and_star(db: graphdb.Database) -> None:
+    assert db.query("MATCH (b)-[e:likes]->(a) RETURN *").columns == ("b", "a", "e")
+    assert db.query("MATCH (a)-[:likes]->(b) RETURN a.name, b.name AS other, count(*)").columns == (
+        "a.name",
+        "other",
+        "count(*)",
+    )
+    assert db.query('MATCH (`x y`:Firm) RETURN `x y`.name AS `the "name"`').columns == ('the "name"',)
+    with pytest.raises(graphdb.GraphDBError, match="two columns are called 'x'"):
+        db.query("MATCH (a) RETURN a.name AS x, a.age AS x")
+    with pytest.raises(graphdb.GraphDBError, match="needs a variable"):
+        db.query("MATCH () RETURN *")
+
+
+def test_many_rows_keep_their_order_in_every_form(tmp_path: Path) -> None:
+    lines = [f"<urn:v{i:04}> <urn:p:next> <urn:v{(i * 7 + 1) % 3000:04}> .\n" for i in range(3000)]
+    lines += [f'<urn:v{i:04}> <urn:p:rank> "{(i * 1117) % 3000}"^^<{XSD}integer> .\n' for i in range(3000)]
+    with opened(tmp_path, "".join(lines)) as db:
+        result = db.query("MATCH (a)-[:next]->(b) RETURN a.rank AS r, a, b, collect(b) AS list ORDER BY r DESC")
+        expected = [2999 - i for i in range(3000)]
+        assert [row[0] for row in result] == expected
+        assert result.to_arrow()["r"].to_pylist() == expected
+        assert all(row["list"] == [row["b"]] for row in result.to_arrow().to_pylist())
+        assert list(result.to_pandas()["r"]) == expected
+        nested = {
+            "collect(b)": None,
+            "[[a.rank]]": [[7]],
+            "[{n: a.rank}]": [{"n": 7}],
+            "{n: {m: a.rank}}": {"n": {"m": 7}},
+        }
+        for item, seventh in nested.items():
+            table = db.query(f"MATCH (a)-[:next]->(b) RETURN a.rank AS r, {item} AS item ORDER BY r").to_arrow()
+            assert table["r"].to_pylist() == expected[::-1]
+            assert seventh is None or table["item"][7].as_py() == seventh
+
+
+def test_sorting_by_nothing_known_is_told_even_when_only_counting(db: graphdb.Database) -> None:
+    with pytest.raises(graphdb.GraphDBError, match="nosuch"):
+        db.query("MATCH (a) RETURN count(*) ORDER BY nosuch")
