@@ -121,7 +121,7 @@ class Subqueries(Joins):
         free = free_variables(query)
         taken = [name for name in left.names if name in free]
         grouped = bool(taken) or _calls_procedure(query)
-        start, join = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE")
+        start, join, groups = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
         shaped = self._subquery(query, start)
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
@@ -134,7 +134,7 @@ class Subqueries(Joins):
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
             gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
         joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
-        return _Added(found, type, joined, start.source.reads | shaped.reads)
+        return _Added(found, type, joined, groups.reads | shaped.reads)
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
@@ -146,11 +146,11 @@ class Subqueries(Joins):
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
         grouped = bool(taken) or _calls_procedure(clause.query)
-        start, join = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE")
+        start, join, groups = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
         joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
-        source = Source.made(joined, left.source, start.source, shaped.source)
+        source = Source.made(joined, left.source, groups, shaped.source)
         made = {each.name: column_at(f"s{i}", each) for i, each in enumerate(shaped.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 
@@ -161,40 +161,40 @@ class Subqueries(Joins):
         if None in types or not all(_is_argument(value) for value in given):
             raise NotSupportedError("such values of a procedure are not supported in SQL")
         view = self._name("called")
-        start, join = self._groups_of(left, names, "JOIN")
-        groups = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
-        self._steps.append(Called(view, call, groups, self._parameters.used(groups), start.source.reads))
+        start, join, groups = self._groups_of(left, names, "JOIN")
+        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Called(view, call, sql, self._parameters.used(sql), start.source.reads))
         if not call.procedure.signature.columns:
             return replace(left, variables={n: value for n, value in left.variables.items() if n not in names})
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(types)))
         joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
-        source = Source.made(joined, left.source, start.source, Source.of(view))
+        source = Source.made(joined, left.source, groups, Source.of(view))
         variables = {name: value for name, value in left.variables.items() if name not in names}
         for i, (item, type) in enumerate(zip(call.clause.yields or (), types, strict=True)):
             assert type is not None
             variables[item.variable.name] = column(f"s{i}", type)
         return replace(left, source=source, variables=variables)
 
-    def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
-        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows.
+    def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str, Source]:
+        """Return the groups that a query runs for, SQL that joins their results ({0}) with the rows, and what it reads.
 
         Where it takes nothing from the rows there is one group, or none if there are no rows.
         """
         if not taken:
             table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
-            return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE"
+            return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
         if all(value.type.base in _ALIKE for value in values.values()):
             distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
             table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
             same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
-            join = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g"
+            join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
             table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b", left.source)
-            join = "({0}) r ON r.g = l.rowid"
+            join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
-        return Relation(table, {**found, GROUP: column("g", INTEGER)}), join
+        return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""

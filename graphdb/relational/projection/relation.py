@@ -100,11 +100,11 @@ UNIT = Relation(Source("(SELECT 1 AS one)"))
 """The one row without names that a query starts from."""
 
 
-def bindings_of(bound: BoundPattern, edges: Edges, source: Source | str = BINDINGS) -> Relation:
+def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS) -> Relation:
     """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted.
 
     Of edges that may be parallel, or whose properties are asked for, :mod:`graphdb.relational.edges.parallel_edges`
-    adds what it chose.  ``source`` has them: a view by its name, or any rows.
+    adds what it chose.  ``rows`` has them: a view by its name, or any rows.
     """
     found = {info.name: variable(info, f"v{number}") for number, info in enumerate(bound.vertices)}
     asked = variables_in(tuple(bound.residual))
@@ -123,4 +123,4 @@ def bindings_of(bound: BoundPattern, edges: Edges, source: Source | str = BINDIN
         found[name] = SqlValue(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
         for node, key in choice.facts.items() if choice is not None else ():
             known[node] = column(f"f{number}_{key}", edges.column(key).type)
-    return Relation(Source.of(source) if isinstance(source, str) else source, found, tuple(bound.residual), known)
+    return Relation(Source.of(rows) if isinstance(rows, str) else rows, found, tuple(bound.residual), known)
