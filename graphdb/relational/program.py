@@ -22,7 +22,7 @@ from graphdb.storage.arrays.arrow import numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graphdb.execute.paths.found import Found
+    from graphdb.execute.paths.path_rows import PathRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Searched:
     def _cuts(self) -> list[str]:
         return [] if self.path.along is None else [f"c{cut + 1}" for cut in range(self.path.along.cuts)]
 
-    def table(self, found: Found | None) -> pa.Table:
+    def table(self, found: PathRows | None) -> pa.Table:
         """Return what was found as a table; None for nothing."""
         import pyarrow as pa
 
